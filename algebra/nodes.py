@@ -1,0 +1,344 @@
+"""The whole grammar of queries: relational algebra over temporal streams (TSA Def. 12 to 18 and derived forms).
+
+Rows are bags. Nodes are immutable values; equality is structural, hashes are cached, so shared subtrees stay cheap.
+Each reference to a stream is an occurrence of its own, also where a subtree is shared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from enum import Enum
+from typing import Literal, assert_never
+
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.formulas import temporal_term
+from tidegate.algebra.schema import Attribute, Schema, StreamDef
+from tidegate.algebra.terms import Attr, Call, Term, conjuncts, term_type, unknown_attribute
+from tidegate.algebra.types import BOOLEAN
+
+
+class _Hashed:
+    """Caches what is derived from an immutable node: its hash and its schema."""
+
+    __slots__ = ("_hash", "_schema")
+    _hash: int
+    _schema: Schema
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            value = hash((type(self).__name__, *(getattr(self, f.name) for f in fields(self))))  # type: ignore[arg-type]  # always a dataclass
+            object.__setattr__(self, "_hash", value)
+            return value
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if type(self) is not type(other) or hash(self) != hash(other):
+            return False
+        return all(getattr(self, f.name) == getattr(other, f.name) for f in fields(self))  # type: ignore[arg-type]  # always a dataclass
+
+    @property
+    def schema(self) -> Schema:
+        """Attributes of the node's result; checks names and types the first time."""
+        try:
+            return self._schema
+        except AttributeError:
+            schema = _schema_of(self)  # type: ignore[arg-type]  # the union below is closed over the subclasses
+            object.__setattr__(self, "_schema", schema)
+            return schema
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scan(_Hashed):
+    """The rows of a stream, a result stream or a static table."""
+
+    stream: StreamDef
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Select(_Hashed):
+    """σ: rows for which the condition is true (Def. 12)."""
+
+    input: Node
+    condition: Term
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Project(_Hashed):
+    """π: keeps some attributes, in this order; duplicates stay (Def. 14 on bags)."""
+
+    input: Node
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rename(_Hashed):
+    """δ: new names for some attributes, as pairs (old, new)."""
+
+    input: Node
+    pairs: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Imbed(_Hashed):
+    """ι: a new attribute defined by a term; a relative timestamp where the term is temporal (Def. 13)."""
+
+    input: Node
+    name: str
+    term: Term
+
+
+class Function(Enum):
+    """Aggregate functions; NULL arguments are skipped, `count` without argument counts rows."""
+
+    COUNT = "count"
+    COUNT_DISTINCT = "count_distinct"
+    SUM = "sum"
+    MIN = "min"
+    MAX = "max"
+    AVG = "avg"
+    FIRST = "first"
+    LAST = "last"
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """`name = function(argument)`; first and last take the order `by`, ties go to the smallest value."""
+
+    name: str
+    function: Function
+    argument: Term | None = None
+    by: Term | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group(_Hashed):
+    """γ: one row per combination of keys, NULLs together; grouping nothing yields no row (Def. 15)."""
+
+    input: Node
+    keys: tuple[str, ...]
+    aggregates: tuple[Aggregate, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Distinct(_Hashed):
+    """Each row once."""
+
+    input: Node
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Product(_Hashed):
+    """×: every row of one side with every row of the other (Def. 16)."""
+
+    left: Node
+    right: Node
+
+
+JoinKind = Literal["inner", "left", "semi", "anti"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Join(_Hashed):
+    """⋈, its left outer form, ⋉ and the anti-join, by a condition over both sides.
+
+    anti: left rows for which the condition is true with no right row; semi: with at least one; left: anti rows are
+    padded with NULLs.
+    """
+
+    left: Node
+    right: Node
+    condition: Term
+    kind: JoinKind
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Union(_Hashed):
+    """∪ of bags: rows of all inputs, matched by attribute name (Def. 17)."""
+
+    inputs: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Difference(_Hashed):
+    """∖: left rows for which no equal right row exists, NULL equal to NULL (Def. 18)."""
+
+    left: Node
+    right: Node
+
+
+Node = Scan | Select | Project | Rename | Imbed | Group | Distinct | Product | Join | Union | Difference
+
+
+def children(node: Node) -> tuple[Node, ...]:
+    """Inputs of a node, in order."""
+    match node:
+        case Scan():
+            return ()
+        case Select() | Project() | Rename() | Imbed() | Group() | Distinct():
+            return (node.input,)
+        case Product() | Join() | Difference():
+            return (node.left, node.right)
+        case Union():
+            return node.inputs
+        case _:
+            assert_never(node)
+
+
+def with_children(node: Node, inputs: tuple[Node, ...]) -> Node:
+    """The same operator over other inputs."""
+    if all(a is b for a, b in zip(children(node), inputs, strict=True)):
+        return node
+    match node:
+        case Scan():
+            return node
+        case Select(_, condition):
+            return Select(inputs[0], condition)
+        case Project(_, names):
+            return Project(inputs[0], names)
+        case Rename(_, pairs):
+            return Rename(inputs[0], pairs)
+        case Imbed(_, name, term):
+            return Imbed(inputs[0], name, term)
+        case Group(_, keys, aggregates):
+            return Group(inputs[0], keys, aggregates)
+        case Distinct():
+            return Distinct(inputs[0])
+        case Product():
+            return Product(inputs[0], inputs[1])
+        case Join(_, _, condition, kind):
+            return Join(inputs[0], inputs[1], condition, kind)
+        case Union():
+            return Union(inputs)
+        case Difference():
+            return Difference(inputs[0], inputs[1])
+        case _:
+            assert_never(node)
+
+
+def occurrences(node: Node) -> tuple[StreamDef, ...]:
+    """The streams of all references in a query, left to right: occurrence i is the i-th (from 0), shared subtrees repeated."""
+    if isinstance(node, Scan):
+        return (node.stream,)
+    return tuple(stream for child in children(node) for stream in occurrences(child))
+
+
+def _schema_of(node: Node) -> Schema:
+    match node:
+        case Scan(stream):
+            return stream.schema
+        case Select(input_, condition):
+            _check_condition(condition, input_.schema)
+            return _without_nulls(input_.schema, condition)
+        case Project(input_, names):
+            for name in names:
+                _require(name, input_.schema)
+            return Schema(tuple(input_.schema[name] for name in names))
+        case Rename(input_, pairs):
+            new = dict(pairs)
+            for name in new:
+                _require(name, input_.schema)
+            return Schema(tuple(a.renamed(new.get(a.name, a.name)) for a in input_.schema.attributes))
+        case Imbed(input_, name, term):
+            if name in input_.schema:
+                raise QueryError("TG103", f"attribute {name!r} exists already", hint="choose a new name")
+            type_ = term_type(term, input_.schema)
+            is_temporal = type_.can_be_time and temporal_term(term, input_.schema) is not None
+            return Schema((*input_.schema.attributes, Attribute(name, type_, nullable=not is_temporal, temporal=is_temporal)))
+        case Group(input_, keys, aggregates):
+            for key in keys:
+                _require(key, input_.schema)
+            made = tuple(_aggregate_attribute(aggregate, input_.schema) for aggregate in aggregates)
+            return Schema((*(input_.schema[key] for key in keys), *made))
+        case Distinct(input_):
+            return input_.schema
+        case Product(left, right):
+            return Schema((*left.schema.attributes, *right.schema.attributes))
+        case Join(left, right, condition, kind):
+            both = Schema((*left.schema.attributes, *right.schema.attributes))
+            _check_condition(condition, both)
+            match kind:
+                case "inner":
+                    return _without_nulls(both, condition)
+                case "left":
+                    return Schema((*left.schema.attributes, *(a.as_nullable() for a in right.schema.attributes)))
+                case "semi" | "anti":
+                    return left.schema
+                case _:
+                    assert_never(kind)
+        case Union(inputs):
+            return _union_schema(inputs)
+        case Difference(left, right):
+            _check_same_attributes(left.schema, right.schema, "difference")
+            return left.schema
+        case _:
+            assert_never(node)
+
+
+def _require(name: str, schema: Schema) -> None:
+    if name not in schema:
+        raise unknown_attribute(name, schema)
+
+
+def _check_condition(condition: Term, schema: Schema) -> None:
+    found = term_type(condition, schema)
+    if found != BOOLEAN:
+        raise QueryError("TG102", f"a condition must be boolean, this one is {found}", hint="compare it with something")
+
+
+def _without_nulls(schema: Schema, condition: Term) -> Schema:
+    """After `not null` tests among the conjuncts, those attributes are not NULL, and timestamps among them temporal."""
+    known = {
+        arg.name
+        for part in conjuncts(condition)
+        if isinstance(part, Call) and part.op == "is_not_null" and isinstance(arg := part.args[0], Attr)
+    }
+    if not any(schema[name].nullable for name in known):
+        return schema
+    return Schema(
+        tuple(
+            Attribute(a.name, a.type, nullable=False, temporal=a.temporal or a.type.kind.value == "timestamp")
+            if a.name in known and a.nullable
+            else a
+            for a in schema.attributes
+        )
+    )
+
+
+def _aggregate_attribute(aggregate: Aggregate, schema: Schema) -> Attribute:
+    """Attribute of an aggregate. It is never temporal: what groups yield is bound to no hidden time (rule on aggregates)."""
+    from tidegate.algebra.operations import aggregate_type
+
+    argument = None if aggregate.argument is None else term_type(aggregate.argument, schema)
+    by = None if aggregate.by is None else term_type(aggregate.by, schema)
+    return Attribute(aggregate.name, aggregate_type(aggregate, argument, by), nullable=True, temporal=False)
+
+
+def _check_same_attributes(first: Schema, other: Schema, what: str) -> None:
+    if set(first) != set(other):
+        missing = sorted(set(first) ^ set(other))
+        raise QueryError("TG108", f"{what} needs equal attributes; only on one side: {', '.join(missing)}")
+    for name in first:
+        if first[name].type != other[name].type:
+            raise QueryError("TG102", f"{what}: {name!r} is {first[name].type} on one side, {other[name].type} on the other")
+
+
+def _union_schema(inputs: tuple[Node, ...]) -> Schema:
+    if not inputs:
+        raise QueryError("TG108", "a union needs at least one input")
+    first = inputs[0].schema
+    for other in inputs[1:]:
+        _check_same_attributes(first, other.schema, "union")
+    return Schema(
+        tuple(
+            Attribute(
+                a.name,
+                a.type,
+                nullable=any(i.schema[a.name].nullable for i in inputs),
+                temporal=all(i.schema[a.name].temporal for i in inputs),
+            )
+            for a in first.attributes
+        )
+    )

@@ -1,0 +1,49 @@
+"""Programs: queries that feed result streams, perhaps each other's (TSA Def. 19 and 26)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tidegate.algebra.errors import Site
+from tidegate.algebra.nodes import Node, occurrences
+from tidegate.algebra.schema import StreamDef
+from tidegate.algebra.terms import Term
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query: an expression that contributes to a result stream.
+
+    `declared` is the result stream's definition (its G and H are promises to be proved); without it, every output
+    attribute with a finite propagation function is promised to progress. `sites` says where in the user's code each
+    term and node was written.
+    """
+
+    name: str
+    stream: str
+    node: Node
+    declared: StreamDef | None = None
+    site: Site | None = field(default=None, compare=False)
+    sites: Mapping[Term | Node, Site] = field(default_factory=dict, compare=False, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramDef:
+    """All queries of a program, in the order in which the user wrote them."""
+
+    queries: tuple[Query, ...]
+
+    @property
+    def result_names(self) -> frozenset[str]:
+        return frozenset(query.stream for query in self.queries)
+
+    @property
+    def inputs(self) -> tuple[StreamDef, ...]:
+        """Streams and static tables that no query feeds, in order of first use."""
+        found: dict[str, StreamDef] = {}
+        for query in self.queries:
+            for stream in occurrences(query.node):
+                if stream.name not in self.result_names:
+                    found.setdefault(stream.name, stream)
+        return tuple(found.values())

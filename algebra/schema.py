@@ -1,0 +1,106 @@
+"""Schemas: attributes of rows, and the definition of a temporal stream (TSA Def. 8 and 11)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.terms import TRUE, Term
+from tidegate.algebra.types import DataType, Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """An attribute of a row.
+
+    `temporal`: it holds an instant of a timeline, never NULL, so temporal relations may speak of it.
+    Timestamps that cannot be NULL are temporal; integers only where a stream's definition says so.
+    """
+
+    name: str
+    type: DataType
+    nullable: bool = True
+    temporal: bool = False
+
+    def __post_init__(self) -> None:
+        if self.temporal and (self.nullable or not self.type.can_be_time):
+            raise QueryError("TG105", f"attribute {self.name!r} of type {self.type} cannot hold instants", hint="NULL is no instant")
+
+    def renamed(self, name: str) -> Attribute:
+        return Attribute(name, self.type, self.nullable, self.temporal)
+
+    def as_nullable(self) -> Attribute:
+        """The attribute as the padded side of an outer join yields it: no longer temporal."""
+        return Attribute(self.name, self.type, nullable=True, temporal=False)
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.type}" + ("" if self.nullable else " not null")
+
+
+@dataclass(frozen=True, slots=True)
+class Schema(Mapping[str, Attribute]):
+    """The attributes of a relation, in order, by name."""
+
+    attributes: tuple[Attribute, ...]
+    _by_name: dict[str, Attribute] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        by_name = {attribute.name: attribute for attribute in self.attributes}
+        if len(by_name) != len(self.attributes):
+            names = [attribute.name for attribute in self.attributes]
+            twice = sorted({name for name in names if names.count(name) > 1})
+            raise QueryError("TG103", f"ambiguous attribute names: {', '.join(twice)}", hint="give each side a name with as_()")
+        object.__setattr__(self, "_by_name", by_name)
+
+    def __getitem__(self, name: str) -> Attribute:
+        return self._by_name[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_name)
+
+    def __len__(self) -> int:
+        return len(self.attributes)
+
+    def __hash__(self) -> int:
+        return hash(self.attributes)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._by_name)
+
+    @property
+    def temporal(self) -> tuple[str, ...]:
+        """Names of the attributes that hold instants."""
+        return tuple(attribute.name for attribute in self.attributes if attribute.temporal)
+
+    def __str__(self) -> str:
+        return ", ".join(str(attribute) for attribute in self.attributes)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamDef:
+    """The definition of a temporal stream (TSA Def. 11) or of a static table (`static`, no progress).
+
+    `relations` is its G as a condition over its own attributes; `progress` are the attributes of its H, a disjunction
+    of bounds: every progressing attribute by itself bounds a finite prefix.
+    """
+
+    name: str
+    schema: Schema
+    relations: Term = TRUE
+    progress: tuple[str, ...] = ()
+    static: bool = False
+
+    def __post_init__(self) -> None:
+        if self.static == bool(self.progress):
+            what = "a static table has no progress" if self.static else "a stream needs an attribute on which it progresses"
+            raise QueryError("TG106", f"{self.name}: {what}", hint='name it: progress="time"')
+        for name in self.progress:
+            if name not in self.schema or not self.schema[name].temporal:
+                raise QueryError("TG107", f"{self.name}: progress attribute {name!r} is no temporal attribute of the stream")
+
+
+def timestamps_are_temporal(type_: DataType, *, nullable: bool) -> bool:
+    """Whether an attribute of this type is temporal without further ado."""
+    return type_.kind is Kind.TIMESTAMP and not nullable

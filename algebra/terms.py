@@ -1,0 +1,170 @@
+"""Terms: what an expression over the attributes of one row is. Conditions are terms of type boolean.
+
+The whole grammar is four nodes; the operations of `Call` stand in one table, `operations.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, assert_never
+
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.types import BIGINT, BOOLEAN, DataType
+
+if TYPE_CHECKING:
+    from tidegate.algebra.schema import Attribute
+
+#: A value as every engine holds it: timestamps, dates, durations and decimals are integers (see `types`).
+Value = bool | int | float | str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Attr:
+    """The value of an attribute of the row at hand."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lit:
+    """A constant, held as every engine holds it, with its type."""
+
+    value: Value
+    type: DataType
+
+    def __eq__(self, other: object) -> bool:
+        # 1 == True == 1.0 in Python, and NaN differs from itself: neither holds for constants.
+        if not isinstance(other, Lit):
+            return NotImplemented
+        return self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[str, str, DataType]:
+        return (type(self.value).__name__, repr(self.value), self.type)
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """A number known only when an increment runs (a progress value), an int64; conditions of the analysis use it."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An operation of the table in `operations.py` applied to terms."""
+
+    op: str
+    args: tuple[Term, ...]
+    _hash: int = field(init=False, repr=False, compare=False, default=0)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.op, self.args)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
+Term = Attr | Lit | Param | Call
+
+TRUE = Lit(True, BOOLEAN)
+FALSE = Lit(False, BOOLEAN)
+
+
+def call(op: str, *args: Term) -> Call:
+    return Call(op, args)
+
+
+def conjunction(conditions: list[Term] | tuple[Term, ...]) -> Term:
+    """The conjunction of any number of conditions; of none, true."""
+    flat = [part for condition in conditions for part in conjuncts(condition)]
+    if not flat:
+        return TRUE
+    return flat[0] if len(flat) == 1 else Call("and", tuple(flat))
+
+
+def disjunction(conditions: list[Term] | tuple[Term, ...]) -> Term:
+    """The disjunction of any number of conditions; of none, false."""
+    flat = [c for c in conditions if c != FALSE]
+    if not flat:
+        return FALSE
+    if TRUE in flat:
+        return TRUE
+    return flat[0] if len(flat) == 1 else Call("or", tuple(flat))
+
+
+def conjuncts(condition: Term) -> tuple[Term, ...]:
+    """The parts of a conjunction, nested ones flattened, in order; true has none."""
+    match condition:
+        case Call("and", args):
+            return tuple(part for arg in args for part in conjuncts(arg))
+        case Lit(True, _):
+            return ()
+        case _:
+            return (condition,)
+
+
+def subterms(term: Term) -> Iterator[Term]:
+    """The term and all terms inside it, outermost first."""
+    stack = [term]
+    while stack:
+        current = stack.pop()
+        yield current
+        if isinstance(current, Call):
+            stack.extend(reversed(current.args))
+
+
+def attributes_of(term: Term) -> frozenset[str]:
+    """Names of the attributes that a term reads."""
+    return frozenset(sub.name for sub in subterms(term) if isinstance(sub, Attr))
+
+
+def substitute(term: Term, replace: Callable[[Attr | Param], Term]) -> Term:
+    """The term with every attribute and parameter replaced by what `replace` gives for it."""
+    match term:
+        case Attr() | Param():
+            return replace(term)
+        case Lit():
+            return term
+        case Call(op, args):
+            changed = tuple(substitute(arg, replace) for arg in args)
+            return term if all(a is b for a, b in zip(args, changed, strict=True)) else Call(op, changed)
+        case _:
+            assert_never(term)
+
+
+def rename_attributes(term: Term, names: Mapping[str, str]) -> Term:
+    """The term with attributes renamed; names not in the mapping stay."""
+    return substitute(term, lambda leaf: Attr(names.get(leaf.name, leaf.name)) if isinstance(leaf, Attr) else leaf)
+
+
+def term_type(term: Term, attributes: Mapping[str, Attribute]) -> DataType:
+    """Type of a term over a row's attributes; `QueryError` for an unknown attribute or a type mismatch."""
+    from tidegate.algebra.operations import result_type
+
+    match term:
+        case Attr(name):
+            if name not in attributes:
+                raise unknown_attribute(name, attributes)
+            return attributes[name].type
+        case Lit(_, type_):
+            return type_
+        case Param():
+            return BIGINT
+        case Call(op, args):
+            return result_type(op, args, tuple(term_type(arg, attributes) for arg in args))
+        case _:
+            assert_never(term)
+
+
+def unknown_attribute(name: str, attributes: Mapping[str, Attribute]) -> QueryError:
+    """The error for a name that is no attribute, with the nearest names that are."""
+    import difflib
+
+    short = [known for known in attributes if known.rsplit(".", 1)[-1] == name.rsplit(".", 1)[-1]]
+    near = short or difflib.get_close_matches(name, list(attributes), n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"attributes here: {', '.join(attributes) or 'none'}"
+    return QueryError("TG101", f"unknown attribute {name!r}", hint=hint)

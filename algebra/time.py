@@ -1,0 +1,105 @@
+"""Durations and instants: from what a user writes to int64 ticks, and back to text."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.types import MAX_SHIFT
+
+MICROSECONDS = {
+    "us": 1,
+    "ms": 1_000,
+    "s": 1_000_000,
+    "sec": 1_000_000,
+    "m": 60_000_000,
+    "min": 60_000_000,
+    "h": 3_600_000_000,
+    "d": 86_400_000_000,
+    "w": 7 * 86_400_000_000,
+}
+_UNITS = (("d", 86_400_000_000), ("h", 3_600_000_000), ("m", 60_000_000), ("s", 1_000_000), ("ms", 1_000), ("us", 1))
+_SHORT = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-z]+)", re.IGNORECASE)
+_ISO = re.compile(
+    r"(?P<sign>-)?P(?:(?P<w>\d+)W)?(?:(?P<d>\d+)D)?(?:T(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+(?:\.\d{1,6})?)S)?)?"
+)
+EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+DurationLike = dt.timedelta | str
+
+#: Progress and bounds: an int64 tick count or one of ±INF (the only floats allowed).
+INF = float("inf")
+Extended = int | float
+
+
+def duration_ticks(value: DurationLike) -> int:
+    """Microseconds of a `timedelta`, an ISO-8601 duration (`PT1H30M`) or text such as `90s`, `1h 30m`, `250ms`."""
+    if isinstance(value, dt.timedelta):
+        ticks = (value.days * 86_400 + value.seconds) * 1_000_000 + value.microseconds
+    else:
+        ticks = _parse(value)
+    if abs(ticks) > MAX_SHIFT:
+        raise QueryError("TG104", f"duration {value!r} is longer than {format_duration(MAX_SHIFT)}", hint="use a shorter duration")
+    return ticks
+
+
+def _parse(text: str) -> int:
+    iso = _ISO.fullmatch(text.strip())
+    if iso and any(iso[unit] for unit in "wdhms"):
+        total = sum(int(iso[unit] or 0) * MICROSECONDS[unit] for unit in "wdhm")
+        total += _fraction(iso["s"] or "0", MICROSECONDS["s"], text)
+        return -total if iso["sign"] else total
+    position, total = 0, 0
+    while position < len(text):
+        part = _SHORT.match(text, position)
+        if part is None or part[2].lower() not in MICROSECONDS:
+            break
+        total += _fraction(part[1], MICROSECONDS[part[2].lower()], text)
+        position = part.end()
+    if position == 0 or text[position:].strip():
+        raise QueryError(
+            "TG104", f"{text!r} is not a duration", hint='write "90s", "1h 30m", "250ms", "PT1H30M" or a datetime.timedelta'
+        )
+    return total
+
+
+def _fraction(number: str, unit: int, text: str) -> int:
+    whole, _, part = number.partition(".")
+    parts: int = 10 ** len(part)
+    ticks, rest = divmod((abs(int(whole)) * parts + int(part or 0)) * unit, parts)
+    if rest:
+        raise QueryError("TG104", f"duration {text!r} is finer than a microsecond", hint="round it to microseconds")
+    return -ticks if whole.startswith("-") else ticks
+
+
+def format_duration(ticks: int) -> str:
+    """A duration as people read it: `1h 30m`, `-500ms`, `0s`; one tick left over reads `1us`."""
+    if ticks == 0:
+        return "0s"
+    parts, rest = [], abs(ticks)
+    for unit, size in _UNITS:
+        count, rest = divmod(rest, size)
+        if count:
+            parts.append(f"{count}{unit}")
+    return ("-" if ticks < 0 else "") + " ".join(parts)
+
+
+def instant_ticks(value: dt.datetime) -> int:
+    """Microseconds since the epoch of a datetime; a naive one is read as UTC."""
+    aware = value if value.tzinfo is not None else value.replace(tzinfo=dt.UTC)
+    delta = aware - EPOCH
+    return (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds
+
+
+def ticks_instant(ticks: int) -> dt.datetime:
+    """The datetime (UTC) of a tick count; `OverflowError` outside the years 1 to 9999."""
+    return EPOCH + dt.timedelta(microseconds=ticks)
+
+
+def format_instant(ticks: int) -> str:
+    """An instant as ISO text, or its tick count where no calendar year fits it."""
+    try:
+        return ticks_instant(ticks).isoformat().replace("+00:00", "Z")
+    except OverflowError:
+        return f"{ticks} ticks"
