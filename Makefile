@@ -1,0 +1,60 @@
+# `make demo` and `make test` need git, make, Python >= 3.11 with venv, and a package registry; nothing else.
+SHELL  := bash
+PYTHON ?= python3
+VENV   ?= .venv
+ARGS   ?=
+py     := $(VENV)/bin/python
+ready  := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup doctor demo test test-all bench lint format typecheck pytest docs lock clean
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(ready)  ## install the locked dependencies into .venv
+
+# Done again only when the lock or the project's own metadata changes.
+$(ready): requirements/dev.txt pyproject.toml tools/setup_venv.py
+	$(PYTHON) tools/setup_venv.py $(VENV)
+	@touch $@
+
+doctor: $(ready)  ## say what this machine has and what is missing
+	$(VENV)/bin/tidegate doctor
+
+demo: $(ready)  ## an operations room for New York's airports, on Spark (ARGS="--year", ARGS="--embedded", ...)
+	$(py) examples/operations_room/main.py $(ARGS)
+
+test: lint typecheck pytest  ## lint, types, import contracts, tests, docs and examples
+
+lint: $(ready)  ## style, and formatting as it should be
+	$(py) -m ruff check .
+	$(py) -m ruff format --check .
+
+format: $(ready)  ## put the formatting right
+	$(py) -m ruff check --fix-only .
+	$(py) -m ruff format .
+
+typecheck: $(ready)  ## mypy --strict
+	$(py) -m mypy
+
+# Two processes; the tests which start Spark share one of them, and its session.
+pytest: $(ready)
+	$(py) -m pytest -q -n 2 --dist loadgroup $(ARGS)
+
+test-all: test  ## `make test`, the long checks, and the planted bugs
+	$(py) -m pytest -q -n 2 --dist loadgroup -m long
+	$(py) tools/planted_bugs.py
+
+bench: $(ready)  ## print the figures that the docs quote
+	$(py) benchmarks/run.py $(ARGS)
+
+docs: $(ready)  ## build the manual into out/docs; broken links are errors
+	$(py) -m mkdocs build --strict --quiet --site-dir out/docs
+
+lock: $(ready)  ## resolve the dependencies again (needs the registry)
+	$(py) tools/lock.py
+
+clean:  ## remove the environment and everything that was built
+	rm -rf $(VENV) out build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,89 @@
+"""Resolve the dependencies of pyproject.toml into requirements/dev.txt, using pip alone: `make lock`.
+
+Versions are resolved once, on the oldest Python that is supported (run this with Python 3.11), so that one file
+serves all. Hashes are then collected for every Python and platform below, so that pip can check each file it
+installs. The file names no registry: any mirror that serves the same files will do.
+"""
+
+import json
+import platform
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LOCK = ROOT / "requirements" / "dev.txt"
+OWN = "tidegate"
+PYTHONS = ("3.11", "3.12", "3.13")
+PLATFORMS = {
+    "linux x86_64": [f"manylinux_2_{minor}_x86_64" for minor in (28, 27, 17)] + ["manylinux2014_x86_64"],
+    "linux aarch64": [f"manylinux_2_{minor}_aarch64" for minor in (28, 27, 17)] + ["manylinux2014_aarch64"],
+    "macos arm64": [f"macosx_{major}_0_arm64" for major in (15, 14, 13, 12, 11)],
+}
+HEADER = f"""\
+# Written by `make lock`, never by hand: everything of the extra `dev`, for Python {PYTHONS[0]} to {PYTHONS[-1]}
+# on {", ".join(PLATFORMS)}.
+"""
+
+Hashes = dict[str, set[str]]
+
+
+def report(*arguments: str) -> list[dict[str, object]]:
+    """What pip would install for these arguments, as the entries of its installation report."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "report.json"
+        command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--dry-run"]
+        command += ["--ignore-installed", "--report", str(path), *arguments]
+        subprocess.run(command, check=True, cwd=ROOT)
+        return list(json.loads(path.read_text())["install"])
+
+
+def name_and_version(entry: dict[str, object]) -> tuple[str, str]:
+    """The normalised name (PEP 503) and the version of an entry."""
+    metadata = entry["metadata"]
+    assert isinstance(metadata, dict)
+    return str(metadata["name"]).lower().replace("_", "-").replace(".", "-"), str(metadata["version"])
+
+
+def sha256(entry: dict[str, object]) -> str:
+    """The hash of the file that pip chose."""
+    download = entry["download_info"]
+    assert isinstance(download, dict)
+    return str(download["archive_info"]["hashes"]["sha256"])
+
+
+def main() -> int:
+    """Resolve, collect hashes, write the lock."""
+    if platform.python_version_tuple()[:2] != ("3", "11"):
+        print("lock with Python 3.11: what resolves there serves the newer ones, not the other way round")
+        return 1
+    resolved = [entry for entry in report(f"{ROOT}[dev]") if name_and_version(entry)[0] != OWN]
+    versions = dict(name_and_version(entry) for entry in resolved)
+    hashes: Hashes = {name: set() for name in versions}
+    from_source = set()
+    for entry in resolved:
+        name, _ = name_and_version(entry)
+        hashes[name].add(sha256(entry))
+        if str(entry["download_info"]["url"]).endswith(".tar.gz"):  # type: ignore[index]  # pip's JSON
+            from_source.add(name)
+    wheels = [f"{name}=={version}" for name, version in versions.items() if name not in from_source]
+    for label, tags in PLATFORMS.items():
+        for python in PYTHONS:
+            print(f"hashes for Python {python} on {label}", flush=True)
+            chosen = [argument for tag in tags for argument in ("--platform", tag)]
+            target = ["--target", str(ROOT / "out"), "--only-binary=:all:", "--no-deps"]
+            for entry in report(*target, "--python-version", python, *chosen, *wheels):
+                hashes[name_and_version(entry)[0]].add(sha256(entry))
+    lines = [
+        " \\\n    ".join([f"{name}=={versions[name]}", *(f"--hash=sha256:{value}" for value in sorted(hashes[name]))])
+        for name in sorted(versions)
+    ]
+    LOCK.parent.mkdir(exist_ok=True)
+    LOCK.write_text(HEADER + "\n".join(lines) + "\n")
+    print(f"{len(versions)} packages in {LOCK.relative_to(ROOT)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

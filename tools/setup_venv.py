@@ -1,0 +1,31 @@
+"""Create a virtual environment from the lock: `python3 tools/setup_venv.py .venv`. Needs only Python and a registry."""
+
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+OLDEST = (3, 11)
+
+
+def main(target: Path) -> int:
+    """Exactly what requirements/dev.txt names, checked against its hashes, then the checkout itself as editable."""
+    if sys.version_info < OLDEST:
+        print(f"Tidegate needs Python >= 3.11, {sys.executable} is {sys.version.split()[0]}: make PYTHON=python3.11 ...")
+        return 1
+    try:
+        # clear: an environment made for another lock or another Python is not worth mending.
+        venv.create(target, clear=True, with_pip=True)
+    except (subprocess.CalledProcessError, ImportError) as problem:
+        print(f"Cannot create {target} ({problem}): is Python's venv module installed (Debian: python3-venv)?")
+        return 1
+    pip = [str(target / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+    print(f"installing the locked dependencies into {target} (once; about two minutes)", flush=True)
+    subprocess.run([*pip, "--require-hashes", "-r", str(ROOT / "requirements" / "dev.txt")], check=True)
+    subprocess.run([*pip, "--no-deps", "--no-build-isolation", "--editable", str(ROOT)], check=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))
