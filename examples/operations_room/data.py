@@ -17,6 +17,7 @@ import zipfile
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Final, Literal, get_args
 
@@ -319,7 +320,7 @@ def _write(directory: Path, table: pa.Table, arrival: Times, edges: Times, modif
     order = np.argsort(arrival, kind="stable")
     table = table.take(pa.array(order)).combine_chunks()
     cuts = np.searchsorted(arrival[order], edges)
-    for number, (low, high) in enumerate(zip(cuts[:-1], cuts[1:], strict=True)):
+    for number, (low, high) in enumerate(pairwise(cuts)):
         path = directory / f"part-{number:05d}.parquet"
         pq.write_table(table.slice(low, high - low), path, use_dictionary=False)
         moment = (modified + number) * 1_000_000

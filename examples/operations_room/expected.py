@@ -57,15 +57,15 @@ def inputs(period: Period) -> Inputs:
 
 
 def hourly_departures(given: Inputs) -> pl.DataFrame:
-    """`HourlyDepartures(airport, hour, departures, avg_delay, max_delay)`: tumbling aggregation.
+    """`HourlyDepartures(origin, airport, hour, departures, avg_delay, max_delay)`: tumbling aggregation.
 
-    Departures d join airports a on a.faa = d.origin; group by airport = a.name and hour = ceil(d.dep, 1h), the end of
-    the window (hour - 1h, hour]; count, avg and max of d.dep_delay.
+    Departures d join airports a on a.faa = d.origin; group by origin, airport = a.name and hour = ceil(d.dep, 1h), the
+    end of the window (hour - 1h, hour]; count, avg and max of d.dep_delay.
     """
     hour = (pl.col("dep") - pl.duration(microseconds=1)).dt.truncate("1h") + pl.duration(hours=1)
     return (
         given.departure.join(given.airports, left_on="origin", right_on="faa")
-        .group_by(airport="name", hour=hour)
+        .group_by("origin", airport="name", hour=hour)
         .agg(
             departures=pl.len().cast(pl.Int64),
             avg_delay=pl.col("dep_delay").mean(),
@@ -85,7 +85,7 @@ def not_departed(given: Inputs) -> pl.DataFrame:
     return (
         given.schedule.join(given.airlines, on="carrier")
         .join(in_time, on=["flight_id", "sched_dep"], how="anti")
-        .select("flight_id", "origin", "flight", "dest", "sched_dep", airline="name")
+        .select("flight_id", "origin", pl.col("name").alias("airline"), "flight", "dest", "sched_dep")
     )
 
 
@@ -128,24 +128,27 @@ def poor_visibility(given: Inputs) -> pl.DataFrame:
 
 
 def worst_delay(given: Inputs) -> pl.DataFrame:
-    """`WorstDelay(airport, start, end, departures, worst, avg_delay)`: event-controlled aggregation.
+    """`WorstDelay(origin, airport, start, end, departures, worst, avg_delay)`: event-controlled aggregation.
 
     PoorVisibility p joins departures d on d.origin = p.origin with p.start <= d.dep < p.end, and airports a on
-    a.faa = p.origin; group by airport = a.name, start, end; count, max and avg of d.dep_delay. An episode without any
-    departure has no row.
+    a.faa = p.origin; group by origin, airport = a.name, start, end; count, max and avg of d.dep_delay. An episode
+    without any departure has no row.
     """
     during = (pl.col("start") <= pl.col("dep")) & (pl.col("dep") < pl.col("end"))
+    # Matching days first only keeps the join small: a departure has one day, which lies among its episode's days.
+    episodes = poor_visibility(given).with_columns(day=pl.datetime_ranges(_day("start"), _day("end"), "1d"))
     return (
-        poor_visibility(given)
-        .join(given.departure, on="origin")
+        episodes.explode("day")
+        .join(given.departure.with_columns(day=_day("dep")), on=["origin", "day"])
         .filter(during)
         .join(given.airports, left_on="origin", right_on="faa")
-        .group_by("start", "end", airport="name")
+        .group_by("origin", "start", "end", airport="name")
         .agg(
             departures=pl.len().cast(pl.Int64),
             worst=pl.col("dep_delay").max(),
             avg_delay=pl.col("dep_delay").mean(),
         )
+        .select("origin", "airport", "start", "end", "departures", "worst", "avg_delay")
     )
 
 
@@ -159,13 +162,9 @@ def bunching(given: Inputs) -> pl.DataFrame:
     a = flights.rename({"flight_id": "flight_a", "carrier": "carrier_a", "sched_dep": "sched_a", "dep": "dep_a"})
     b = flights.rename({"flight_id": "flight_b", "carrier": "carrier_b", "sched_dep": "sched_b", "dep": "dep_b"})
     near = pl.duration(minutes=10)
-    # The day's join key only keeps Polars from pairing all flights of a route: each b has partners of its own and the
-    # neighbouring days at most.
-    day = pl.col("dep_b").dt.truncate("1d")
-    b = b.with_columns(day=day)
-    a = pl.concat(
-        [a.with_columns(day=pl.col("dep_a").dt.truncate("1d") + pl.duration(days=shift)) for shift in (-1, 0, 1)]
-    )
+    # Matching days first only keeps the join small: ten minutes reach the same or a neighbouring day.
+    b = b.with_columns(day=_day("dep_b"))
+    a = pl.concat([a.with_columns(day=_day("dep_a") + pl.duration(days=shift)) for shift in (-1, 0, 1)])
     apart = pl.col("sched_a") + pl.duration(minutes=30) <= pl.col("sched_b")
     together = (pl.col("dep_b") - near <= pl.col("dep_a")) & (pl.col("dep_a") <= pl.col("dep_b") + near)
     return a.join(b, on=["origin", "dest", "day"]).filter(apart & together).drop("day")
@@ -222,6 +221,10 @@ def _csv(content: bytes, period: Period) -> pl.DataFrame:
             pl.col("time_hour").str.to_datetime(time_unit="us", time_zone="UTC"),
         )
     )
+
+
+def _day(name: str) -> pl.Expr:
+    return pl.col(name).dt.truncate("1d")
 
 
 def _poor(given: Inputs) -> pl.DataFrame:
