@@ -1,0 +1,190 @@
+"""A batch in the making: files are written under names of this attempt only, and count together or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tidegate.algebra.errors import InternalError
+from tidegate.runtime.state.codec import Extended, Json
+from tidegate.runtime.state.errors import OUTPUT, StateError, storage_errors
+from tidegate.runtime.state.manifest import Intent, KernelState, Manifest, SourceCounts, SparkCommit, StagedOutput
+from tidegate.runtime.state.outputs import Sink, target_of
+from tidegate.runtime.state.paths import slug
+from tidegate.runtime.state.positions import PositionLog
+from tidegate.runtime.state.segments import (
+    FANOUT,
+    Segment,
+    new_path,
+    plan_compaction,
+    read_segments,
+    write_segment,
+)
+from tidegate.runtime.state.store import FileRef, Store
+
+
+class Batch:
+    """One attempt at batch `seq`, from its intent to `commit`. Made by `Checkpoint.begin`.
+
+    `intent` says what to read; when `replayed` is true it is the recorded one and holds instead of what was offered. Workers
+    get `seq` and `attempt` for `write_segment_file`.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        intent: Intent,
+        attempt: str,
+        replayed: bool,
+        fingerprint: str,
+        previous: Manifest | None,
+        log: PositionLog,
+        sinks: Mapping[str, Sink],
+        finish: Callable[[Batch, Manifest], None],
+    ) -> None:
+        self.intent = intent
+        self.attempt = attempt
+        self.replayed = replayed
+        self._store = store
+        self._fingerprint = fingerprint
+        self._previous = previous
+        self._log = log
+        self._sinks = sinks
+        self._finish = finish
+        self._outputs: list[StagedOutput] = []
+        self._quarantine: list[StagedOutput] = []
+        self._parts: dict[str, int] = {}
+
+    @property
+    def seq(self) -> int:
+        return self.intent.seq
+
+    def write_segment(self, buffer_id: str, table: Any, temporal_columns: Sequence[str], *, shard: int = 0) -> Segment:
+        """Write rows as a new segment of a buffer; name it in `commit`."""
+        segment = write_segment(self._store, buffer_id, table, temporal_columns, self.seq, self.attempt, shard=shard)
+        self._store.failpoints.hit("batch-after-segment")
+        return segment
+
+    def compact(
+        self, buffer_id: str, segments: Sequence[Segment], temporal_columns: Sequence[str], *, fanout: int = FANOUT
+    ) -> tuple[Segment, ...]:
+        """The buffer's segments after merging what `plan_compaction` says, in order of age."""
+        kept = list(segments)
+        for group in plan_compaction(segments, fanout=fanout):
+            table = read_segments(self._store, group)
+            merged = self.write_segment(buffer_id, table, temporal_columns, shard=group[0].shard)
+            replaced = {segment.path for segment in group}
+            at = kept.index(group[0])
+            kept = [segment for segment in kept[:at] if segment.path not in replaced] + [
+                merged,
+                *(segment for segment in kept[at:] if segment.path not in replaced),
+            ]
+        return tuple(kept)
+
+    def write_state(self, operator: str, table: Any) -> FileRef:
+        """Write a table of an operator's own state; name it in a `KernelState`."""
+        with storage_errors(f"writing state of {operator!r}"):
+            return self._store.write_table(new_path("kernel", operator, self.seq, self.attempt), table)
+
+    def stage_output(self, query: str, table: Any) -> StagedOutput:
+        """Write result rows aside; they are published when the batch is committed."""
+        path = self.output_path(query)
+        with storage_errors(f"staging results of {query!r}"):
+            file = self._store.write_table(path, table)
+        return self._stage(self._outputs, query, file, table.num_rows)
+
+    def output_path(self, query: str) -> str:
+        """A fresh path for a file of results that something else writes; see `adopt_output`."""
+        return new_path("staging", query, self.seq, self.attempt)
+
+    def adopt_output(self, query: str, path: str, rows: int) -> StagedOutput:
+        """Stage a file that was written at an `output_path` by something else; makes it durable."""
+        with storage_errors(f"staging results of {query!r}"):
+            self._store.sync(path)
+            file = FileRef(path, self._store.size(path), self._store.checksum(path))
+        return self._stage(self._outputs, query, file, rows)
+
+    def quarantine(self, source: str, table: Any) -> StagedOutput:
+        """Write rejected rows aside; the commit moves them to the checkpoint's directory `quarantine`, where they stay."""
+        with storage_errors(f"writing quarantined rows of {source!r}"):
+            file = self._store.write_table(new_path("staging", f"rejected {source}", self.seq, self.attempt), table)
+        return self._stage(self._quarantine, source, file, table.num_rows)
+
+    def commit(
+        self,
+        *,
+        segments: Mapping[str, Sequence[Segment]],
+        progress: Mapping[str, Extended],
+        counts: Mapping[str, SourceCounts],
+        kernel: Mapping[str, KernelState] | None = None,
+        extra: Mapping[str, Json] | None = None,
+    ) -> Manifest:
+        """Make this batch the state, publish what it staged, and collect garbage.
+
+        `segments`, `progress`, `kernel` and `extra` are the whole new state, `counts` those of this batch. When it returns,
+        the batch is durable and published. When it raises, the checkpoint must be opened again to learn whether it counts.
+        """
+        store, previous, offer = self._store, self._previous, self.intent.offer
+        self._check_known(segments, kernel or {})
+        total = dict(previous.counts) if previous is not None else {}
+        for source, batch_counts in counts.items():
+            total[source] = total.get(source, SourceCounts()) + batch_counts
+        spark = dict(previous.spark) if previous is not None else {}
+        if offer.spark is not None:
+            spark[offer.spark.query_id] = SparkCommit(offer.spark.batch_id, offer.fingerprint)
+        store.failpoints.hit("commit-before-positions")
+        positions = self._log.appended(offer, self.seq, self.attempt)
+        manifest = Manifest(
+            seq=self.seq,
+            intent=self.intent.id,
+            attempt=self.attempt,
+            fingerprint=self._fingerprint,
+            mode=self.intent.mode,
+            clock=self.intent.clock,
+            engine=self.intent.engine,
+            spark_batch=offer.spark,
+            segments={buffer: tuple(parts) for buffer, parts in segments.items()},
+            kernel=dict(kernel or {}),
+            outputs=tuple(self._outputs),
+            quarantine=tuple(self._quarantine),
+            progress=dict(progress),
+            counts=total,
+            batch_counts=dict(counts),
+            positions=positions,
+            spark=spark,
+            extra=dict(extra or {}),
+        )
+        self._finish(self, manifest)
+        return manifest
+
+    def _stage(self, outputs: list[StagedOutput], query: str, file: FileRef, rows: int) -> StagedOutput:
+        part = self._parts.get(query, 0)
+        self._parts[query] = part + 1
+        output = StagedOutput(query, file, rows, f"part-{self.seq:010d}-{slug(query)}-{part:05d}.parquet")
+        sink = self._sinks.get(query) if outputs is self._outputs else "quarantine"
+        if sink is None:
+            raise InternalError("TG590", f"query {query!r} has no sink")
+        if isinstance(sink, str) and self._store.target_size(target := target_of(sink, output.name)) is not None:
+            raise StateError(
+                OUTPUT,
+                f"{target} exists already",
+                hint="another checkpoint, or a later state of this one, wrote it: use an empty output directory",
+            )
+        outputs.append(output)
+        self._store.failpoints.hit("batch-after-stage")
+        return output
+
+    def _check_known(self, segments: Mapping[str, Sequence[Segment]], kernel: Mapping[str, KernelState]) -> None:
+        """Nothing may be named that was collected meanwhile, or that was written but not completely."""
+        known = {file.path for file in self._previous.state_files()} if self._previous is not None else set()
+        named = [segment.file for parts in segments.values() for segment in parts]
+        named += [file for state in kernel.values() for file in state.files]
+        for file in named:
+            if file.path in known:
+                continue
+            if not file.path.rpartition("/")[2].startswith(f"{self.seq:010d}-"):
+                raise InternalError(
+                    "TG590", f"{file.path} is neither in the last manifest nor written by batch {self.seq}"
+                )
+            if self._store.size(file.path) != file.bytes:
+                raise InternalError("TG590", f"{file.path} has not the size that its writer told")

@@ -1,0 +1,317 @@
+"""A checkpoint: opening, recovery, and the order of steps that makes every batch count once."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from tidegate.algebra.errors import InternalError
+from tidegate.runtime.state.batch import Batch
+from tidegate.runtime.state.errors import MANIFEST, PROGRAM, REPLAY, WRITER, StateError, storage_errors
+from tidegate.runtime.state.garbage import RETAINED, collect, sweep
+from tidegate.runtime.state.intent import pending_intent, record_intent, replays
+from tidegate.runtime.state.manifest import (
+    Engine,
+    Intent,
+    Manifest,
+    decode_manifest,
+    encode_manifest,
+    intent_path,
+    manifest_path,
+    marker_path,
+    sequence_of,
+)
+from tidegate.runtime.state.meta import Meta, create_or_check, read_meta
+from tidegate.runtime.state.outputs import Sink, publish_outputs
+from tidegate.runtime.state.positions import ChangedFile, Offer, PositionLog, Positions
+from tidegate.runtime.state.segments import check_size, verify
+from tidegate.runtime.state.store import Lock, Store
+
+_SWEEP_EVERY = 64
+_logger = logging.getLogger("tidegate.state")
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """What of an offer is to be read: nothing if its batch is committed already (`skip`), else the files not yet consumed.
+
+    `changed` lists consumed files that are there again in another version; they are not in `offer`.
+    """
+
+    skip: bool
+    offer: Offer
+    changed: tuple[ChangedFile, ...] = ()
+
+
+class Checkpoint:
+    """The state of one run of one program, with the right to write it. Use as a context manager, or `close` it.
+
+    `manifest` is the last commit, None before the first; `pending` the intent of a batch that was begun and not committed.
+    """
+
+    def __init__(self, store: Store, meta: Meta, sinks: Mapping[str, Sink], lock: Lock) -> None:
+        self.store = store
+        self.meta = meta
+        self.manifest: Manifest | None = None
+        self.pending: Intent | None = None
+        self.swept = 0
+        self._sinks = dict(sinks)
+        self._lock = lock
+        self._retained: list[Manifest] = []
+        self._log = PositionLog(store, Positions())
+        self._batch: Batch | None = None
+        self._usable = False
+
+    @classmethod
+    def open(
+        cls,
+        store: Store,
+        fingerprint: str,
+        description: Mapping[str, Any],
+        *,
+        sinks: Mapping[str, Sink] | None = None,
+        version: str = "",
+        check: Literal["full", "size"] = "full",
+    ) -> Checkpoint:
+        """Open or make the checkpoint in `store`, and bring it to the state after its last commit.
+
+        `description` says in readable form what `fingerprint` stands for: schemas, program text, number of shards. `sinks`
+        has an absolute output directory or a function per query. `check` is how far state files are compared with the
+        manifest: byte for byte, or by size. Refuses with TG501 (another program), TG502 (format), TG503 (another writer),
+        TG504 (damaged manifest), TG505 (damaged state), TG507 (damaged intent), TG508 (output lost).
+        """
+        read_meta(store)  # refuse what is no checkpoint before a lock file is put there
+        with storage_errors(f"locking {store.where}"):
+            lock = store.lock()
+        try:
+            checkpoint = cls(store, create_or_check(store, fingerprint, description, version), sinks or {}, lock)
+            checkpoint._recover(check)
+        except BaseException:
+            lock.release()
+            raise
+        return checkpoint
+
+    @property
+    def next_seq(self) -> int:
+        return 1 if self.manifest is None else self.manifest.seq + 1
+
+    @property
+    def positions(self) -> PositionLog:
+        """What was consumed so far."""
+        return self._log
+
+    def admit(self, offer: Offer) -> Admission:
+        """Decide what of `offer` is still to be read; `StateError` TG506 if it does not continue this checkpoint.
+
+        A Spark batch is skipped only if it is the last that its query committed here and offers the same. A later one must be
+        the next; the first one of a query new to this checkpoint must be number 0. Files consumed before are taken out;
+        sources without files must go on with their reader.
+        """
+        self._check_usable()
+        spark = offer.spark
+        if spark is not None:
+            last = self.manifest.spark.get(spark.query_id) if self.manifest is not None else None
+            if last is not None and spark.batch_id == last.batch_id:
+                if offer.fingerprint == last.offer:
+                    return Admission(True, replace(offer, files={}, offsets={}))
+                raise StateError(
+                    REPLAY,
+                    f"{spark} is committed here, but with other input than it has now",
+                    hint="input files or Spark's checkpoint were changed meanwhile; restore them, or give Spark a new checkpoint",
+                )
+            expected = 0 if last is None else last.batch_id + 1
+            if spark.batch_id != expected:
+                state = "never committed here" if last is None else f"committed here up to batch {last.batch_id}"
+                raise StateError(
+                    REPLAY,
+                    f"{spark} does not follow: this query was {state}",
+                    hint="this checkpoint and Spark's are of different age: restore both together, or give Spark a new checkpoint "
+                    "(files read before are known and will not be read twice)",
+                )
+        self._log.check_reader(offer)
+        files, changed = self._log.unconsumed(offer.files)
+        return Admission(False, replace(offer, files=files), tuple(changed))
+
+    def begin(self, clock: int, offer: Offer, *, engine: Engine, mode: str = "batch") -> Batch:
+        """Start the next batch on an admitted offer, or the recorded one again if this is its replay (see `Batch.intent`).
+
+        The clock never goes back from one batch to the next.
+        """
+        self._check_usable()
+        if not self._lock.held():
+            raise self._taken_over()
+        pending = self.pending
+        replayed = pending is not None and replays(pending, offer, mode)
+        if pending is None or not replayed:
+            self.store.failpoints.hit("batch-before-intent")
+            if pending is not None:
+                self.discard_intent()
+            clock = clock if self.manifest is None else max(clock, self.manifest.clock)
+            pending = record_intent(self.store, self.next_seq, offer, clock, mode, engine)
+            self.pending = pending
+            self.store.failpoints.hit("batch-after-intent")
+        self._batch = Batch(
+            self.store,
+            pending,
+            uuid.uuid4().hex[:12],
+            replayed,
+            self.meta.fingerprint,
+            self.manifest,
+            self._log,
+            self._sinks,
+            self._finish,
+        )
+        return self._batch
+
+    def discard_intent(self) -> None:
+        """Forget a batch that was begun and not committed: harmless, since nobody can have seen its effects."""
+        self._check_usable()
+        if self.pending is not None:
+            with storage_errors("discarding an intent"):
+                self.store.delete(intent_path(self.pending.seq))
+            self.pending, self._batch = None, None
+
+    def close(self) -> None:
+        """Give up the right to write. A batch that was begun stays recorded as pending."""
+        self._usable = False
+        self._lock.release()
+
+    def __enter__(self) -> Checkpoint:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _recover(self, check: Literal["full", "size"]) -> None:
+        store = self.store
+        self._retained = retained_manifests(store)
+        self.manifest = manifest = self._retained[-1] if self._retained else None
+        if manifest is not None and manifest.fingerprint != self.meta.fingerprint:
+            raise StateError(PROGRAM, f"{manifest_path(manifest.seq)} belongs to another program than meta.json")
+        self.pending = pending_intent(store, self.next_seq)
+        if manifest is not None:
+            if check == "full":
+                verify(store, manifest.state_files())
+            else:
+                for file in manifest.state_files():
+                    check_size(store, file)
+            self._log = PositionLog(store, manifest.positions)
+            if not store.exists(marker_path(manifest.seq)):
+                store.failpoints.hit("recover-before-publish")
+                self._publish(manifest, recovering=True)
+        store.failpoints.hit("recover-before-sweep")
+        if self._lock.guaranteed:  # without locks, another run could still be writing what looks like leftovers
+            with storage_errors("removing leftovers"):
+                self.swept = sweep(store, self._retained, running=False)
+        self._usable = True
+
+    def _finish(self, batch: Batch, manifest: Manifest) -> None:
+        """Called by `Batch.commit`: manifest, publish, collect, in this order."""
+        self._check_usable()
+        if batch is not self._batch:
+            raise InternalError("TG590", f"batch {batch.seq} is over, or another attempt at it has begun")
+        store = self.store
+        self._usable, self._batch = False, None  # until the end is reached, only opening again can tell what counts
+        if not self._lock.held():
+            raise self._taken_over()
+        store.failpoints.hit("commit-before-manifest")
+        with storage_errors(f"committing batch {manifest.seq}"):
+            if not store.create_exclusive(manifest_path(manifest.seq), encode_manifest(manifest)):
+                raise StateError(
+                    WRITER,
+                    f"another run committed batch {manifest.seq} in {store.where}",
+                    hint="run only one at a time on a checkpoint; this one changed nothing",
+                )
+        store.failpoints.hit("commit-after-manifest")
+        self._log.accept(batch.intent.offer, manifest.positions)
+        self.manifest, self.pending = manifest, None
+        self._retained.append(manifest)
+        self._publish(manifest)
+        store.failpoints.hit("commit-before-gc")
+        try:
+            self._collect()
+        except OSError as error:  # the batch is done; what stays behind is swept at the next start
+            _logger.warning("collecting garbage after batch %d failed: %s", manifest.seq, error)
+        store.failpoints.hit("commit-after-gc")
+        self._usable = True
+
+    def _publish(self, manifest: Manifest, *, recovering: bool = False) -> None:
+        publish_outputs(self.store, manifest, self._sinks, recovering=recovering)
+        self.store.failpoints.hit("commit-before-marker")
+        if manifest.outputs or manifest.quarantine:
+            with storage_errors("noting that outputs are published"):
+                self.store.create_exclusive(marker_path(manifest.seq), b"")
+
+    def _collect(self) -> None:
+        while len(self._retained) > RETAINED:
+            collect(self.store, self._retained.pop(0), self._retained)
+        if self._lock.guaranteed and self._retained[-1].seq % _SWEEP_EVERY == 0:
+            sweep(self.store, self._retained, running=True)
+
+    def _check_usable(self) -> None:
+        if not self._usable:
+            raise StateError(
+                WRITER,
+                f"the checkpoint in {self.store.where} is closed, or a commit to it failed",
+                hint="open it again: that completes or drops the last batch",
+            )
+
+    def _taken_over(self) -> StateError:
+        return StateError(
+            WRITER, f"another run has taken over {self.store.where}", hint="run only one at a time on a checkpoint"
+        )
+
+
+def retained_manifests(store: Store) -> list[Manifest]:
+    """The newest manifest, and the one before if it can be read; `StateError` TG504 if there is reason to doubt the newest."""
+    with storage_errors(f"listing {store.where}"):
+        found = _sequences(store, "manifests")
+        later = max([0, *_sequences(store, "published"), *(seq - 1 for seq in _sequences(store, "intents"))])
+    newest = found[-1] if found else 0
+    if later > newest:
+        raise StateError(
+            MANIFEST,
+            f"{manifest_path(later)} is missing in {store.where}: that batch was committed",
+            hint="restore the whole checkpoint from a backup, Spark's included",
+        )
+    manifests = []
+    for seq in found[-RETAINED:]:
+        try:
+            with storage_errors(f"reading {manifest_path(seq)}"):
+                manifests.append(decode_manifest(store.read_bytes(manifest_path(seq)), seq))
+        except StateError:
+            if seq == newest:
+                raise
+    return manifests
+
+
+def _sequences(store: Store, area: str) -> list[int]:
+    return sorted(seq for path in store.list_files(area) if (seq := sequence_of(path)) is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A checkpoint as tools see it: read without a lock, also while a run writes."""
+
+    meta: Meta
+    manifest: Manifest | None
+    pending: Intent | None
+
+
+def inspect(store: Store) -> Snapshot:
+    """Read a checkpoint without changing anything; `StateError` if there is none or it is damaged."""
+    for last_try in (False, False, True):
+        meta = read_meta(store)
+        if meta is None:
+            raise StateError(MANIFEST, f"there is no checkpoint in {store.where}", hint="check the path")
+        try:
+            manifests = retained_manifests(store)
+            manifest = manifests[-1] if manifests else None
+            return Snapshot(meta, manifest, pending_intent(store, 1 if manifest is None else manifest.seq + 1))
+        except StateError:  # a running writer may have moved on between two reads
+            if last_try:
+                raise
+    raise InternalError("TG590", "unreachable")

@@ -1,0 +1,98 @@
+"""Named places in the commit protocol where a test can crash, exit or fill the disk."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+
+from tidegate.algebra.errors import InternalError
+
+FAILPOINTS = (
+    # store
+    "store-file-written",  # a file's bytes are written, nothing is synced
+    "store-file-synced",  # the file is synced, its directory entry is not
+    "store-exclusive-linked",  # an exclusive file exists under its name, directory not synced, temporary not removed
+    "store-publish-copied",  # another file system: the copy is complete under a temporary name
+    "store-publish-linked",  # the output has its final name, the staged file still exists
+    # opening
+    "open-before-meta",
+    "open-after-meta",
+    "recover-before-publish",
+    "recover-before-sweep",
+    "recover-during-sweep",  # before each deletion
+    # a batch
+    "batch-before-intent",
+    "batch-after-intent",
+    "batch-after-segment",
+    "batch-after-stage",
+    "commit-before-positions",
+    "commit-before-manifest",
+    "commit-after-manifest",
+    "commit-after-output",  # after each output
+    "commit-before-marker",  # all outputs are published, the note of it is not written
+    "commit-before-gc",
+    "commit-during-gc",  # before each deletion
+    "commit-after-gc",
+)
+
+COMMITTED = frozenset(name for name in FAILPOINTS[FAILPOINTS.index("commit-after-manifest") :])
+"""Failpoints that only a committed batch reaches."""
+
+
+class SimulatedCrash(BaseException):
+    """The process is gone. Not an `Exception`, so that no handler tidies up what a real crash would leave."""
+
+
+def crash() -> None:
+    """Action: stop here as if the process had died."""
+    raise SimulatedCrash
+
+
+def exit_hard() -> None:
+    """Action: let the process really die, with the status of a killed one."""
+    os._exit(137)
+
+
+def disk_full() -> None:
+    """Action: what a full disk answers."""
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+class Failpoints:
+    """Which failpoints are armed, and how often each was passed; owned by one store."""
+
+    __slots__ = ("_armed", "passed")
+
+    def __init__(self) -> None:
+        self._armed: dict[str, tuple[int, Callable[[], None]]] = {}
+        self.passed: dict[str, int] | None = None
+
+    def arm(self, name: str, action: Callable[[], None], *, skip: int = 0) -> None:
+        """Run `action` at the `skip`+1-th passing of `name` from now on; it disarms itself then."""
+        if name not in FAILPOINTS:
+            raise InternalError("TG590", f"no failpoint is named {name!r}")
+        self._armed[name] = (skip, action)
+
+    def disarm(self) -> None:
+        self._armed.clear()
+
+    def record(self) -> None:
+        """Start to count passings in `passed`."""
+        self.passed = {}
+
+    def hit(self, name: str) -> None:
+        """Called by the protocol at the place called `name`."""
+        if self.passed is not None:
+            self.passed[name] = self.passed.get(name, 0) + 1
+        if not self._armed:
+            return
+        entry = self._armed.get(name)
+        if entry is None:
+            return
+        skip, action = entry
+        if skip:
+            self._armed[name] = (skip - 1, action)
+            return
+        del self._armed[name]
+        action()

@@ -1,0 +1,321 @@
+"""A store in a directory of a local or shared POSIX file system."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shutil
+import socket
+import uuid
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from tidegate.runtime.state.errors import LOCATION, OUTPUT, STORAGE, WRITER, StateError
+from tidegate.runtime.state.failpoints import Failpoints
+from tidegate.runtime.state.paths import check_relative, local_directory
+from tidegate.runtime.state.store import FileRef, Lock
+
+_NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK)
+_CHUNK = 1 << 20
+
+
+class LocalStore:
+    """`Store` under the directory `root`, which is made when something is written.
+
+    With `sync=False` nothing is forced to the disk: a run then survives the death of its process, not of its machine.
+    """
+
+    def __init__(self, root: str | os.PathLike[str], *, sync: bool = True) -> None:
+        self.failpoints = Failpoints()
+        self._root = Path(local_directory(root))
+        self._sync = sync
+        self._directories: set[Path] = set()
+
+    @property
+    def where(self) -> str:
+        return str(self._root)
+
+    def read_bytes(self, path: str) -> bytes:
+        return self._path(path).read_bytes()
+
+    def write_bytes(self, path: str, data: bytes) -> FileRef:
+        target = self._new(path)
+        with target.open("xb") as file:
+            file.write(data)
+            self._finish(file)
+        self._sync_directory(target.parent)
+        return FileRef(path, len(data), _spell(zlib.crc32(data)))
+
+    def create_exclusive(self, path: str, data: bytes) -> bool:
+        target = self._new(path)
+        temporary = self._new(f"tmp/{uuid.uuid4().hex}")
+        try:
+            with temporary.open("xb") as file:
+                file.write(data)
+                self._finish(file)
+            created = self._link(temporary, target)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise
+        if created:
+            self.failpoints.hit("store-exclusive-linked")
+            self._sync_directory(target.parent)
+        temporary.unlink(missing_ok=True)
+        return created
+
+    def write_table(self, path: str, table: Any) -> FileRef:
+        import pyarrow.parquet as pq
+
+        target = self._new(path)
+        # zstd costs twice the time of plain pages and pays only where there is something to save
+        compression = "zstd" if table.nbytes > _CHUNK else "none"
+        with target.open("xb") as file:
+            checked = _Checked(file)
+            pq.write_table(table, checked, compression=compression, write_page_checksum=True)
+            self._finish(file)
+        self._sync_directory(target.parent)
+        return FileRef(path, checked.size, _spell(checked.crc))
+
+    def read_table(self, path: str, columns: Sequence[str] | None = None) -> Any:
+        import pyarrow.parquet as pq
+
+        with pq.ParquetFile(self._path(path), page_checksum_verification=True) as file:
+            if columns is None:
+                return file.read()
+            # names with dots also match nested fields, hence the second selection
+            return file.read(columns=list(columns)).select(list(columns))
+
+    def list_files(self, prefix: str) -> list[str]:
+        top = self._path(prefix) if prefix else self._root
+        found = []
+        for directory, _, names in os.walk(top):
+            inside = Path(directory).relative_to(self._root).as_posix()
+            found += [name if inside == "." else f"{inside}/{name}" for name in names]
+        return sorted(found)
+
+    def names(self) -> list[str]:
+        try:
+            return sorted(entry.name for entry in self._root.iterdir())
+        except FileNotFoundError:
+            return []
+        except NotADirectoryError:
+            raise StateError(
+                LOCATION, f"{self._root} is not a directory", hint="give the name of a directory"
+            ) from None
+
+    def delete(self, path: str) -> None:
+        self._path(path).unlink(missing_ok=True)
+
+    def exists(self, path: str) -> bool:
+        return self._path(path).exists()
+
+    def size(self, path: str) -> int:
+        return self._path(path).stat().st_size
+
+    def checksum(self, path: str) -> str:
+        return _checksum(self._path(path))
+
+    def sync(self, path: str) -> None:
+        target = self._path(path)
+        if self._sync:
+            with target.open("rb") as file:
+                os.fsync(file.fileno())
+        self._sync_directory(target.parent)
+
+    def publish(self, path: str, target: str) -> None:
+        source, final = self._path(path), self._target(target)
+        self._make_directory(final.parent)
+        try:
+            os.link(source, final)
+        except FileExistsError:
+            self._check_same(source, final)
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            self._publish_copy(source, final)
+        self.failpoints.hit("store-publish-linked")
+        self._sync_directory(final.parent)
+        source.unlink(missing_ok=True)
+
+    def _publish_copy(self, source: Path, final: Path) -> None:
+        if final.exists():
+            self._check_same(source, final)
+            return
+        # hidden from readers of the directory, and the same name at every attempt, so that none is left behind
+        copy = final.with_name(f".{final.name}.tmp")
+        with source.open("rb") as reader, copy.open("wb") as writer:
+            shutil.copyfileobj(reader, writer, _CHUNK)
+            self._finish(writer)
+        self.failpoints.hit("store-publish-copied")
+        copy.rename(final)
+
+    def target_size(self, target: str) -> int | None:
+        try:
+            return self._target(target).stat().st_size
+        except FileNotFoundError:
+            return None
+
+    def local_path(self, path: str) -> str | None:
+        return str(self._path(path))
+
+    def lock(self) -> Lock:
+        return _FileLock(self._new("lock"))
+
+    def _path(self, path: str) -> Path:
+        return self._root / check_relative(path)
+
+    def _target(self, target: str) -> Path:
+        return Path(local_directory(target)) if target.startswith("/") else self._path(target)
+
+    def _new(self, path: str) -> Path:
+        target = self._path(path)
+        self._make_directory(target.parent)
+        return target
+
+    def _make_directory(self, directory: Path) -> None:
+        if directory in self._directories:
+            return
+        if not directory.is_dir():
+            if directory.exists():
+                raise StateError(LOCATION, f"{directory} is not a directory", hint="give the name of a directory")
+            self._make_directory(directory.parent)
+            directory.mkdir(exist_ok=True)
+            self._sync_directory(directory.parent)
+        self._directories.add(directory)
+
+    def _finish(self, file: BinaryIO) -> None:
+        self.failpoints.hit("store-file-written")
+        file.flush()
+        if self._sync:
+            os.fsync(file.fileno())
+        self.failpoints.hit("store-file-synced")
+
+    def _sync_directory(self, directory: Path) -> None:
+        if not self._sync:
+            return
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        except OSError as error:
+            if error.errno != errno.EINVAL:  # file systems whose directories need no sync say so in this way
+                raise
+        finally:
+            os.close(descriptor)
+
+    def _link(self, temporary: Path, target: Path) -> bool:
+        try:
+            os.link(temporary, target)
+        except FileExistsError:
+            # a network file system can repeat a request that had succeeded: then the file has both names
+            return temporary.stat().st_nlink == 2
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            raise StateError(
+                STORAGE,
+                f"{self._root}: this file system has no hard links, so a commit could not be made atomic",
+                hint="put the checkpoint on a POSIX file system",
+            ) from error
+        return True
+
+    def _check_same(self, source: Path, final: Path) -> None:
+        if source.samefile(final):
+            return
+        if source.stat().st_size != final.stat().st_size or _checksum(source) != _checksum(final):
+            raise StateError(
+                OUTPUT,
+                f"{final} exists and holds something else",
+                hint="another checkpoint wrote to this directory: give every checkpoint an output directory of its own",
+            )
+
+
+class _FileLock:
+    """An advisory lock that ends with its process, and a note in the file of who took it last.
+
+    The note shows a takeover where locks do not reach across machines.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = path.open("a+b")
+        self.guaranteed = True
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._file.seek(0)
+            owner = self._file.read(200).decode("utf-8", "replace").rpartition(" ")[0] or "another process"
+            self._file.close()
+            raise StateError(
+                WRITER,
+                f"another run writes to {path.parent} ({owner})",
+                hint="stop that run first; `tidegate state` can read while it runs",
+            ) from None
+        except OSError as error:
+            if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP):
+                self._file.close()
+                raise
+            self.guaranteed = False
+        self._note = f"process {os.getpid()} on {socket.gethostname()} {uuid.uuid4().hex}".encode()
+        self._file.truncate(0)
+        self._file.write(self._note)
+        self._file.flush()
+
+    def held(self) -> bool:
+        try:
+            return self._path.read_bytes() == self._note
+        except FileNotFoundError:
+            return False
+
+    def release(self) -> None:
+        self._file.close()
+
+
+class _Checked:
+    """A file for Arrow to write to that sums up what passes through; Parquet is written front to back."""
+
+    closed = False
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.crc = 0
+        self.size = 0
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data)
+        self._file.write(view)
+        self.crc = zlib.crc32(view, self.crc)
+        self.size += view.nbytes
+        return view.nbytes
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def close(self) -> None:
+        """The owner of the file closes it, after syncing it."""
+
+    def tell(self) -> int:
+        return self.size
+
+    def writable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return False
+
+
+def _checksum(path: Path) -> str:
+    crc = 0
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            crc = zlib.crc32(chunk, crc)
+    return _spell(crc)
+
+
+def _spell(crc: int) -> str:
+    return f"crc32:{crc:08x}"

@@ -1,0 +1,187 @@
+"""The manifest: one file per batch that names everything the run's state consists of. Its creation is the commit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from tidegate.algebra.errors import InternalError
+from tidegate.runtime.state.codec import Extended, Json, decode, encode
+from tidegate.runtime.state.errors import INTENT, MANIFEST, StateError
+from tidegate.runtime.state.paths import check_relative
+from tidegate.runtime.state.positions import Offer, Positions, SparkBatch
+from tidegate.runtime.state.segments import Segment
+from tidegate.runtime.state.store import FileRef
+
+AREAS: Final = ("segments", "kernel", "positions", "staging")
+"""Directories of the files that manifests name; whatever else lies in them is a leftover."""
+
+
+@dataclass(frozen=True, slots=True)
+class StagedOutput:
+    """A file of result rows, written before the commit and published as `name` after it."""
+
+    query: str
+    file: FileRef
+    rows: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class KernelState:
+    """State of an operator that is not rows of a buffer: its own layout version, its files, small values."""
+
+    version: int
+    files: tuple[FileRef, ...] = ()
+    values: Json = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceCounts:
+    """Rows of a source by fate. Every row has one: in = accepted + Σ rejected[reason]."""
+
+    rows_in: int = 0
+    accepted: int = 0
+    rejected: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if (
+            self.rows_in != self.accepted + sum(self.rejected.values())
+            or min(self.rows_in, self.accepted, *self.rejected.values()) < 0
+        ):
+            raise InternalError("TG591", f"counts of rows do not add up: {self}")
+
+    def __add__(self, other: SourceCounts) -> SourceCounts:
+        rejected = dict(self.rejected)
+        for reason, rows in other.rejected.items():
+            rejected[reason] = rejected.get(reason, 0) + rows
+        return SourceCounts(self.rows_in + other.rows_in, self.accepted + other.accepted, rejected)
+
+
+@dataclass(frozen=True, slots=True)
+class SparkCommit:
+    """The last batch of a Spark query that was committed here, and what it offered."""
+
+    batch_id: int
+    offer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """What executed a batch."""
+
+    name: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """What a batch is going to do, written before it reads anything, so that a replay does the same."""
+
+    seq: int
+    id: str
+    mode: str
+    clock: int
+    offer: Offer
+    engine: Engine
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """The complete state of a run after batch `seq`.
+
+    `segments` per buffer id; `kernel` per operator id; `outputs` and `quarantine` of this batch only; `progress` per source or
+    query and attribute; `counts` per source since the beginning, `batch_counts` of this batch; `clock` in ticks; `spark` the
+    last batch per Spark query id; `extra` small values of the run, opaque here.
+    """
+
+    seq: int
+    intent: str
+    attempt: str
+    fingerprint: str
+    mode: str
+    clock: int
+    engine: Engine
+    spark_batch: SparkBatch | None
+    segments: Mapping[str, tuple[Segment, ...]] = field(default_factory=dict)
+    kernel: Mapping[str, KernelState] = field(default_factory=dict)
+    outputs: tuple[StagedOutput, ...] = ()
+    quarantine: tuple[StagedOutput, ...] = ()
+    progress: Mapping[str, Extended] = field(default_factory=dict)
+    counts: Mapping[str, SourceCounts] = field(default_factory=dict)
+    batch_counts: Mapping[str, SourceCounts] = field(default_factory=dict)
+    positions: Positions = field(default_factory=Positions)
+    spark: Mapping[str, SparkCommit] = field(default_factory=dict)
+    extra: Mapping[str, Json] = field(default_factory=dict)
+
+    def state_files(self) -> Iterator[FileRef]:
+        """The files that the next batch needs."""
+        for segments in self.segments.values():
+            for segment in segments:
+                yield segment.file
+        for state in self.kernel.values():
+            yield from state.files
+        for segment in self.positions.log:
+            yield segment.file
+
+    def files(self) -> Iterator[FileRef]:
+        """All files that this manifest keeps from being collected."""
+        yield from self.state_files()
+        for output in (*self.outputs, *self.quarantine):
+            yield output.file
+
+
+def manifest_path(seq: int) -> str:
+    return f"manifests/{seq:010d}.json"
+
+
+def intent_path(seq: int) -> str:
+    return f"intents/{seq:010d}.json"
+
+
+def marker_path(seq: int) -> str:
+    """The note that a batch's outputs are published; without it they are published again."""
+    return f"published/{seq:010d}"
+
+
+def sequence_of(path: str) -> int | None:
+    """The batch number in a path of one of the three kinds above, None for any other file."""
+    name = path.rpartition("/")[2].removesuffix(".json")
+    return int(name) if len(name) == 10 and name.isascii() and name.isdigit() else None
+
+
+def encode_manifest(manifest: Manifest) -> bytes:
+    return encode("manifest", manifest)
+
+
+def decode_manifest(data: bytes, seq: int) -> Manifest:
+    """The manifest of batch `seq`; `StateError` TG504 if it is damaged, another batch's, or names a file elsewhere."""
+    where, hint = (
+        manifest_path(seq),
+        "restore the whole checkpoint from a backup; older manifests are not used silently",
+    )
+    manifest = decode("manifest", Manifest, data, code=MANIFEST, where=where, hint=hint)
+    if manifest.seq != seq:
+        raise StateError(MANIFEST, f"{where} is the manifest of batch {manifest.seq}", hint=hint)
+    for file in manifest.files():
+        if check_relative(file.path).partition("/")[0] not in AREAS:
+            raise StateError(MANIFEST, f"{where} names {file.path!r}, which is no state file", hint=hint)
+    for output in (*manifest.outputs, *manifest.quarantine):
+        if "/" in check_relative(output.name) or output.name.startswith("."):
+            raise StateError(MANIFEST, f"{where} names an output {output.name!r}", hint=hint)
+    return manifest
+
+
+def encode_intent(intent: Intent) -> bytes:
+    return encode("intent", intent)
+
+
+def decode_intent(data: bytes, seq: int) -> Intent:
+    """The intent of batch `seq`; `StateError` TG507 if it is damaged or another batch's."""
+    where = intent_path(seq)
+    hint = f"no result depends on it yet: delete {where} to let the batch be planned anew"
+    intent = decode("intent", Intent, data, code=INTENT, where=where, hint=hint)
+    if intent.seq != seq:
+        raise StateError(INTENT, f"{where} is the intent of batch {intent.seq}", hint=hint)
+    return intent

@@ -1,0 +1,145 @@
+"""A store in memory: tables stay Arrow objects, nothing is serialised; for tests and for runs that need not survive."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from typing import Any
+
+from tidegate.runtime.state.errors import OUTPUT, WRITER, StateError
+from tidegate.runtime.state.failpoints import Failpoints
+from tidegate.runtime.state.paths import check_relative
+from tidegate.runtime.state.store import FileRef, Lock
+
+_TABLE = "memory"  # tables are shared objects that nobody can flip a byte of
+
+
+class MemoryStore:
+    """`Store` in this process's memory; not for use by several threads at once.
+
+    `published` holds what was published to absolute paths.
+    """
+
+    def __init__(self) -> None:
+        self.failpoints = Failpoints()
+        self.files: dict[str, Any] = {}
+        self.published: dict[str, Any] = {}
+        self._lock: _MemoryLock | None = None
+
+    @property
+    def where(self) -> str:
+        return "memory"
+
+    def read_bytes(self, path: str) -> bytes:
+        data = self._get(path)
+        if not isinstance(data, bytes):
+            raise FileNotFoundError(path)
+        return data
+
+    def write_bytes(self, path: str, data: bytes) -> FileRef:
+        self._add(path, data)
+        return FileRef(path, len(data), self.checksum(path))
+
+    def create_exclusive(self, path: str, data: bytes) -> bool:
+        if check_relative(path) in self.files:
+            return False
+        self.failpoints.hit("store-file-written")
+        self.failpoints.hit("store-file-synced")
+        self.files[path] = data
+        self.failpoints.hit("store-exclusive-linked")
+        return True
+
+    def write_table(self, path: str, table: Any) -> FileRef:
+        self._add(path, table)
+        return FileRef(path, table.nbytes, _TABLE)
+
+    def read_table(self, path: str, columns: Sequence[str] | None = None) -> Any:
+        table = self._get(path)
+        if isinstance(table, bytes):
+            raise FileNotFoundError(path)
+        return table if columns is None else table.select(list(columns))
+
+    def list_files(self, prefix: str) -> list[str]:
+        start = prefix + "/" if prefix else ""
+        return sorted(path for path in self.files if path.startswith(start))
+
+    def names(self) -> list[str]:
+        return sorted({path.partition("/")[0] for path in self.files})
+
+    def delete(self, path: str) -> None:
+        self.files.pop(check_relative(path), None)
+
+    def exists(self, path: str) -> bool:
+        return check_relative(path) in self.files
+
+    def size(self, path: str) -> int:
+        return _size(self._get(path))
+
+    def checksum(self, path: str) -> str:
+        data = self._get(path)
+        return f"crc32:{zlib.crc32(data):08x}" if isinstance(data, bytes) else _TABLE
+
+    def sync(self, path: str) -> None:
+        self._get(path)
+
+    def publish(self, path: str, target: str) -> None:
+        data = self._get(path)
+        place = self._place(target)
+        if target in place:
+            there = place[target]
+            same = there is data or (type(there) is type(data) and bool(there == data))
+            if not same:
+                raise StateError(
+                    OUTPUT, f"{target} exists and holds something else", hint="use an empty output directory"
+                )
+        place[target] = data
+        self.failpoints.hit("store-publish-copied")
+        self.failpoints.hit("store-publish-linked")
+        del self.files[path]
+
+    def target_size(self, target: str) -> int | None:
+        place = self._place(target)
+        return _size(place[target]) if target in place else None
+
+    def local_path(self, path: str) -> str | None:
+        return None
+
+    def lock(self) -> Lock:
+        if self._lock is not None:
+            raise StateError(WRITER, "another run writes to this checkpoint in memory", hint="close it first")
+        self._lock = _MemoryLock(self)
+        return self._lock
+
+    def _place(self, target: str) -> dict[str, Any]:
+        return self.published if target.startswith("/") else self.files
+
+    def _get(self, path: str) -> Any:
+        try:
+            return self.files[path]
+        except KeyError:
+            raise FileNotFoundError(path) from None
+
+    def _add(self, path: str, data: Any) -> None:
+        if check_relative(path) in self.files:
+            raise FileExistsError(path)
+        self.files[path] = data
+        self.failpoints.hit("store-file-written")
+        self.failpoints.hit("store-file-synced")
+
+
+class _MemoryLock:
+    guaranteed = True
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+
+    def held(self) -> bool:
+        return self._store._lock is self
+
+    def release(self) -> None:
+        if self._store._lock is self:
+            self._store._lock = None
+
+
+def _size(data: Any) -> int:
+    return len(data) if isinstance(data, bytes) else int(data.nbytes)

@@ -1,0 +1,51 @@
+"""Names and paths inside a store: relative, POSIX, free of what a damaged or hostile manifest could put there."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from pathlib import Path
+
+from tidegate.runtime.state.errors import LOCATION, StateError
+
+_PLAIN = re.compile(r"[A-Za-z0-9_]{1,60}")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
+
+
+def check_relative(path: str) -> str:
+    """`path` itself if it is relative, normalised and stays inside; `StateError` otherwise."""
+    parts = path.split("/")
+    if not path or "\0" in path or any(part in ("", ".", "..") for part in parts):
+        raise StateError(
+            LOCATION, f"{path!r} is not a path inside a checkpoint", hint="the file that names it is damaged"
+        )
+    return path
+
+
+def local_directory(location: str | os.PathLike[str]) -> str:
+    """The absolute local path that `location` means; locations with a scheme other than `file:` are refused."""
+    text = os.fspath(location)
+    scheme = _SCHEME.match(text)
+    if scheme is not None:
+        if scheme[1].lower() != "file":
+            raise StateError(
+                LOCATION,
+                f"{scheme[1]}: locations are not supported: {text!r}",
+                hint="local and shared POSIX file systems are supported; give a path that all machines have mounted",
+            )
+        rest = text[len("file:") :]
+        text = rest[2:] if rest.startswith("//") else rest
+        if not text.startswith("/"):
+            raise StateError(LOCATION, f"{os.fspath(location)!r} names a host", hint="write file:///absolute/path")
+    if not text or "\0" in text:
+        raise StateError(LOCATION, f"{text!r} is not a directory name", hint="give a path")
+    return str(Path(text).absolute())
+
+
+def slug(name: str) -> str:
+    """A file-name part for `name`, the name itself where it is plain; different names give different slugs."""
+    if _PLAIN.fullmatch(name):
+        return name
+    digest = hashlib.blake2s(name.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+    return re.sub(r"[^A-Za-z0-9_]+", "-", name)[:40].strip("-") + "-" + digest

@@ -1,0 +1,184 @@
+"""Source positions: which files of file sources are consumed, and how far other sources were read.
+
+Consumed files are a log: every batch appends what it read as a small table, and the tables are merged by size tiers, so that
+a source of n files costs n·log n rows written in all, not n per batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tidegate.runtime.state.codec import Json, digest
+from tidegate.runtime.state.errors import DATA, LOCATION, REPLAY, StateError
+from tidegate.runtime.state.segments import Segment, plan_compaction, read_segments, write_segment
+from tidegate.runtime.state.store import Store
+
+EMBEDDED = "embedded"
+_FANOUT = 16  # few files to open at a start, and a rewrite at every 16th batch only
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SourceFile:
+    """A file of a file source as it was found: a changed size or time makes it another file."""
+
+    path: str
+    size: int
+    mtime_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class SparkBatch:
+    """Spark's name for a micro-batch."""
+
+    query_id: str
+    batch_id: int
+
+    def __str__(self) -> str:
+        return f"batch {self.batch_id} of Spark query {self.query_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOffset:
+    """How far a source that is not made of files was read, in its own terms, and by which reader."""
+
+    value: Json
+    reader: str
+
+
+@dataclass(frozen=True, slots=True)
+class Positions:
+    """The part of a manifest that says what was read: the log's files, and offsets of the other sources."""
+
+    log: tuple[Segment, ...] = ()
+    offsets: Mapping[str, SourceOffset] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a batch could read: new files per file source, the offset reached per other source, Spark's name for it.
+
+    `fingerprint` identifies the offer as it was first made, also after consumed files were taken out of it.
+    """
+
+    files: Mapping[str, tuple[SourceFile, ...]] = field(default_factory=dict)
+    offsets: Mapping[str, Json] = field(default_factory=dict)
+    spark: SparkBatch | None = None
+    fingerprint: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.fingerprint:
+            files = {
+                source: sorted([file.path, file.size, file.mtime_ns] for file in files)
+                for source, files in self.files.items()
+                if files
+            }
+            object.__setattr__(self, "fingerprint", digest([files, dict(self.offsets)]))
+
+    @property
+    def reader(self) -> str:
+        return EMBEDDED if self.spark is None else f"spark {self.spark.query_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedFile:
+    """A consumed file that is found again with another size or time."""
+
+    source: str
+    consumed: SourceFile
+    found: SourceFile
+
+
+class PositionLog:
+    """All consumed files in memory, and the files of the log that say so durably."""
+
+    def __init__(self, store: Store, positions: Positions) -> None:
+        self._store = store
+        self.positions = positions
+        self._consumed: dict[tuple[str, str], SourceFile] = {}
+        if positions.log:
+            columns = [column.to_pylist() for column in read_segments(store, positions.log).columns]
+            if len(columns) != 4:
+                raise StateError(DATA, "the log of consumed files has other columns than it should")
+            for source, path, size, mtime_ns in zip(*columns, strict=True):
+                self._consumed[source, path] = SourceFile(path, size, mtime_ns)
+
+    def __len__(self) -> int:
+        return len(self._consumed)
+
+    def is_consumed(self, source: str, file: SourceFile) -> Literal["new", "consumed", "changed"]:
+        """Whether a file was read before; `changed` if another version of it was."""
+        known = self._consumed.get((source, file.path))
+        if known is None:
+            return "new"
+        return "consumed" if known == file else "changed"
+
+    def unconsumed(
+        self, files: Mapping[str, Sequence[SourceFile]]
+    ) -> tuple[dict[str, tuple[SourceFile, ...]], list[ChangedFile]]:
+        """The files that were not read before, and those that changed since they were read."""
+        fresh: dict[str, tuple[SourceFile, ...]] = {}
+        changed = []
+        for source, found in files.items():
+            news = []
+            for file in found:
+                known = self._consumed.get((source, file.path))
+                if known is None:
+                    news.append(file)
+                elif known != file:
+                    changed.append(ChangedFile(source, known, file))
+            fresh[source] = tuple(news)
+        return fresh, changed
+
+    def check_reader(self, offer: Offer) -> None:
+        """`StateError` TG506 if someone else began to read a source that only its first reader can go on with."""
+        for source in offer.offsets:
+            known = self.positions.offsets.get(source)
+            if known is not None and known.reader != offer.reader:
+                raise StateError(
+                    REPLAY,
+                    f"source {source!r} was read so far by {known.reader!r} and can not be continued by {offer.reader!r}",
+                    hint="only file sources can change engine or Spark checkpoint: their files are recorded here, offsets of "
+                    "other sources mean something to their reader only; go on as before, or start with a new checkpoint",
+                )
+
+    def appended(self, offer: Offer, seq: int, attempt: str) -> Positions:
+        """The positions after reading `offer`, written durably but not yet counted: see `accept`."""
+        rows = [(source, file) for source, files in offer.files.items() for file in files]
+        log = list(self.positions.log)
+        if rows:
+            log.append(self._write(rows, seq, attempt))
+            for group in plan_compaction(log, fanout=_FANOUT):
+                merged = write_segment(
+                    self._store, "files", read_segments(self._store, group), (), seq, attempt, area="positions"
+                )
+                replaced = {segment.path for segment in group}
+                log = [segment for segment in log if segment.path not in replaced] + [merged]
+        offsets = dict(self.positions.offsets)
+        for source, value in offer.offsets.items():
+            offsets[source] = SourceOffset(value, offer.reader)
+        return Positions(tuple(log), offsets)
+
+    def accept(self, offer: Offer, positions: Positions) -> None:
+        """Count what was appended: its batch is committed."""
+        for source, files in offer.files.items():
+            for file in files:
+                self._consumed[source, file.path] = file
+        self.positions = positions
+
+    def _write(self, rows: list[tuple[str, SourceFile]], seq: int, attempt: str) -> Segment:
+        import pyarrow as pa
+
+        try:
+            table = pa.table(
+                {
+                    "source": pa.array([source for source, _ in rows], pa.string()),
+                    "path": pa.array([file.path for _, file in rows], pa.string()),
+                    "size": pa.array([file.size for _, file in rows], pa.int64()),
+                    "mtime_ns": pa.array([file.mtime_ns for _, file in rows], pa.int64()),
+                }
+            )
+        except UnicodeEncodeError as error:
+            raise StateError(LOCATION, f"a file name is not UTF-8: {error.object!r}", hint="rename the file") from None
+        return write_segment(self._store, "files", table, (), seq, attempt, area="positions")

@@ -1,0 +1,238 @@
+"""Segments: the immutable pieces that buffers are made of, with bounds that let whole pieces be passed over or dropped."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeVar
+
+from tidegate.algebra.errors import InternalError
+from tidegate.runtime.state.codec import canonical, parse_plain, plain
+from tidegate.runtime.state.errors import DATA, StateError, storage_errors
+from tidegate.runtime.state.local import LocalStore
+from tidegate.runtime.state.paths import slug
+from tidegate.runtime.state.store import FileRef, Store
+
+FANOUT = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """An immutable file of rows of one buffer.
+
+    `bounds` has min and max of those int64 attributes that are never null in it; an attribute without bounds can be anything.
+    `batch` is the sequence number of the batch that wrote the file, `schema` identifies names and types.
+    """
+
+    path: str
+    rows: int
+    bytes: int
+    checksum: str
+    schema: str
+    bounds: Mapping[str, tuple[int, int]]
+    batch: int
+    shard: int
+
+    @property
+    def file(self) -> FileRef:
+        return FileRef(self.path, self.bytes, self.checksum)
+
+    def to_json(self) -> str:
+        """One line of text, to return from a worker."""
+        return canonical(plain(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Segment:
+        return parse_plain(cls, json.loads(text), code=DATA, where="the summary of a written segment")
+
+
+def schema_id(schema: Any) -> str:
+    """A fingerprint of an Arrow schema's names and types in their order."""
+    text = "\0".join(f"{field.name}\0{field.type}" for field in schema)
+    return hashlib.blake2s(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+def int64_bounds(table: Any, attributes: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """Min and max of those of the int64 `attributes` that have rows and no nulls."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    bounds = {}
+    for name in attributes:
+        column = table.column(name)
+        if column.type != pa.int64():
+            raise InternalError("TG590", f"temporal attribute {name!r} is {column.type}, not int64")
+        if table.num_rows and not column.null_count:
+            low_high = pc.min_max(column)
+            bounds[name] = (low_high["min"].as_py(), low_high["max"].as_py())
+    return bounds
+
+
+def new_path(area: str, name: str, seq: int, attempt: str) -> str:
+    """A file name that no other attempt, task or process can choose; it shows the batch for which it is written."""
+    return f"{area}/{slug(name)}/{seq:010d}-{attempt}-{uuid.uuid4().hex}.parquet"
+
+
+def write_segment(
+    store: Store,
+    buffer_id: str,
+    table: Any,
+    temporal_columns: Iterable[str],
+    seq: int,
+    attempt: str,
+    *,
+    shard: int = 0,
+    area: str = "segments",
+) -> Segment:
+    """Write `table` as one durable segment of a buffer; it counts once a manifest names it."""
+    bounds = int64_bounds(table, temporal_columns)
+    path = new_path(area, buffer_id, seq, attempt)
+    with storage_errors(f"writing a segment of {buffer_id!r}"):
+        file = store.write_table(path, table.replace_schema_metadata(None))
+    return Segment(path, table.num_rows, file.bytes, file.checksum, schema_id(table.schema), bounds, seq, shard)
+
+
+def write_segment_file(
+    local_root: str,
+    buffer_id: str,
+    table: Any,
+    temporal_columns: Sequence[str],
+    seq: int,
+    attempt: str,
+    shard: int = 0,
+) -> str:
+    """`write_segment` in a worker process, into the store at `local_root`; returns `Segment.to_json` for the driver."""
+    store = LocalStore(local_root)
+    return write_segment(store, buffer_id, table, temporal_columns, seq, attempt, shard=shard).to_json()
+
+
+def adopt_segment(store: Store, path: str, temporal_columns: Sequence[str], seq: int, *, shard: int = 0) -> Segment:
+    """The `Segment` of a Parquet file that something else wrote under a name from `new_path`; makes it durable."""
+    with storage_errors(f"adopting {path}"):
+        store.sync(path)
+        table = store.read_table(path)
+        bounds = int64_bounds(table, temporal_columns)
+        file = FileRef(path, store.size(path), store.checksum(path))
+    return Segment(path, table.num_rows, file.bytes, file.checksum, schema_id(table.schema), bounds, seq, shard)
+
+
+def read_segments(
+    store: Store, segments: Sequence[Segment], columns: Sequence[str] | None = None, *, schema: Any = None
+) -> Any:
+    """The rows of all `segments` as one table.
+
+    `schema` (of the columns asked for) is needed only for what no segments yield. Sizes are checked here, page checksums by
+    the reader, and whole files by `verify` when a checkpoint is opened.
+    """
+    import pyarrow as pa
+
+    if not segments:
+        if schema is None:
+            raise InternalError("TG590", "no segments and no schema")
+        return schema.empty_table()
+    if len({segment.schema for segment in segments}) > 1:
+        raise StateError(DATA, "segments of one buffer have different schemas", hint="the checkpoint was tampered with")
+    tables = [_read(store, segment, columns) for segment in segments]
+    return tables[0] if len(tables) == 1 else pa.concat_tables(tables)
+
+
+def _read(store: Store, segment: Segment, columns: Sequence[str] | None) -> Any:
+    import pyarrow as pa
+
+    check_size(store, segment.file)
+    try:
+        table = store.read_table(segment.path, columns)
+    except (OSError, pa.ArrowException, ValueError) as error:
+        raise _damaged(store, segment.path, f"it can not be read ({error})") from error
+    if table.num_rows != segment.rows or (columns is None and schema_id(table.schema) != segment.schema):
+        raise _damaged(store, segment.path, "its rows or columns are not those that were written")
+    return table
+
+
+def check_size(store: Store, file: FileRef) -> None:
+    """`StateError` TG505 unless the file exists with its size."""
+    try:
+        size = store.size(file.path)
+    except FileNotFoundError:
+        raise _damaged(store, file.path, "it is missing") from None
+    if size != file.bytes:
+        raise _damaged(store, file.path, f"it has {size} bytes instead of {file.bytes}")
+
+
+def verify(store: Store, files: Iterable[FileRef]) -> None:
+    """`StateError` TG505 for the first file that is missing or not byte for byte what was written."""
+    for file in files:
+        check_size(store, file)
+        with storage_errors(f"reading {file.path}"):
+            found = store.checksum(file.path)
+        if found != file.checksum:
+            raise _damaged(store, file.path, f"its checksum is {found} instead of {file.checksum}")
+
+
+def _damaged(store: Store, path: str, why: str) -> StateError:
+    return StateError(
+        DATA,
+        f"{path} in {store.where} is damaged: {why}",
+        hint="restore the whole checkpoint from a backup, or start with a new checkpoint and replay the input",
+    )
+
+
+class Piece(Protocol):
+    """What compaction needs to know of a file."""
+
+    @property
+    def rows(self) -> int: ...
+    @property
+    def schema(self) -> str: ...
+    @property
+    def shard(self) -> int: ...
+
+
+P = TypeVar("P", bound=Piece)
+
+
+def plan_compaction(segments: Sequence[P], *, fanout: int = FANOUT, max_rows: int = 1 << 22) -> list[list[P]]:
+    """Groups of a buffer's segments to rewrite as one segment each, so that many small batches do not mean many files.
+
+    Tier k holds the segments with `fanout`^k ≤ rows < `fanout`^(k+1). A tier with `fanout` members is merged into a higher
+    one, so of n rows no more than (fanout-1)·log n segments stay, and each row is rewritten at most log n times (logarithms
+    to the base `fanout`). Segments of `max_rows` or more stay as they are. Only segments of one shard and schema are merged,
+    and the order within a group is the order given.
+    """
+    tiers: dict[tuple[int, str], dict[int, list[list[P]]]] = {}
+    for segment in segments:
+        if segment.rows < max_rows:
+            tier = tiers.setdefault((segment.shard, segment.schema), {})
+            tier.setdefault(_tier(segment.rows, fanout), []).append([segment])
+    order = {id(segment): index for index, segment in enumerate(segments)}
+    plan = []
+    for tier in tiers.values():
+        while full := [level for level, groups in tier.items() if len(groups) >= fanout]:
+            merged = [segment for group in tier.pop(min(full)) for segment in group]
+            rows = sum(segment.rows for segment in merged)
+            if rows < max_rows:
+                tier.setdefault(_tier(rows, fanout), []).append(merged)
+            else:
+                plan.append(merged)
+        plan += [group for groups in tier.values() for group in groups if len(group) > 1]
+    return [sorted(group, key=lambda segment: order[id(segment)]) for group in plan]
+
+
+def _tier(rows: int, fanout: int) -> int:
+    tier, limit = 0, fanout
+    while rows >= limit:
+        tier, limit = tier + 1, limit * fanout
+    return tier
+
+
+def drop_or_rewrite(alive: float, *, threshold: float = 0.5) -> Literal["drop", "rewrite", "keep"]:
+    """What to do with a segment of which the fraction `alive` may still matter.
+
+    Rewriting below one half costs no more than was collected, so it is paid for by the rows that go.
+    """
+    if alive <= 0.0:
+        return "drop"
+    return "rewrite" if alive < threshold else "keep"

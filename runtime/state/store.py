@@ -1,0 +1,94 @@
+"""Where state lives: the `Store` interface, with local directories and with memory behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from tidegate.runtime.state.failpoints import Failpoints
+
+
+@dataclass(frozen=True, slots=True)
+class FileRef:
+    """An immutable file of a store with its size and checksum."""
+
+    path: str
+    bytes: int
+    checksum: str
+
+
+class Lock(Protocol):
+    """The right to write to a store, until released or until the process ends."""
+
+    @property
+    def guaranteed(self) -> bool:
+        """False where the file system has no locks: then only the exclusive manifest keeps writers apart."""
+
+    def held(self) -> bool:
+        """Whether nobody has taken the store over meanwhile."""
+
+    def release(self) -> None: ...
+
+
+class Store(Protocol):
+    """Files of one checkpoint under relative POSIX paths.
+
+    Files are written once under a new name and never changed. A write returns only when the file and its directory entry are
+    durable. Tables are `pyarrow.Table`. A missing file is a `FileNotFoundError`, other failures are `OSError` or Arrow's
+    errors; the callers in this package turn them into `StateError`.
+    """
+
+    failpoints: Failpoints
+
+    @property
+    def where(self) -> str:
+        """The place, for messages."""
+
+    def read_bytes(self, path: str) -> bytes: ...
+
+    def write_bytes(self, path: str, data: bytes) -> FileRef:
+        """Write a new file; `FileExistsError` if it exists."""
+
+    def create_exclusive(self, path: str, data: bytes) -> bool:
+        """Write a file that appears complete or not at all; False, changing nothing, if `path` exists."""
+
+    def write_table(self, path: str, table: Any) -> FileRef:
+        """Write a table into a new file; `FileExistsError` if it exists."""
+
+    def read_table(self, path: str, columns: Sequence[str] | None = None) -> Any:
+        """The table in a file, or these columns of it in this order."""
+
+    def list_files(self, prefix: str) -> list[str]:
+        """All files below a directory, sorted; none if there is no such directory."""
+
+    def names(self) -> list[str]:
+        """Names of the files and directories at the top, sorted."""
+
+    def delete(self, path: str) -> None:
+        """Remove a file if it exists."""
+
+    def exists(self, path: str) -> bool: ...
+
+    def size(self, path: str) -> int: ...
+
+    def checksum(self, path: str) -> str:
+        """The checksum of a file's content, as `FileRef` has it."""
+
+    def sync(self, path: str) -> None:
+        """Make a file durable that another process wrote."""
+
+    def publish(self, path: str, target: str) -> None:
+        """Move a file to `target`, an absolute path outside or a relative one inside, where it appears at once and complete.
+
+        Repeating it is harmless. A target that exists with other content is left alone and refused (TG508).
+        """
+
+    def target_size(self, target: str) -> int | None:
+        """The size of a published file, None if there is none."""
+
+    def local_path(self, path: str) -> str | None:
+        """The file's absolute path for other processes; None where no other process can read it."""
+
+    def lock(self) -> Lock:
+        """Become the only writer; `StateError` TG503 if there is one already."""
