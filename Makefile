@@ -1,6 +1,8 @@
 # `make demo` and `make test` need git, make, Python >= 3.11 with venv, and a package registry; nothing else.
 SHELL  := bash
-PYTHON ?= python3
+# The first of these that is new enough; `make PYTHON=...` names another.
+PYTHON ?= $(or $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 python3.11,$(shell \
+  $(p) -c 'import sys; sys.version_info >= (3, 11) and print("$(p)")' 2>/dev/null))),python3)
 VENV   ?= .venv
 ARGS   ?=
 py     := $(VENV)/bin/python
@@ -14,8 +16,8 @@ help:  ## list the targets
 
 setup: $(ready)  ## install the locked dependencies into .venv
 
-# Done again only when the lock or the project's own metadata changes.
-$(ready): requirements/dev.txt pyproject.toml tools/setup_venv.py
+# Done again only when the lock changes.
+$(ready): requirements/dev.txt tools/setup_venv.py
 	$(PYTHON) tools/setup_venv.py $(VENV)
 	@touch $@
 

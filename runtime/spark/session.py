@@ -1,0 +1,68 @@
+"""A Spark session set up for Tidegate: local by default, quiet, with the settings that micro-batches want."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from tidegate.runtime.spark.java import ensure_java
+
+ARROW_ROWS_PER_BATCH = 100_000
+
+
+def session_settings(*, cores: int, local: bool) -> dict[str, str]:
+    """The settings and what each is for; `local` adds those which only a single machine wants."""
+    quiet = Path(__file__).with_name("log4j2.properties").as_uri()
+    settings = {
+        "spark.sql.session.timeZone": "UTC",  # instants are UTC ticks, whatever the machine's zone
+        "spark.sql.ansi.enabled": "true",  # overflow and failed casts are errors, as in the semantics
+        "spark.sql.adaptive.enabled": "false",  # replanning a micro-batch costs more than it wins
+        "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_ROWS_PER_BATCH),  # fewer, larger Python calls
+        "spark.sql.execution.arrow.compression.codec": "none",  # lz4 was seen to hang
+        "spark.sql.shuffle.partitions": str(max(2, min(cores, 16))),  # 200 empty tasks a batch by default
+        "spark.ui.showConsoleProgress": "false",
+    }
+    if local:
+        settings |= {
+            "spark.ui.enabled": "false",
+            "spark.driver.memory": "2g",
+            # A machine whose own name does not resolve can run Spark all the same.
+            "spark.driver.host": "localhost",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet}",
+            # Hadoop's other manager starts a `chmod` process for every checkpoint file on a local disk.
+            "spark.sql.streaming.checkpointFileManagerClass": (
+                "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+            ),
+        }
+    return settings
+
+
+def spark_session(app_name: str, *, master: str | None = None, config: Mapping[str, str] | None = None) -> SparkSession:
+    """A session with Tidegate's settings; `config` overrides any of them (`{"spark.ui.enabled": "true"}`).
+
+    `master` is local[*] unless the program was started by spark-submit, which then decides. A session that is
+    running already is returned, with those settings applied which Spark can change at run time. Java is looked
+    for as in `ensure_java`; workers of a local session run the Python of this process.
+
+    Raises QueryError TG901 where no Java >= 17 is found.
+    """
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    if not submitted:
+        ensure_java()
+        master = master or "local[*]"
+    local = master is not None and master.startswith("local")
+    if local:
+        # Spark's default is whatever `python3` is on the path, which may be another version.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.Builder().appName(app_name)
+    if master is not None:
+        builder = builder.master(master)
+    settings = {**session_settings(cores=os.cpu_count() or 2, local=local), **(config or {})}
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
