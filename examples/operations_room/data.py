@@ -236,8 +236,9 @@ def prepare(
 
     streams = {"schedule": schedule, "departure": departure, "weather": weather}
     width = _ticks(timedelta(hours=hours))
-    first = min(int(arrival.min()) for _, arrival in streams.values()) // width
-    files = max(int(arrival.max()) for _, arrival in streams.values()) // width - first + 1
+    windows = np.concatenate([arrival for _, arrival in streams.values()]) // width
+    first = int(windows.min())
+    files = int(windows.max()) - first + 1
     modified = time.time_ns() // 1_000_000 - files
     for name, (table, arrival) in streams.items():
         _write(directory / name, table, arrival, np.arange(first, first + files + 1) * width, modified)

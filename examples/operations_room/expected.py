@@ -192,13 +192,12 @@ def differences(expected: pl.DataFrame, actual: pl.DataFrame) -> list[str]:
     floats = [name for name, dtype in expected.schema.items() if dtype.is_float()]
     exact = [name for name in expected.columns if name not in floats]
     left, right = (frame.sort([*exact, *floats], nulls_last=True) for frame in (expected, actual))
-    counted = [frame.group_by(exact).agg(pl.len()) for frame in (left, right)]
-    missing, surplus = (
-        one.join(two, on=[*exact, "len"], how="anti", nulls_equal=True).drop("len")
-        for one, two in (counted, counted[::-1])
-    )
-    found = [f"missing: {row}" for row in missing.sort(exact, nulls_last=True).iter_rows(named=True)]
-    found += [f"surplus: {row}" for row in surplus.sort(exact, nulls_last=True).iter_rows(named=True)]
+    wanted, got = (frame.group_by(exact).agg(rows=pl.len()) for frame in (left, right))
+    both = wanted.join(got, on=exact, how="full", coalesce=True, nulls_equal=True)
+    counts = both.with_columns(pl.col("rows", "rows_right").fill_null(0)).sort(exact, nulls_last=True)
+    found = []
+    for *values, want, have in counts.filter(pl.col("rows") != pl.col("rows_right")).iter_rows():
+        found.append(f"{have} rows instead of {want}: {dict(zip(exact, values, strict=True))}")
     if found:
         return found
     for name in floats:

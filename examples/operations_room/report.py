@@ -13,6 +13,8 @@ from typing import Final, TextIO, TypeAlias
 
 WIDTH: Final = 100
 BARS: Final = " ▁▂▃▄▅▆▇█"
+TALLEST: Final = 360
+"""Minutes; longer delays are drawn as this, or one flight a day late would flatten a whole month."""
 
 Cell: TypeAlias = str | int | float | bool | datetime | None
 
@@ -237,7 +239,7 @@ def text_picture(picture: Picture, width: int = WIDTH) -> str:
     lines = [picture.title]
     for lane in picture.lanes:
         delays = _binned(picture, lane.delays, bins)
-        worst = [max(values, default=0) for values in delays]
+        worst = [min(max(values, default=0), TALLEST) for values in delays]
         missing = [len(values) for values in _binned(picture, [(moment, 1) for moment in lane.missing], bins)]
         fog = "".join("▒" if shaded else "·" for shaded in _shaded(picture, lane.episodes, bins))
         lines += [
@@ -247,7 +249,9 @@ def text_picture(picture: Picture, width: int = WIDTH) -> str:
             "  missing".ljust(margin) + _bars(missing),
         ]
     lines.append(" " * margin + _axis(picture, bins))
-    lines.append(" " * margin + "▒ poor visibility; bars grow to each row's own maximum")
+    lines.append(
+        " " * margin + f"▒ poor visibility; each row's highest bar is its maximum, delays beyond {TALLEST} minutes cut"
+    )
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -256,13 +260,11 @@ def svg_picture(picture: Picture, width: int = 1200) -> str:
 
     One path per lane and kind of mark, whatever the number of flights, so that a year stays small.
     """
-    left, right, top, up, down, gap = 90, 20, 64, 90, 40, 26
+    left, right, top, up, down, gap = 90, 30, 64, 90, 40, 26
     plot = width - left - right
     pitch = up + down + gap
     bottom = top + pitch * len(picture.lanes) - gap
     bins = plot // 2
-    peak = max((minutes for lane in picture.lanes for _, minutes in lane.delays), default=0)
-    scale = _round_up(max(peak, 60))
     counts = {
         lane.name: [len(v) for v in _binned(picture, [(moment, 1) for moment in lane.missing], bins)]
         for lane in picture.lanes
@@ -295,14 +297,14 @@ def svg_picture(picture: Picture, width: int = 1200) -> str:
                 f'height="{up + down}" fill="#9db4c8" fill-opacity="0.55">'
                 f"<title>poor visibility {_moment(start)} to {_moment(end)}</title></rect>"
             )
-        worst = [max(values, default=0) for values in _binned(picture, lane.delays, bins)]
-        out.append(_marks("delays", worst, left, plot, base, -up / scale, "#c77700"))
+        worst = [min(max(values, default=0), TALLEST) for values in _binned(picture, lane.delays, bins)]
+        out.append(_marks("delays", worst, left, plot, base, -up / TALLEST, "#c77700"))
         out.append(_marks("missing", counts[lane.name], left, plot, base, down / most, "#b3001b"))
         out.append(f'<path d="M{left} {base}H{left + plot}" stroke="#888"/>')
         out.append(
             f'<text x="{left - 8}" y="{base + 4}" text-anchor="end" font-weight="bold">{_short(lane.name)}</text>'
         )
-        out.append(f'<text x="{left - 8}" y="{base - up + 10}" text-anchor="end" fill="#888">{scale} min</text>')
+        out.append(f'<text x="{left - 8}" y="{base - up + 10}" text-anchor="end" fill="#888">{TALLEST} min +</text>')
         out.append(f'<text x="{left - 8}" y="{base + down}" text-anchor="end" fill="#888">{most} flights</text>')
         out.append("</g>")
     out.append("</svg>")
@@ -438,11 +440,3 @@ def _legend(left: int, y: int) -> str:
         f'<rect x="{x}" y="{y - 10}" width="12" height="12" fill="{colour}"/><text x="{x + 18}" y="{y}">{label}</text>'
         for x, (colour, label) in zip(places, entries, strict=True)
     )
-
-
-def _round_up(minutes: int) -> int:
-    """The next of 60, 120, 240, 480, … minutes."""
-    value = 60
-    while value < minutes:
-        value *= 2
-    return value

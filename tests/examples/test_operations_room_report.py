@@ -1,0 +1,159 @@
+"""The operations room on the screen and its picture, from hand-made data."""
+
+import io
+import xml.etree.ElementTree as ElementTree
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from examples.operations_room import report
+from examples.operations_room.report import Fate, Lane, Live, Picture, Report, Result, State, Tick
+
+START = datetime(2013, 1, 1, tzinfo=UTC)
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def tick(batch: int, seconds: float) -> Tick:
+    return Tick(batch, 62, 1_000 * batch, {"NotDeparted": batch}, 250, START + timedelta(hours=batch), seconds)
+
+
+def picture() -> Picture:
+    day = timedelta(days=1)
+    jfk = Lane("JFK", [(START + day, START + 2 * day)], [(START, 5), (START + day, 400)], [START + 3 * day] * 2)
+    return Picture("Four <days>", START, START + 4 * day, [jfk, Lane("LGA & co", [], [], [])])
+
+
+def whole(**changes: object) -> Report:
+    given: dict[str, object] = {
+        "title": "Operations room",
+        "engine": "embedded",
+        "seconds": 12.34,
+        "batches": 62,
+        "results": [
+            Result("NotDeparted", "Missing flights.", ["flight", "at"], [[3944, START], [7, None]], 1_114, "out/nd", [])
+        ],
+        "fates": [Fate("departure", 26_520, 26_483, {"late": 12, "malformed": 25}), Fate("weather", 10, 10, {})],
+        "states": [State("NotDeparted.d", 90, 100, "rate × 3 h")],
+        "picture": picture(),
+        "picture_path": "out/picture.svg",
+        "output_path": "out",
+    }
+    return Report(**{**given, **changes})  # type: ignore[arg-type]  # the changes are of each field's own type
+
+
+def test_progress_line() -> None:
+    line = report.progress_line(tick(3, 4.5))
+    assert "batch    3/62" in line
+    assert "in     3,000" in line
+    assert "final to 2013-01-01 03:00" in line
+    assert line.endswith("NotDeparted 3")
+    assert "nothing final yet" in report.progress_line(Tick(1, None, 0, {}, 0, None, 0.0))
+
+
+def test_a_terminal_shows_every_batch_in_place() -> None:
+    out = Terminal()
+    live = Live(out)
+    live.update(tick(1, 0.1))
+    live.update(tick(2, 0.2))
+    live.close()
+    assert out.getvalue().count("\r\x1b[2K") == 2
+    assert out.getvalue().count("\n") == 1
+
+
+def test_a_log_gets_a_line_now_and_then_and_the_last_one() -> None:
+    out = io.StringIO()
+    live = Live(out, every=10)
+    for batch in range(1, 26):
+        live.update(tick(batch, float(batch)))
+    live.close()
+    assert [line.split()[1] for line in out.getvalue().splitlines()] == ["1/62", "11/62", "21/62", "25/62"]
+
+
+def test_table_aligns_numbers_to_the_right_and_shows_null() -> None:
+    assert report.table(["name", "n"], [["a", 10], ["long", 5], [None, None]]).splitlines() == [
+        "name   n",
+        "────  ──",
+        "a     10",
+        "long   5",
+        "–      –",
+    ]
+    assert report.table(["x"], []).splitlines() == ["x", "─"]
+
+
+def test_report_in_order_says_so() -> None:
+    given = whole()
+    text = report.final_report(given)
+    assert given.ok
+    assert "embedded: 62 batches in 12.3 s" in text
+    assert "NotDeparted: 1,114 rows. Missing flights." in text
+    assert "checked equal to the batch computation; all rows: out/nd" in text
+    assert "90%" in text
+    assert "All as expected: 1 of 1 results checked equal" in text
+    assert max(len(line) for line in text.splitlines()) <= 120
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"fates": [Fate("departure", 10, 8, {"late": 1})]}, "DOES NOT ADD UP"),
+        ({"states": [State("x", 101, 100, "rate × 3 h")]}, "101% EXCEEDED"),
+        ({"states": [State("x", 1, 0, "0")]}, "EXCEEDED"),
+        (
+            {"results": [Result("Q", "", ["a"], [], 0, "q", ["0 rows instead of 1: {'a': 1}"])]},
+            "DIFFERS from the batch computation in 1 places, first: 0 rows instead of 1",
+        ),
+    ],
+)
+def test_report_out_of_order_says_what(changes: dict[str, object], words: str) -> None:
+    given = whole(**changes)
+    assert not given.ok
+    text = report.final_report(given)
+    assert words in text
+    assert "NOT AS EXPECTED" in text
+
+
+def test_an_unproven_bound_and_an_uncompared_result_are_not_failures() -> None:
+    given = whole(states=[State("x", 5, None, "unbounded")], results=[Result("Q", "", ["a"], [], 0, "q", None)])
+    assert given.ok
+    assert "not compared" in report.final_report(given)
+
+
+def test_text_picture_shades_what_an_episode_touches() -> None:
+    lines = report.text_picture(picture(), width=14 + 8).splitlines()
+    assert lines[1:5] == [
+        "JFK",
+        "  worst delay ▁ █",
+        "  visibility  ··▒▒····",
+        "  missing           █",
+    ]
+    assert lines[6:9] == ["  worst delay", "  visibility  ········", "  missing"]
+
+
+def test_text_picture_names_days() -> None:
+    axis = report.text_picture(picture()).splitlines()[-2]
+    places = [axis.index(f"│Jan {day}") for day in (1, 2, 3, 4)]
+    assert places == [14 + 86 * day // 4 for day in range(4)]
+
+
+def test_svg_is_well_formed_with_bands_and_marks_at_their_places() -> None:
+    root = ElementTree.fromstring(report.svg_picture(picture(), width=1320))
+    bands = [element for element in root.iter(f"{SVG}rect") if element.get("class") == "episode"]
+    assert [(float(band.get("x", "")), float(band.get("width", ""))) for band in bands] == [(390.0, 300.0)]
+    marks = {
+        kind: [element.get("d", "") for element in root.iter(f"{SVG}path") if element.get("class") == kind]
+        for kind in ("delays", "missing")
+    }
+    assert [d.count("M") for d in marks["delays"]] == [2, 0]
+    assert [d.count("M") for d in marks["missing"]] == [1, 0]
+    assert marks["delays"][0].endswith("v-90.0"), "400 minutes are cut to the top of the lane"
+    assert root.findtext(f"{SVG}title") == "Four <days>"
+
+
+def test_an_empty_period_is_refused() -> None:
+    with pytest.raises(ValueError, match="nothing to draw"):
+        Picture("", START, START, [])
