@@ -1,0 +1,114 @@
+"""The state of an aggregate, as partial results hold it: which columns, of which type, the same for both engines.
+
+Partials of disjoint parts of a relation merge into the partials of the whole, in any order and grouping:
+
+- an integer sum is held as `hi * 2**32 + lo`, 0 <= lo < 2**32, so only the total can overflow, never a part of it;
+- a sum of doubles as `sum + comp`, the rounded sum and what it lost;
+- first and last as the order and the value of the best row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from tidegate.algebra.errors import InternalError
+from tidegate.algebra.nodes import Aggregate, Function, Group
+from tidegate.algebra.schema import Attribute, Schema
+from tidegate.algebra.terms import term_type
+from tidegate.algebra.types import BIGINT, DOUBLE, NULL, DataType, Kind
+
+
+class Form(Enum):
+    """How the state of an aggregate is computed and merged."""
+
+    COUNT = "count"
+    DISTINCT = "distinct"  # of whole groups only: it has no bounded state that merges
+    INTEGER_SUM = "integer sum"
+    DOUBLE_SUM = "double sum"
+    LEAST = "least"
+    GREATEST = "greatest"
+    EARLIEST = "earliest"
+    LATEST = "latest"
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """State of one aggregate: its form, the types of argument and order, and its columns by part."""
+
+    aggregate: Aggregate
+    form: Form
+    argument: DataType
+    by: DataType
+    result: DataType
+    prefix: str
+
+    @property
+    def parts(self) -> tuple[tuple[str, DataType], ...]:
+        """Parts of the state and their types."""
+        match self.form:
+            case Form.COUNT | Form.DISTINCT:
+                return (("n", BIGINT),)
+            case Form.INTEGER_SUM:
+                return (("hi", BIGINT), ("lo", BIGINT), *self._counted)
+            case Form.DOUBLE_SUM:
+                return (("sum", DOUBLE), ("comp", DOUBLE), *self._counted)
+            case Form.LEAST | Form.GREATEST:
+                return (("v", self.argument),)
+            case Form.EARLIEST | Form.LATEST:
+                return (("by", self.by), ("v", self.argument))
+
+    @property
+    def _counted(self) -> tuple[tuple[str, DataType], ...]:
+        return (("n", BIGINT),) if self.aggregate.function is Function.AVG else ()
+
+    def column(self, part: str) -> str:
+        return self.prefix + part
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(self.column(part) for part, _ in self.parts)
+
+
+_FORMS = {
+    Function.COUNT: Form.COUNT,
+    Function.COUNT_DISTINCT: Form.DISTINCT,
+    Function.MIN: Form.LEAST,
+    Function.MAX: Form.GREATEST,
+    Function.FIRST: Form.EARLIEST,
+    Function.LAST: Form.LATEST,
+}
+
+
+def states(group: Group) -> tuple[State, ...]:
+    """The state of every aggregate of a grouping, in order; column names differ from the grouping's keys."""
+    schema = group.input.schema
+    mark = "~" * (1 + max((len(key) - len(key.lstrip("~")) for key in group.keys), default=0))
+    made = []
+    for index, aggregate in enumerate(group.aggregates):
+        argument = NULL if aggregate.argument is None else term_type(aggregate.argument, schema)
+        by = NULL if aggregate.by is None else term_type(aggregate.by, schema)
+        form = _FORMS.get(aggregate.function)
+        if form is None:
+            form = Form.DOUBLE_SUM if argument.kind is Kind.DOUBLE else Form.INTEGER_SUM
+        result = group.schema[aggregate.name].type
+        made.append(State(aggregate, form, argument, by, result, f"{mark}{index}."))
+    return tuple(made)
+
+
+def has_partials(group: Group) -> bool:
+    """Whether partial results of the grouping can be merged."""
+    return all(aggregate.function is not Function.COUNT_DISTINCT for aggregate in group.aggregates)
+
+
+def require_partials(group: Group) -> None:
+    if not has_partials(group):
+        raise InternalError("TG901", "count_distinct has no partial results")
+
+
+def partial_schema(group: Group) -> Schema:
+    """Attributes of partial results: the keys, then the state of every aggregate."""
+    require_partials(group)
+    keys = tuple(group.input.schema[key] for key in group.keys)
+    parts = tuple(Attribute(state.column(part), type_) for state in states(group) for part, type_ in state.parts)
+    return Schema((*keys, *parts))

@@ -1,0 +1,221 @@
+"""One value from a user's input to how it is held: what is accepted for each type, and why a value is malformed."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+from decimal import Decimal, InvalidOperation
+from typing import assert_never
+
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.terms import Value
+from tidegate.algebra.time import duration_ticks, instant_ticks
+from tidegate.algebra.types import INT64_MAX, INT64_MIN, DataType, Kind
+
+NULL = "null"
+UNPARSEABLE = "unparseable"
+WRONG_TYPE = "wrong type"
+OUT_OF_RANGE = "out of range"
+INEXACT = "inexact"
+
+_INTEGER = re.compile(r"[+-]?\d+")
+_NUMBER = re.compile(r"[+-]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?|inf|infinity|nan)", re.IGNORECASE)
+_BOOLEANS = {"true": True, "false": False}
+_EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
+
+
+class Malformed(Exception):
+    """A value that an attribute cannot hold; `reason` is one of the constants above."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def held_value(value: object, type_: DataType) -> Value:
+    """A Python value as engines hold it; `Malformed` where the type cannot hold it.
+
+    Text is parsed for every type; an instant without offset is UTC; finer than a microsecond is rounded down.
+    NULL is held as it is: whether it is allowed is the attribute's matter.
+    """
+    if value is None:
+        return None
+    if hasattr(value, "item") and not isinstance(value, str | bytes):  # numpy scalars
+        value = value.item()
+    match type_.kind:
+        case Kind.BOOLEAN:
+            return _boolean(value)
+        case Kind.BIGINT:
+            return _bigint(value)
+        case Kind.DOUBLE:
+            return _double(value)
+        case Kind.STRING:
+            if isinstance(value, str):
+                return _utf8(value)
+        case Kind.TIMESTAMP:
+            return _timestamp(value)
+        case Kind.DATE:
+            return _date(value)
+        case Kind.DURATION:
+            return _duration(value)
+        case Kind.DECIMAL:
+            return _decimal(value, type_)
+        case Kind.NULL:
+            pass
+        case _:
+            assert_never(type_.kind)
+    raise Malformed(WRONG_TYPE)
+
+
+def _utf8(value: str) -> str:
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:  # half a surrogate pair
+        raise Malformed(UNPARSEABLE) from None
+    return value
+
+
+def _boolean(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        found = _BOOLEANS.get(value.strip().lower())
+        if found is None:
+            raise Malformed(UNPARSEABLE)
+        return found
+    raise Malformed(WRONG_TYPE)
+
+
+def _int64(value: int) -> int:
+    if not INT64_MIN <= value <= INT64_MAX:
+        raise Malformed(OUT_OF_RANGE)
+    return value
+
+
+def _bigint(value: object) -> int:
+    match value:
+        case bool():
+            raise Malformed(WRONG_TYPE)
+        case int():
+            return _int64(value)
+        case float():
+            if not abs(value) < 2.0**63:  # also NaN
+                raise Malformed(OUT_OF_RANGE)
+            if value != math.trunc(value):
+                raise Malformed(INEXACT)
+            return int(value)
+        case Decimal():
+            if not value.is_finite():
+                raise Malformed(OUT_OF_RANGE)
+            if value != value.to_integral_value():
+                raise Malformed(INEXACT)
+            return _int64(int(value))
+        case str():
+            if _INTEGER.fullmatch(text := value.strip()) is None:
+                raise Malformed(UNPARSEABLE)
+            if len(text) > 40:
+                raise Malformed(OUT_OF_RANGE)
+            return _int64(int(text))
+        case _:
+            raise Malformed(WRONG_TYPE)
+
+
+def _double(value: object) -> float:
+    match value:
+        case bool():
+            raise Malformed(WRONG_TYPE)
+        case float():
+            return value
+        case int() | Decimal():
+            try:
+                return float(value)
+            except (OverflowError, ValueError):
+                raise Malformed(OUT_OF_RANGE) from None
+        case str():
+            if _NUMBER.fullmatch(text := value.strip()) is None:
+                raise Malformed(UNPARSEABLE)
+            return float(text)
+        case _:
+            raise Malformed(WRONG_TYPE)
+
+
+def _timestamp(value: object) -> int:
+    match value:
+        case dt.datetime():
+            return instant_ticks(value)
+        case dt.date():
+            return (value.toordinal() - _EPOCH_DAY) * 86_400_000_000
+        case str():
+            try:
+                return instant_ticks(dt.datetime.fromisoformat(value.strip()))
+            except ValueError:
+                raise Malformed(UNPARSEABLE) from None
+        case _:
+            raise Malformed(WRONG_TYPE)
+
+
+def _date(value: object) -> int:
+    match value:
+        case dt.datetime():
+            midnight = dt.time(0) == value.timetz().replace(tzinfo=None)
+            if not midnight:
+                raise Malformed(INEXACT)
+            return value.toordinal() - _EPOCH_DAY
+        case dt.date():
+            return value.toordinal() - _EPOCH_DAY
+        case str():
+            try:
+                return dt.date.fromisoformat(value.strip()).toordinal() - _EPOCH_DAY
+            except ValueError:
+                raise Malformed(UNPARSEABLE) from None
+        case _:
+            raise Malformed(WRONG_TYPE)
+
+
+def _duration(value: object) -> int:
+    match value:
+        case bool():
+            raise Malformed(WRONG_TYPE)
+        case int():
+            return _int64(value)
+        case dt.timedelta():
+            return (value.days * 86_400 + value.seconds) * 1_000_000 + value.microseconds
+        case str():
+            try:
+                return duration_ticks(value)
+            except QueryError:
+                raise Malformed(UNPARSEABLE) from None
+        case _:
+            raise Malformed(WRONG_TYPE)
+
+
+def _decimal(value: object, type_: DataType) -> int:
+    match value:
+        case bool():
+            raise Malformed(WRONG_TYPE)
+        case int() | Decimal():
+            number = Decimal(value)
+        case float():
+            number = Decimal(repr(value))  # the shortest text that reads back as this double is what its user meant
+        case str():
+            try:
+                number = Decimal(value.strip())
+            except InvalidOperation:
+                raise Malformed(UNPARSEABLE) from None
+        case _:
+            raise Malformed(WRONG_TYPE)
+    if not number.is_finite() or number.adjusted() > 40:
+        raise Malformed(OUT_OF_RANGE)
+    _, digits, exponent = number.as_tuple()
+    unscaled = int("".join(map(str, digits)))
+    shift = int(exponent) + type_.scale
+    if shift >= 0:
+        unscaled *= 10**shift if unscaled else 1
+    else:
+        unscaled, rest = divmod(unscaled, 10**-shift) if -shift <= len(digits) else (0, unscaled)
+        if rest:
+            raise Malformed(INEXACT)
+    if unscaled >= 10**type_.precision:
+        raise Malformed(OUT_OF_RANGE)
+    return -unscaled if number < 0 else unscaled

@@ -1,0 +1,280 @@
+"""Columns between users and engines: what is accepted, what is malformed and why, and the way out again."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from decimal import Decimal
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.schema import Attribute, Schema
+from tidegate.algebra.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    DURATION,
+    MAX_INSTANT,
+    STRING,
+    TIMESTAMP,
+    DataType,
+    decimal,
+)
+from tidegate.runtime.columns import hold_column, to_user_table, user_arrow_schema, validate
+from tidegate.runtime.values import Malformed, held_value
+
+NOON = dt.datetime(2013, 1, 1, 12, tzinfo=dt.UTC)
+NOON_TICKS = 1_357_041_600_000_000
+
+
+def schema(**types: DataType) -> Schema:
+    return Schema(tuple(Attribute(name, type_) for name, type_ in types.items()))
+
+
+@pytest.mark.parametrize(
+    ("value", "type_", "held"),
+    [
+        (True, BOOLEAN, True),
+        (" TRUE ", BOOLEAN, True),
+        ("yes", BOOLEAN, "unparseable"),
+        (1, BOOLEAN, "wrong type"),
+        ("7", BIGINT, 7),
+        (7.0, BIGINT, 7),
+        (7.5, BIGINT, "inexact"),
+        (math.nan, BIGINT, "out of range"),
+        (2**63, BIGINT, "out of range"),
+        ("-9223372036854775808", BIGINT, -(2**63)),
+        ("9223372036854775808", BIGINT, "out of range"),
+        ("1_000", BIGINT, "unparseable"),
+        (True, BIGINT, "wrong type"),
+        ("1e3", DOUBLE, 1000.0),
+        ("-inf", DOUBLE, -math.inf),
+        ("one", DOUBLE, "unparseable"),
+        (10**400, DOUBLE, "out of range"),
+        ("text", STRING, "text"),
+        (5, STRING, "wrong type"),
+        ("\ud800", STRING, "unparseable"),
+        (NOON, TIMESTAMP, NOON_TICKS),
+        (NOON.replace(tzinfo=None), TIMESTAMP, NOON_TICKS),
+        ("2013-01-01T13:00:00+01:00", TIMESTAMP, NOON_TICKS),
+        ("2013-01-01 12:00:00", TIMESTAMP, NOON_TICKS),
+        ("2013-01-32", TIMESTAMP, "unparseable"),
+        (NOON_TICKS, TIMESTAMP, "wrong type"),
+        (dt.date(1970, 1, 3), DATE, 2),
+        ("1969-12-31", DATE, -1),
+        (NOON, DATE, "inexact"),
+        ("90s", DURATION, 90_000_000),
+        (dt.timedelta(microseconds=-1), DURATION, -1),
+        ("soon", DURATION, "unparseable"),
+        ("12.5", decimal(5, 2), 1250),
+        (Decimal("-12.50"), decimal(5, 2), -1250),
+        (0.1, decimal(5, 2), 10),
+        ("12.505", decimal(5, 2), "inexact"),
+        (1000, decimal(5, 2), "out of range"),
+        ("", decimal(5, 2), "unparseable"),
+        ("1e-1000000", decimal(5, 2), "inexact"),
+        ("NaN", decimal(5, 2), "out of range"),
+    ],
+)
+def test_each_value_is_held_or_malformed_for_a_reason(value: object, type_: DataType, held: object) -> None:
+    try:
+        found: object = held_value(value, type_)
+    except Malformed as error:
+        found = error.reason
+    assert found == held
+    assert type(found) is type(held)
+
+
+def test_a_row_is_rejected_once_with_its_first_bad_attribute() -> None:
+    rows = [("1", 2.0), (None, None), ("x", "y"), (3, "y"), (4, None)]
+    result = validate(rows, Schema((Attribute("a", BIGINT, nullable=False), Attribute("b", DOUBLE))))
+    assert result.accepted.to_pylist() == [{"a": 1, "b": 2.0}, {"a": 4, "b": None}]
+    assert result.positions.to_pylist() == [0, 4]
+    assert result.rejected.to_pylist() == [
+        {"position": 1, "attribute": "a", "reason": "null", "value": None},
+        {"position": 2, "attribute": "a", "reason": "unparseable", "value": "x"},
+        {"position": 3, "attribute": "b", "reason": "unparseable", "value": "y"},
+    ]
+
+
+def test_instants_beyond_the_guard_are_out_of_range() -> None:
+    ticks = pa.array([MAX_INSTANT, MAX_INSTANT + 1, -MAX_INSTANT, -MAX_INSTANT - 1])
+    for type_, column in ((TIMESTAMP, ticks.cast(pa.timestamp("us"))), (BIGINT, ticks)):
+        result = validate(pa.table({"t": column}), Schema((Attribute("t", type_, nullable=False, temporal=True),)))
+        assert result.positions.to_pylist() == [0, 2]
+        assert result.rejected.column("reason").to_pylist() == ["out of range"] * 2
+    plain = validate(pa.table({"t": ticks}), schema(t=BIGINT))
+    assert plain.rejected.num_rows == 0
+
+
+@pytest.mark.parametrize("form", ["arrow", "batch", "pandas", "polars", "lazy", "mappings", "tuples", "columns"])
+def test_every_form_of_input_gives_the_same_held_rows(form: str) -> None:
+    wanted = schema(t=TIMESTAMP, n=BIGINT, s=STRING, d=DATE)
+    values: dict[str, list[Any]] = {
+        "t": [NOON, NOON + dt.timedelta(seconds=1)],
+        "n": [1, None],
+        "s": ["ä", None],
+        "d": [dt.date(2013, 1, 1), None],
+    }
+    table = pa.table({"unused": [0, 0], **{name: values[name] for name in reversed(values)}})
+    data: object
+    match form:
+        case "arrow":
+            data = table
+        case "batch":
+            data = table.to_batches()[0]
+        case "pandas":
+            data = table.to_pandas()
+        case "polars":
+            data = pl.DataFrame(table)
+        case "lazy":
+            data = pl.DataFrame(table).lazy()
+        case "mappings":
+            data = table.to_pylist()
+        case "tuples":
+            data = list(zip(*values.values(), strict=True))
+        case _:
+            data = values
+    result = validate(data, wanted)
+    assert result.rejected.num_rows == 0
+    assert result.accepted.to_pylist() == [
+        {"t": NOON_TICKS, "n": 1, "s": "ä", "d": 15706},
+        {"t": NOON_TICKS + 1_000_000, "n": None, "s": None, "d": None},
+    ]
+
+
+def test_pandas_gaps_are_missing_and_mixed_columns_are_judged_by_value() -> None:
+    frame = pd.DataFrame({"n": [1.0, float("nan"), 2.5], "m": [1, "x", None]})
+    result = validate(frame, schema(n=BIGINT, m=BIGINT))
+    assert result.accepted.to_pylist() == [{"n": 1, "m": 1}]
+    assert result.rejected.select(["position", "attribute", "reason"]).to_pylist() == [
+        {"position": 1, "attribute": "m", "reason": "unparseable"},
+        {"position": 2, "attribute": "n", "reason": "inexact"},
+    ]
+
+
+def test_calls_that_make_no_sense_say_what_is_missing() -> None:
+    with pytest.raises(QueryError, match="lacks 'b'"):
+        validate(pa.table({"a": [1]}), schema(a=BIGINT, b=BIGINT))
+    with pytest.raises(QueryError, match="int is no table of rows"):
+        validate(7, schema(a=BIGINT))
+    with pytest.raises(QueryError, match="row 0 is no row"):
+        validate([(1, 2)], schema(a=BIGINT))
+
+
+ARROW_TYPES = [
+    pa.int8(),
+    pa.int64(),
+    pa.uint64(),
+    pa.float32(),
+    pa.float64(),
+    pa.string(),
+    pa.large_string(),
+    pa.bool_(),
+    pa.timestamp("s"),
+    pa.timestamp("ms"),
+    pa.timestamp("us", "UTC"),
+    pa.date32(),
+    pa.duration("ms"),
+    pa.duration("us"),
+    pa.decimal128(7, 2),
+    pa.decimal128(20, 3),
+]
+TYPES = [BOOLEAN, BIGINT, DOUBLE, STRING, TIMESTAMP, DATE, DURATION, decimal(5, 2), decimal(18, 3)]
+
+
+def python_values(type_: pa.DataType) -> st.SearchStrategy[object]:
+    if pa.types.is_integer(type_):
+        low, high = (
+            (0, 2**type_.bit_width - 1)
+            if type_ == pa.uint64()
+            else (-(2 ** (type_.bit_width - 1)), 2 ** (type_.bit_width - 1) - 1)
+        )
+        return st.integers(low, high) | st.integers(0, 100)
+    if pa.types.is_floating(type_):
+        return st.floats(width=32) | st.integers(-5, 5).map(float)
+    if pa.types.is_boolean(type_):
+        return st.booleans()
+    if pa.types.is_timestamp(type_):
+        moments = st.datetimes(dt.datetime(1800, 1, 1), dt.datetime(2200, 1, 1)).map(lambda v: v.replace(microsecond=0))
+        return moments.map(lambda v: v.replace(tzinfo=dt.UTC)) if type_.tz else moments
+    if pa.types.is_date(type_):
+        return st.dates()
+    if pa.types.is_duration(type_):
+        return st.timedeltas(dt.timedelta(days=-9000), dt.timedelta(days=9000)).map(
+            lambda v: v - v % dt.timedelta(milliseconds=1)
+        )
+    if pa.types.is_decimal(type_):
+        return st.decimals(-99999, 99999, places=type_.scale)
+    texts = [
+        "1",
+        " -2 ",
+        "1.5",
+        "true",
+        "x",
+        "",
+        "2013-01-01",
+        "2013-01-01T00:00:01Z",
+        "2013-01-01 05:00:00.25",
+        "3s",
+        "1e5",
+    ]
+    return st.sampled_from(texts)
+
+
+@given(st.data())
+@settings(max_examples=400, deadline=None)
+def test_whole_columns_are_converted_as_their_values_are(data: st.DataObject) -> None:
+    source = data.draw(st.sampled_from(ARROW_TYPES))
+    type_ = data.draw(st.sampled_from(TYPES))
+    values = data.draw(st.lists(st.none() | python_values(source), max_size=6))
+    attribute = Attribute("a", type_, nullable=data.draw(st.booleans()))
+    column = pa.array(values, source)
+    if data.draw(st.booleans()):
+        column = pa.concat_arrays([pa.array([None], source), column]).slice(1)
+    fast = hold_column(column, attribute)
+    slow = hold_column(column.to_pylist(), attribute)
+    assert repr(fast[0].to_pylist()) == repr(slow[0].to_pylist())  # by text: NaN equals itself there
+    assert fast[1] == slow[1]
+
+
+@given(st.data())
+@settings(max_examples=200, deadline=None)
+def test_what_leaves_as_users_see_it_comes_back_the_same(data: st.DataObject) -> None:
+    held_values = {
+        "t": (TIMESTAMP, st.integers(-MAX_INSTANT, MAX_INSTANT)),
+        "d": (DATE, st.integers(-700_000, 2_900_000)),
+        "u": (DURATION, st.integers(-(2**63), 2**63 - 1)),
+        "p": (decimal(18, 4), st.integers(-(10**18) + 1, 10**18 - 1)),
+        "q": (decimal(3, 3), st.integers(-999, 999)),
+        "n": (BIGINT, st.integers(-(2**63), 2**63 - 1)),
+        "x": (DOUBLE, st.floats(allow_nan=False)),
+        "s": (STRING, st.text(max_size=5)),
+        "b": (BOOLEAN, st.booleans()),
+    }
+    names = data.draw(st.lists(st.sampled_from(sorted(held_values)), unique=True, min_size=1))
+    wanted = schema(**{name: held_values[name][0] for name in names})
+    count = data.draw(st.integers(0, 5))
+    columns = {
+        name: pa.array(
+            data.draw(st.lists(st.none() | held_values[name][1], min_size=count, max_size=count)),
+            user_arrow_schema(wanted).field(name).type
+            if held_values[name][0] in (STRING, BOOLEAN, DOUBLE)
+            else pa.int64(),
+        )
+        for name in names
+    }
+    held = pa.table(columns)
+    outside = to_user_table(held, wanted)
+    assert outside.schema.equals(user_arrow_schema(wanted))
+    back = validate(outside, wanted)
+    assert back.rejected.num_rows == 0
+    assert back.accepted.equals(held)
