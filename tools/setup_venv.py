@@ -12,7 +12,9 @@ OLDEST = (3, 11)
 def main(target: Path) -> int:
     """Exactly what requirements/dev.txt names, checked against its hashes, then the checkout itself as editable."""
     if sys.version_info < OLDEST:
-        print(f"Tidegate needs Python >= 3.11, {sys.executable} is {sys.version.split()[0]}: make PYTHON=python3.11 ...")
+        print(
+            f"Tidegate needs Python >= 3.11, {sys.executable} is {sys.version.split()[0]}: make PYTHON=python3.11 ..."
+        )
         return 1
     try:
         # clear: an environment made for another lock or another Python is not worth mending.
