@@ -1,0 +1,209 @@
+"""Text of terms, formulas and plans, as people read them."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from tidegate.algebra.formulas import (
+    And,
+    Ceil,
+    Compare,
+    Floor,
+    Formula,
+    Greatest,
+    Least,
+    Not,
+    Opaque,
+    Or,
+    Shift,
+    TemporalTerm,
+    Truth,
+    Var,
+)
+from tidegate.algebra.nodes import (
+    Aggregate,
+    Difference,
+    Distinct,
+    Group,
+    Imbed,
+    Join,
+    Node,
+    Product,
+    Project,
+    Rename,
+    Scan,
+    Select,
+    Union,
+    children,
+)
+from tidegate.algebra.terms import Attr, Call, Lit, Param, Term, Value
+from tidegate.algebra.time import format_duration, format_instant
+from tidegate.algebra.types import DataType, Kind
+
+_BINDING = {"or": 1, "and": 2, "not": 3, "eq": 4, "ne": 4, "lt": 4, "le": 4, "gt": 4, "ge": 4, "eq_null_safe": 4}
+_BINDING |= {"concat": 5, "add": 6, "sub": 6, "mul": 7, "div": 7, "idiv": 7, "mod": 7, "neg": 8}
+_ATOM = 9
+
+
+def value_text(value: Value, type_: DataType) -> str:
+    """A value as held, printed as what it is: a duration as `1h 30m`, an instant as ISO text, a string in quotes."""
+    if value is None:
+        return "NULL"
+    match type_.kind:
+        case Kind.BOOLEAN:
+            return "true" if value else "false"
+        case Kind.STRING:
+            return "'" + str(value).replace("'", "''") + "'"
+        case Kind.TIMESTAMP:
+            return format_instant(int(value))
+        case Kind.DURATION:
+            return format_duration(int(value))
+        case Kind.DATE:
+            from tidegate.algebra.kernels import civil
+
+            return "{:04d}-{:02d}-{:02d}".format(*civil(int(value)))
+        case Kind.DECIMAL:
+            digits = str(abs(int(value))).rjust(type_.scale + 1, "0")
+            sign = "-" if int(value) < 0 else ""
+            return sign + (digits[: -type_.scale] + "." + digits[-type_.scale :] if type_.scale else digits)
+        case Kind.BIGINT | Kind.DOUBLE | Kind.NULL:
+            return repr(value)
+        case _:
+            assert_never(type_.kind)
+
+
+def term_text(term: Term) -> str:
+    """The term as one line, with the parentheses that it needs."""
+    return _term(term)[0]
+
+
+def _term(term: Term) -> tuple[str, int]:
+    match term:
+        case Attr(name):
+            return name, _ATOM
+        case Lit(value, type_):
+            text = value_text(value, type_)
+            return text, 7 if text.startswith("-") else _ATOM
+        case Param(name):
+            return f"${name}", _ATOM
+        case Call(op, args) if op in _BINDING and args:
+            from tidegate.algebra.operations import OPERATIONS
+
+            symbol, binding = OPERATIONS[op].symbol or op, _BINDING[op]
+            if len(args) == 1 and op in ("not", "neg"):
+                return symbol + _inside(args[0], binding + 1), binding
+            # Only the first operand of - / div % may bind as loosely as the operation itself; comparisons never chain.
+            first = binding + 1 if binding == 4 else binding
+            rest = binding if op in ("and", "or", "add", "mul", "concat") else binding + 1
+            texts = [_inside(args[0], first), *(_inside(arg, rest) for arg in args[1:])]
+            return f" {symbol} ".join(texts), binding if len(args) > 1 else _ATOM
+        case Call(op, args):
+            return f"{op}({', '.join(term_text(arg) for arg in args)})", _ATOM
+        case _:
+            assert_never(term)
+
+
+def _inside(term: Term, least: int) -> str:
+    text, binding = _term(term)
+    return text if binding >= least else f"({text})"
+
+
+def formula_text(formula: Formula) -> str:
+    """A temporal relation formula with the signs of the paper; shifts read as durations are not: ticks."""
+    match formula:
+        case Compare(left, op, right, _):
+            sign = {"<=": "≤", ">=": "≥", "!=": "≠"}.get(op, op)
+            return f"{temporal_text(left)} {sign} {temporal_text(right)}"
+        case Opaque(source):
+            return f"[{term_text(source)}]"
+        case And(parts):
+            return " ∧ ".join(_part(part) for part in parts) or "⊤"
+        case Or(parts):
+            return " ∨ ".join(_part(part) for part in parts) or "⊥"
+        case Not(part):
+            return f"¬{_part(part)}" if isinstance(part, Truth | Opaque) else f"¬({formula_text(part)})"
+        case Truth(value):
+            return "⊤" if value else "⊥"
+        case _:
+            assert_never(formula)
+
+
+def _part(formula: Formula) -> str:
+    text = formula_text(formula)
+    return f"({text})" if isinstance(formula, And | Or) and len(formula.parts) > 1 else text
+
+
+def temporal_text(term: TemporalTerm, *, integer: bool = False) -> str:
+    """A temporal term; shifts and units print as durations, or as plain numbers on an `integer` timeline."""
+    amount = str if integer else format_duration
+    match term:
+        case Var(name):
+            return name
+        case Shift(inner, by):
+            return f"{temporal_text(inner, integer=integer)} {'-' if by < 0 else '+'} {amount(abs(by))}"
+        case Least(terms):
+            return f"min({', '.join(temporal_text(t, integer=integer) for t in terms)})"
+        case Greatest(terms):
+            return f"max({', '.join(temporal_text(t, integer=integer) for t in terms)})"
+        case Floor(inner, unit):
+            return f"floor({temporal_text(inner, integer=integer)}, {amount(unit)})"
+        case Ceil(inner, unit):
+            return f"ceil({temporal_text(inner, integer=integer)}, {amount(unit)})"
+        case _:
+            assert_never(term)
+
+
+def node_text(node: Node) -> str:
+    """The plan, one numbered relation after the other, inputs first: `r2 := select r1 where a < b`."""
+    numbers: dict[Node, int] = {}
+    lines: list[str] = []
+
+    def visit(current: Node) -> None:
+        if current in numbers:
+            return
+        for child in children(current):
+            visit(child)
+        numbers[current] = len(numbers)
+        inputs = [f"r{numbers[child]}" for child in children(current)]
+        lines.append(f"r{numbers[current]} := {_operator(current, inputs)}")
+
+    visit(node)
+    lines.append(f"{node.schema}")
+    lines[-1] = f"schema: {lines[-1]}"
+    return "\n".join(lines)
+
+
+def _operator(node: Node, inputs: list[str]) -> str:
+    match node:
+        case Scan(stream):
+            return f"{'table' if stream.static else 'stream'} {stream.name}"
+        case Select(_, condition):
+            return f"select {inputs[0]} where {term_text(condition)}"
+        case Project(_, names):
+            return f"project {inputs[0]} to {', '.join(names)}"
+        case Rename(_, pairs):
+            return f"rename {inputs[0]}: {', '.join(f'{old} -> {new}' for old, new in pairs)}"
+        case Imbed(_, name, term):
+            return f"imbed {inputs[0]}: {name} = {term_text(term)}"
+        case Group(_, keys, aggregates):
+            made = ", ".join(f"{aggregate.name} = {aggregate_text(aggregate)}" for aggregate in aggregates)
+            return f"group {inputs[0]} by {', '.join(keys) or '()'}" + (f": {made}" if made else "")
+        case Distinct():
+            return f"distinct {inputs[0]}"
+        case Product():
+            return f"product {inputs[0]} x {inputs[1]}"
+        case Join(_, _, condition, kind):
+            return f"{kind} join {inputs[0]}, {inputs[1]} on {term_text(condition)}"
+        case Union():
+            return f"union {', '.join(inputs)}"
+        case Difference():
+            return f"difference {inputs[0]} \\ {inputs[1]}"
+        case _:
+            assert_never(node)
+
+
+def aggregate_text(aggregate: Aggregate) -> str:
+    """An aggregate as it is called: `first(temp, by=time)`."""
+    argument = "" if aggregate.argument is None else term_text(aggregate.argument)
+    by = "" if aggregate.by is None else f", by={term_text(aggregate.by)}"
+    return f"{aggregate.function.value}({argument}{by})"
