@@ -1,1 +1,1 @@
-"""The Spark engine; the only package that imports pyspark, and only once a session is asked for."""
+"""The Spark engine; the only package whose modules need pyspark to be loaded."""
