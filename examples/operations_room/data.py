@@ -49,7 +49,7 @@ EARLY_BOUND: Final = timedelta(hours=1)
 
 LATE_BY: Final = timedelta(days=3)
 BAD_ROWS: Final = {"null": 25, "late": 12, "relation": 8, "unparseable": 6}
-DEFAULT_BAD: Final[tuple[BadKind, ...]] = ("null", "late")
+BAD_KINDS: Final[tuple[BadKind, ...]] = get_args(BadKind)
 
 UTC_MICROS: Final = pa.timestamp("us", tz="UTC")
 FLIGHT_COLUMNS: Final = {
@@ -120,7 +120,8 @@ class Events:
 class Replay:
     """What `prepare` wrote: `directory/<stream>/part-NNNNN.parquet`, `files` of them per stream, empty ones included.
 
-    `rows` counts all rows per stream, `bad` those among them that have to be rejected, by stream and kind.
+    `rows` counts all rows per stream, `bad` those among them that have to be rejected, by stream and kind; the kinds
+    are named as the reasons for rejection are.
     """
 
     directory: Path
@@ -184,7 +185,7 @@ def prepare(
     period: Period = JANUARY,
     *,
     hours: int = 12,
-    bad: Collection[BadKind] = DEFAULT_BAD,
+    bad: Collection[BadKind] = BAD_KINDS,
     seed: int = 2013,
 ) -> Replay:
     """Write the replay of a period below `directory`, one file per stream and `hours` of replay time.
@@ -342,11 +343,11 @@ def _ticks(duration: timedelta) -> int:
 
 
 def _bad_kinds(text: str) -> tuple[BadKind, ...]:
-    known: tuple[BadKind, ...] = get_args(BadKind)
     names = [] if text == "none" else text.split(",")
-    if unknown := [name for name in names if name not in known]:
-        raise argparse.ArgumentTypeError(f"unknown kind of bad rows {unknown[0]!r}: known are {', '.join(known)}, none")
-    return tuple(kind for kind in known if kind in names)
+    if unknown := [name for name in names if name not in BAD_KINDS]:
+        known = ", ".join(BAD_KINDS)
+        raise argparse.ArgumentTypeError(f"unknown kind of bad rows {unknown[0]!r}: known are {known}, none")
+    return tuple(kind for kind in BAD_KINDS if kind in names)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -359,9 +360,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--bad-rows",
         type=_bad_kinds,
-        default=DEFAULT_BAD,
+        default=BAD_KINDS,
         metavar="KINDS",
-        help="null,late,relation,unparseable or none (null,late)",
+        help="which bad rows to mix in: null,late,relation,unparseable (all of them) or none",
     )
 
 

@@ -31,7 +31,7 @@ def january() -> Events:
 
 @pytest.fixture(scope="module")
 def replay(tmp_path_factory: pytest.TempPathFactory) -> Replay:
-    return data.prepare(tmp_path_factory.mktemp("replay") / "january")
+    return data.prepare(tmp_path_factory.mktemp("replay") / "january", bad=("null", "late"))
 
 
 def files(replay: Replay, stream: str) -> list[pa.Table]:
@@ -198,7 +198,7 @@ def test_file_times_order_the_files_and_lie_in_the_past(replay: Replay) -> None:
 
 
 def test_files_have_the_declared_types_even_when_empty(tmp_path: Path) -> None:
-    replay = data.prepare(tmp_path / "replay", Period(date(2013, 12, 31), 1), hours=1)
+    replay = data.prepare(tmp_path / "replay", Period(date(2013, 12, 31), 1), hours=1, bad=())
     tables = files(replay, "weather")  # the package's weather ends a day before its flights
     assert sum(table.num_rows for table in tables) == 0
     assert {str(table.schema.field("time").type) for table in tables} == {"timestamp[us, tz=UTC]"}
@@ -211,9 +211,8 @@ def test_same_seed_same_files_other_seed_other_order(tmp_path: Path) -> None:
     assert pa.concat_tables(files(one, "departure")) != pa.concat_tables(files(other, "departure"))
 
 
-def test_every_kind_of_bad_row(tmp_path: Path) -> None:
-    kinds: tuple[data.BadKind, ...] = ("null", "late", "relation", "unparseable")
-    replay = data.prepare(tmp_path / "replay", Period(date(2013, 1, 1), 10), bad=kinds)
+def test_every_kind_of_bad_row_is_there_unless_declined(tmp_path: Path) -> None:
+    replay = data.prepare(tmp_path / "replay", Period(date(2013, 1, 1), 10))
     assert replay.bad["departure"] == {"null": 25, "late": 12, "relation": 8}
     assert replay.bad["weather"] == {"unparseable": 6}
     departure = pa.concat_tables(files(replay, "departure"))

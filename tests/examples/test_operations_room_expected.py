@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from examples.operations_room import expected
-from examples.operations_room.data import JANUARY
+from examples.operations_room.data import JANUARY, YEAR
 from examples.operations_room.expected import Inputs
 
 MOMENT = pl.Datetime("us", "UTC")
@@ -172,3 +172,16 @@ def test_differences_name_missing_and_surplus_rows_columns_and_values() -> None:
         "0 rows instead of 2: {'a': 1}",
         "0 rows instead of 1: {'a': None}",
     ]
+
+
+@pytest.mark.long
+def test_year_numbers() -> None:
+    assert {name: frame.height for name, frame in expected.results(YEAR).items()} == {
+        "HourlyDepartures": 21_087,
+        "NotDeparted": 17_978,
+        "PoorStart": 239,
+        "PoorEnd": 239,
+        "PoorVisibility": 239,
+        "WorstDelay": 223,
+        "Bunching": 4_862,
+    }
