@@ -1,0 +1,282 @@
+"""The federation of a query: what its temporal relations say of each result row and its sources (rules R6 to R8)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import assert_never
+
+from tidegate.algebra.formulas import Compare, Var, temporal_formula, temporal_term
+from tidegate.algebra.nodes import (
+    Difference,
+    Distinct,
+    Group,
+    Imbed,
+    Join,
+    Node,
+    Product,
+    Project,
+    Rename,
+    Scan,
+    Select,
+    Union,
+)
+from tidegate.algebra.schema import Attribute, Schema, StreamDef
+from tidegate.algebra.terms import Term
+from tidegate.algebra.types import DataType
+from tidegate.analysis.expansion import MAX_ZONES, check_number, expand
+from tidegate.analysis.normal_form import Bound, Normal, conjoin, normal_form
+from tidegate.analysis.pruning import prune
+from tidegate.analysis.zones import Conflict, Hidden, Layout, Zone
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """What a variable is called, and the type of its attribute."""
+
+    text: str
+    type: DataType
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Federation:
+    """The zones of a query, a disjunction; no zone means that no row can satisfy its temporal relations.
+
+    `occurrences[i]` is the stream of the i-th reference, numbered as `nodes.occurrences` does. `attributes` are the
+    temporal attributes of the result. `conflicts` says, where no zone is left, which constraints contradict.
+    """
+
+    zones: tuple[Zone, ...]
+    occurrences: tuple[StreamDef, ...]
+    schema: Schema
+    labels: Mapping[Hidden, Label]
+    conflicts: tuple[Conflict, ...] = ()
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        return self.schema.temporal
+
+    def sources(self, zone: Zone) -> tuple[int, ...]:
+        """The occurrences that the zone does not ignore, in order."""
+        return tuple(i for i in range(len(self.occurrences)) if i not in zone.ignored)
+
+    def occurrence_name(self, i: int) -> str:
+        """Name of an occurrence: its stream's, numbered where the query refers to the stream several times."""
+        name = self.occurrences[i].name
+        same = [j for j, stream in enumerate(self.occurrences) if stream.name == name]
+        return name if len(same) == 1 else f"{name}#{same.index(i) + 1}"
+
+    def label(self, variable: Hidden) -> Label:
+        return self.labels[variable]
+
+
+def federation(node: Node, streams: Mapping[str, StreamDef] | None = None, *, limit: int = MAX_ZONES) -> Federation:
+    """The federation of an expression, by induction over its operators (rule R6).
+
+    `streams` replaces the definitions of streams by name (a result stream's inferred relations, say). `QueryError`
+    TG150 where more than `limit` zones would have to be built.
+    """
+    builder = _Builder(streams or {}, limit)
+    zones = builder.build(node)
+    conflicts = () if zones else tuple(builder.conflicts)
+    found = Federation(tuple(zones), tuple(builder.occurrences), node.schema, builder.labels, conflicts)
+    aliases = {i: found.occurrence_name(i) for i in range(len(found.occurrences))}
+    labels = {
+        key: Label(f"{aliases[key[1]]}.{key[2]}", label.type) if key[0] == "x" and not label.text else label
+        for key, label in builder.labels.items()
+    }
+    return replace(found, labels=labels)
+
+
+@dataclass(slots=True)
+class _Builder:
+    streams: Mapping[str, StreamDef]
+    limit: int
+    occurrences: list[StreamDef] = field(default_factory=list)
+    labels: dict[Hidden, Label] = field(default_factory=dict)
+    conflicts: list[Conflict] = field(default_factory=list)
+    hidden: int = 0
+
+    def build(self, node: Node) -> list[Zone]:
+        match node:
+            case Scan(stream):
+                return self.scan(self.streams.get(stream.name, stream), node.schema)
+            case Select(input_, condition):
+                zones = self.named(self.build(input_), node.schema)
+                return self.constrain(zones, normal_form(temporal_formula(condition, node.schema)))
+            case Project(input_, _) | Group(input_, _, _):
+                zones = self.named(self.build(input_), node.schema)
+                return self.pruned(zones, node.schema) if len(zones) > 1 else zones
+            case Distinct(input_):
+                return self.build(input_)
+            case Rename(input_, pairs):
+                return self.rename(self.build(input_), dict(pairs))
+            case Imbed(input_, name, term):
+                return self.imbed(self.build(input_), name, term, node.schema, input_.schema)
+            case Product(left, right):
+                first, second = self.build(left), self.build(right)
+                return self.joined(first, second, node.schema, ())
+            case Join():
+                return self.join(node)
+            case Difference():
+                return self.difference(node)
+            case Union(inputs):
+                return self.union(inputs, node.schema)
+            case _:
+                assert_never(node)
+
+    def scan(self, stream: StreamDef, schema: Schema) -> list[Zone]:
+        """A new occurrence: the hidden copies of all its temporal attributes are its output attributes."""
+        i = len(self.occurrences)
+        self.occurrences.append(stream)
+        rows: tuple[Hidden, ...] = tuple(("x", i, name) for name in schema.temporal)
+        self.labels.update({row: Label("", schema[row[2]].type) for row in rows})
+        layout = Layout(rows, {name: k for k, name in enumerate(schema.temporal)})
+        relations = normal_form(temporal_formula(stream.relations, schema))
+        return self.constrain([Zone.free(layout)], relations, declared_by=stream.name)
+
+    def rename(self, zones: list[Zone], names: Mapping[str, str]) -> list[Zone]:
+        def renamed(layout: Layout) -> Layout:
+            attributes = {names.get(name, name): row for name, row in layout.attributes.items()}
+            for name, row in attributes.items():
+                hidden = layout.rows[row]
+                if not self.labels[hidden].text and "." in name:
+                    self.labels[hidden] = Label(name, self.labels[hidden].type)
+            return Layout(layout.rows, attributes)
+
+        return _relaid(zones, renamed)
+
+    def imbed(self, zones: list[Zone], name: str, term: Term, schema: Schema, before: Schema) -> list[Zone]:
+        """Only a temporal term gives a relation, `name = term`; an attribute by another name shares its variable."""
+        temporal = temporal_term(term, before)
+        if not schema[name].temporal or temporal is None:
+            return zones
+        if isinstance(temporal, Var):
+            source = temporal.name
+            return _relaid(zones, lambda old: Layout(old.rows, {**old.attributes, name: old.attributes[source]}))
+        zones = self.named(zones, schema)
+        return self.constrain(zones, normal_form(Compare(Var(name), "=", temporal, term)))
+
+    def join(self, node: Join) -> list[Zone]:
+        first, (second, right) = self.build(node.left), self.build_range(node.right)
+        # What holds of a pair for which the condition is true, NULL tests included, is what the inner join says.
+        paired = node if node.kind == "inner" else Join(node.left, node.right, node.condition, "inner")
+        condition = normal_form(temporal_formula(node.condition, paired.schema))
+        pairs = self.joined(first, second, paired.schema, (condition,))
+        match node.kind:
+            case "inner":
+                return pairs
+            case "semi":
+                return self.pruned(self.named(pairs, node.schema), node.schema)
+            case "anti" | "left":
+                alone = [zone.ignoring(right) for zone in first]
+                return self.pruned(self.named([*alone, *pairs], node.schema), node.schema)
+            case _:
+                assert_never(node.kind)
+
+    def difference(self, node: Difference) -> list[Zone]:
+        """The anti-join by equality of all attributes; equal instants where both sides hold instants."""
+        first, (second, right) = self.build(node.left), self.build_range(node.right)
+        primed = {name: f"{name}'" for name in node.right.schema.names}
+        while set(primed.values()) & set(node.left.schema.names):
+            primed = {name: f"{new}'" for name, new in primed.items()}
+        second = _relaid(
+            second,
+            lambda layout: Layout(layout.rows, {primed[name]: row for name, row in layout.attributes.items()}),
+        )
+        both = Schema(
+            (*node.left.schema.attributes, *(a.renamed(primed[a.name]) for a in node.right.schema.attributes))
+        )
+        same = [name for name in node.left.schema.temporal if node.right.schema[name].temporal]
+        equal = [b for name in same for b in (Bound(name, primed[name], 0), Bound(primed[name], name, 0))]
+        pairs = self.joined(first, second, both, (conjoin(equal),))
+        alone = [zone.ignoring(right) for zone in first]
+        return self.pruned(self.named([*alone, *pairs], node.schema), node.schema)
+
+    def union(self, inputs: tuple[Node, ...], schema: Schema) -> list[Zone]:
+        sides = [self.build_range(input_) for input_ in inputs]
+        everything = range(sides[0][1].start, sides[-1][1].stop)
+        zones = [
+            zone.ignoring(i for i in everything if i not in own)
+            for side, own in sides
+            for zone in self.named(side, schema)
+        ]
+        check_number(len(zones), self.limit, "this union")
+        return self.pruned(zones, schema)
+
+    def build_range(self, node: Node) -> tuple[list[Zone], range]:
+        """Zones of an input and the numbers of its occurrences."""
+        start = len(self.occurrences)
+        zones = self.build(node)
+        return zones, range(start, len(self.occurrences))
+
+    def joined(self, first: list[Zone], second: list[Zone], schema: Schema, conditions: Sequence[Normal]) -> list[Zone]:
+        """Every zone of one side with every zone of the other (Def. 16), under further conditions."""
+        check_number(len(first) * len(second), self.limit, "this product")
+        layouts: dict[tuple[int, int], Layout] = {}
+        pairs: list[Zone] = []
+        for left in first:
+            for right in second:
+                key = (id(left.layout), id(right.layout))
+                if key not in layouts:
+                    n = len(left.layout.rows)
+                    moved = {name: row + n for name, row in right.layout.attributes.items()}
+                    layouts[key] = Layout(left.layout.rows + right.layout.rows, {**left.layout.attributes, **moved})
+                pairs.append(left.product(right, layouts[key]))
+        zones = self.constrain(self.named(pairs, schema), conjoin(conditions))
+        return self.pruned(zones, schema) if len(first) > 1 or len(second) > 1 else zones
+
+    def constrain(self, zones: list[Zone], condition: Normal, declared_by: str = "") -> list[Zone]:
+        conflicts: list[Conflict] = []
+        found = expand(zones, condition, self.limit, conflicts, declared_by)
+        if zones and not found:
+            self.conflicts += conflicts
+        return found
+
+    def pruned(self, zones: list[Zone], schema: Schema) -> list[Zone]:
+        return prune(zones, schema.temporal, len(self.occurrences))
+
+    def named(self, zones: list[Zone], schema: Schema) -> list[Zone]:
+        """The zones over exactly the schema's temporal attributes and all occurrences' copies.
+
+        Attributes that ended to be temporal, or to exist, are hidden; those that began to be (a timestamp known not
+        to be NULL from here on) get a variable of their own, about which nothing is known.
+        """
+        fresh: dict[str, Hidden] = {}
+
+        def over(layout: Layout) -> Layout:
+            if tuple(layout.attributes) == schema.temporal:
+                return layout
+            rows_of = {name: layout.rows[row] for name, row in layout.attributes.items()}
+            for name in schema.temporal:
+                if name not in rows_of:
+                    if name not in fresh:
+                        fresh[name] = self.fresh(schema[name])
+                    rows_of[name] = fresh[name]
+            wanted = dict.fromkeys(rows_of[name] for name in schema.temporal)
+            rows = (
+                *(row for row in layout.rows if row[0] == "x" or row in wanted),
+                *(row for row in wanted if row not in layout.index),
+            )
+            index = {row: k for k, row in enumerate(rows)}
+            return Layout(rows, {name: index[rows_of[name]] for name in schema.temporal})
+
+        return _relaid(zones, over)
+
+    def fresh(self, attribute: Attribute) -> Hidden:
+        self.hidden += 1
+        row: Hidden = ("v", self.hidden, attribute.name)
+        self.labels[row] = Label(attribute.name, attribute.type)
+        return row
+
+
+def _relaid(zones: Iterable[Zone], relay: Callable[[Layout], Layout]) -> list[Zone]:
+    """The zones with changed layouts, each layout changed once."""
+    known: dict[int, tuple[Layout, Layout]] = {}
+    result: list[Zone] = []
+    for zone in zones:
+        if id(zone.layout) not in known:
+            known[id(zone.layout)] = (zone.layout, relay(zone.layout))
+        layout = known[id(zone.layout)][1]
+        result.append(zone if layout is zone.layout else zone.arranged(layout))
+    return result

@@ -1,0 +1,124 @@
+"""Propagation functions: how far the result's progress follows from the inputs' (TSA Def. 25, rule R11)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tidegate.algebra.time import INF, Extended
+from tidegate.algebra.types import DataType
+from tidegate.analysis.federation import Federation
+from tidegate.analysis.wording import shifted
+from tidegate.analysis.zones import Zone
+
+if TYPE_CHECKING:
+    import sympy
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Clause:
+    """What one occurrence demands in one zone: progress reaches `max over y of (b_y - d(a, y))`.
+
+    `distances` holds `d(a, y)` for every progressing attribute y of the occurrence's stream, +∞ where unbounded.
+    """
+
+    zone: Zone
+    occurrence: int
+    stream: str
+    distances: tuple[tuple[str, Extended], ...]
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether the clause yields progress before the stream ends."""
+        return any(distance != INF for _, distance in self.distances)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Propagation:
+    """The propagation function of an output attribute: the least of its clauses; without any, +∞ (a static result)."""
+
+    attribute: str
+    type: DataType
+    clauses: tuple[Clause, ...]
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether finite progress of all inputs gives finite progress, or more: a progressing attribute."""
+        return all(clause.is_finite for clause in self.clauses)
+
+    def evaluate(self, b: Mapping[tuple[str, str], Extended]) -> Extended:
+        """Progress of the attribute where `b[stream, attribute]` is that of the inputs.
+
+        A finished input gives +∞ even at infinite distance; an input not yet begun gives -∞.
+        """
+        return min(
+            (max(difference(b[c.stream, y], d) for y, d in c.distances) for c in self.clauses),
+            default=INF,
+        )
+
+    def describe(self) -> str:
+        """The function as text, such as `min(Smoke.time, FireEnd.time - 1m)`; ∞ distances are left out."""
+        clauses = []
+        for clause in self.clauses:
+            terms = [shifted(f"{clause.stream}.{y}", -int(d), self.type) for y, d in clause.distances if d != INF]
+            clauses.append(_call("max", terms) if terms else "-∞")
+        return _call("min", list(dict.fromkeys(clauses))) if clauses else "∞"
+
+    def expression(self) -> sympy.Expr:
+        """The function as a sympy expression in ticks, over one symbol per input progress (`Smoke.time`)."""
+        import sympy
+
+        clauses = []
+        for clause in self.clauses:
+            terms = [sympy.Symbol(f"{clause.stream}.{y}", real=True) - int(d) for y, d in clause.distances if d != INF]
+            clauses.append(sympy.Max(*terms) if terms else -sympy.oo)
+        return sympy.Min(*clauses) if clauses else sympy.oo
+
+
+def difference(b: Extended, d: Extended) -> Extended:
+    """`b - d` with `+∞ - ∞ = +∞` and `-∞ - x = -∞`."""
+    if b in (INF, -INF):
+        return b
+    return -INF if d == INF else b - d
+
+
+def propagation(federation: Federation, attribute: str) -> Propagation:
+    """The propagation function of a temporal attribute; clauses that another one always undercuts are left out.
+
+    Distances are taken zone by zone; maximising them over zones first would be unsound.
+    """
+    found: list[Clause] = []
+    for zone in federation.zones:
+        for i in federation.sources(zone):
+            stream = federation.occurrences[i]
+            if stream.progress:
+                distances = tuple((y, zone.distance(("a", attribute), ("x", i, y))) for y in stream.progress)
+                found.append(Clause(zone, i, stream.name, distances))
+    return Propagation(attribute, federation.schema[attribute].type, tuple(_undominated(found)))
+
+
+def propagations(federation: Federation) -> dict[str, Propagation]:
+    """The propagation functions of all temporal attributes of the result."""
+    return {attribute: propagation(federation, attribute) for attribute in federation.attributes}
+
+
+def _undominated(clauses: Sequence[Clause]) -> list[Clause]:
+    kept: list[Clause] = []
+    for clause in clauses:
+        if any(_undercuts(other, clause) for other in kept):
+            continue
+        kept = [*(other for other in kept if not _undercuts(clause, other)), clause]
+    return kept
+
+
+def _undercuts(one: Clause, other: Clause) -> bool:
+    """Whether `one` never exceeds `other`: the same stream's progress, no distance shorter."""
+    if one.stream != other.stream:
+        return False
+    distances = dict(other.distances)
+    return all(d >= distances[y] for y, d in one.distances)
+
+
+def _call(function: str, terms: list[str]) -> str:
+    return terms[0] if len(terms) == 1 else f"{function}({', '.join(terms)})"

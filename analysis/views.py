@@ -1,0 +1,114 @@
+"""What a federation says of one occurrence and the promised attributes alone: F_i (rule R9)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tidegate.algebra.time import INF, Extended
+from tidegate.analysis.federation import Federation
+from tidegate.analysis.pruning import maximal
+from tidegate.analysis.zones import NONE, Matrix, Variable, Zone, hull, reduced
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class View:
+    """A zone over the temporal attributes of one occurrence's rows and the promised attributes of the result.
+
+    `matrix` is closed; its first rows are `columns`, then come `promised`.
+    """
+
+    columns: tuple[str, ...]
+    promised: tuple[str, ...]
+    matrix: Matrix
+    zone: Zone
+
+    def ahead(self, x: str, a: str) -> Extended:
+        """How far the attribute can lie after the row's instant: `a <= x + ahead(x, a)`."""
+        return self._bound(self.columns.index(x), self._promised(a))
+
+    def behind(self, a: str, x: str) -> Extended:
+        """How far the row's instant can lie after the attribute: `x <= a + behind(a, x)`."""
+        return self._bound(self._promised(a), self.columns.index(x))
+
+    def within(self, x: str, y: str) -> Extended:
+        """`y <= x + within(x, y)` between two instants of the row."""
+        return self._bound(self.columns.index(x), self.columns.index(y))
+
+    def across(self, a: str, b: str) -> Extended:
+        """`b <= a + across(a, b)` between two attributes of the result."""
+        return self._bound(self._promised(a), self._promised(b))
+
+    def _promised(self, a: str) -> int:
+        return len(self.columns) + self.promised.index(a)
+
+    def _bound(self, w: int, v: int) -> Extended:
+        found = int(self.matrix[w, v])
+        return INF if found >= NONE else found
+
+
+def views(federation: Federation, i: int, promised: Sequence[str]) -> tuple[View, ...]:
+    """F_i over the promised attributes: the projections of all zones that do not ignore i, the contained ones left out.
+
+    Here plain containment is sound: all of these zones speak of i, and nothing else is asked of them.
+    """
+    columns = federation.occurrences[i].schema.temporal
+    variables: list[Variable] = [*(("x", i, name) for name in columns), *(("a", name) for name in promised)]
+    speaking = [zone for zone in federation.zones if i not in zone.ignored]
+    matrices = [zone.view(variables) for zone in speaking]
+    return tuple(View(columns, tuple(promised), matrices[k], speaking[k]) for k in maximal(matrices))
+
+
+@dataclass(frozen=True, slots=True)
+class Necessary:
+    """The constraints of a view that a test of a row needs; the others follow from these.
+
+    `inner`: pairs of columns (x, y, c) with `y - x <= c`; `ahead[a]`: columns (x, d) with `a <= x + d`; `behind[a]`:
+    columns (x, d) with `x <= a + d`.
+    """
+
+    inner: tuple[tuple[str, str, int], ...]
+    ahead: tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
+    behind: tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
+
+
+def necessary(view: View, declared: Matrix | None) -> Necessary:
+    """The constraints of a view that neither other ones nor the stream's declared relations imply.
+
+    `declared` is the closed matrix over the columns that every row of the stream satisfies.
+    """
+    n = len(view.columns)
+    inner = tuple(
+        (view.columns[w], view.columns[v], c)
+        for w, v, c in reduced(view.matrix[:n, :n])
+        if declared is None or declared[w, v] > c
+    )
+    ahead = []
+    behind = []
+    for a in view.promised:
+        up = {x: int(d) for x in view.columns if (d := view.ahead(x, a)) != INF}
+        down = {x: int(d) for x in view.columns if (d := view.behind(a, x)) != INF}
+        ahead.append((a, _tightest(view, up, towards=True)))
+        behind.append((a, _tightest(view, down, towards=False)))
+    return Necessary(inner, tuple(ahead), tuple(behind))
+
+
+def _tightest(view: View, bounds: dict[str, int], *, towards: bool) -> tuple[tuple[str, int], ...]:
+    """Leaves out a column whose bound goes through another column that is left in."""
+    kept = dict(bounds)
+    for x in bounds:
+        for y in kept:
+            if y != x and bounds[x] == (view.within(x, y) if towards else view.within(y, x)) + bounds[y]:
+                del kept[x]
+                break
+    return tuple(kept.items())
+
+
+def declared_matrix(federation: Federation, i: int) -> Matrix | None:
+    """What the definition of occurrence i's stream says of each of its rows; None where it admits no row."""
+    from tidegate.algebra.nodes import Scan
+    from tidegate.analysis.federation import federation as federation_of
+
+    alone = federation_of(Scan(federation.occurrences[i]))
+    variables: list[Variable] = [("x", 0, name) for name in federation.occurrences[i].schema.temporal]
+    return hull([zone.view(variables) for zone in alone.zones]) if alone.zones else None

@@ -1,0 +1,32 @@
+"""Constraints and instants as people read them."""
+
+from __future__ import annotations
+
+from tidegate.algebra.time import INF, Extended, format_duration, format_instant
+from tidegate.algebra.types import DataType, Kind
+
+
+def amount(ticks: int, type_: DataType) -> str:
+    """A number of ticks of an attribute's timeline: a duration for timestamps, else the plain number."""
+    return format_duration(ticks) if type_.kind is Kind.TIMESTAMP else str(ticks)
+
+
+def shifted(name: str, by: int, type_: DataType) -> str:
+    """`name`, `name + 5m` or `name - 5m`."""
+    if by == 0:
+        return name
+    return f"{name} {'+' if by > 0 else '-'} {amount(abs(by), type_)}"
+
+
+def at_most(v: str, w: str, c: int, type_: DataType) -> str:
+    """The constraint `v - w <= c`, written with the sign that reads best: a bound one tick short becomes strict."""
+    strict = c + 1 == 0 or (type_.kind is Kind.TIMESTAMP and len(amount(c + 1, type_)) < len(amount(c, type_)))
+    bound, sign = (c + 1, "<") if strict else (c, "<=")
+    return f"{shifted(v, -bound, type_)} {sign} {w}" if bound < 0 else f"{v} {sign} {shifted(w, bound, type_)}"
+
+
+def instant(value: Extended, type_: DataType) -> str:
+    """A progress value or bound as text."""
+    if value in (INF, -INF):
+        return "∞" if value == INF else "-∞"
+    return format_instant(int(value)) if type_.kind is Kind.TIMESTAMP else str(value)
