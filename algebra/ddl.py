@@ -1,0 +1,192 @@
+"""Schemas from what users have at hand: Spark DDL text, a Spark `StructType`, an Arrow schema.
+
+Neither Spark nor Arrow is imported: a schema object says by itself which library made it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.schema import Attribute, Schema, timestamps_are_temporal
+from tidegate.algebra.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    DURATION,
+    MAX_DECIMAL_PRECISION,
+    STRING,
+    TIMESTAMP,
+    DataType,
+    decimal,
+)
+
+#: Spark's and Arrow's names of types, without their parameters. Smaller numbers widen to the ones that engines hold.
+_TYPES: dict[str, DataType] = {
+    **dict.fromkeys(("boolean", "bool"), BOOLEAN),
+    **dict.fromkeys(("tinyint", "byte", "smallint", "short", "int", "integer", "bigint", "long"), BIGINT),
+    **dict.fromkeys(("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"), BIGINT),
+    **dict.fromkeys(("float", "real", "double", "halffloat", "float32", "float64"), DOUBLE),
+    **dict.fromkeys(("string", "varchar", "char", "character", "text", "large_string", "string_view", "utf8"), STRING),
+    **dict.fromkeys(("timestamp", "timestamp_ltz", "timestamp_ntz"), TIMESTAMP),
+    **dict.fromkeys(("date", "date32", "date64"), DATE),
+    **dict.fromkeys(("interval", "duration"), DURATION),
+}
+_DECIMALS = ("decimal", "dec", "numeric", "decimal32", "decimal64", "decimal128")
+_UNSUPPORTED = {
+    "binary": "keep it in a table of its own, or encode it as a string",
+    "array": "explode it before the source",
+    "list": "explode it before the source",
+    "struct": "select its fields as attributes before the source",
+    "map": "select its entries as attributes before the source",
+    "variant": "select its fields as attributes before the source",
+    "uint64": "it does not fit into bigint: cast it to bigint or string before the source",
+    "decimal256": f"decimals have at most {MAX_DECIMAL_PRECISION} digits",
+    "dictionary": "cast it to its value type",
+    "interval year": "months have no fixed length: use an interval day to second",
+}
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<quoted>`(?:[^`]|``)+`)|(?P<text>'(?:[^'\\]|\\.)*')|(?P<word>\w+)|(?P<sign>[(),:<>]))", re.UNICODE
+)
+
+
+def to_schema(definition: object) -> Schema:
+    """The schema that a definition gives: `Schema`, DDL text, `StructType` or `pyarrow.Schema`; else `QueryError`."""
+    if isinstance(definition, Schema):
+        return definition
+    if isinstance(definition, str):
+        return _checked(_read_ddl(definition))
+    package = type(definition).__module__.split(".", 1)[0]
+    if package == "pyspark" and hasattr(definition, "fields"):
+        return _checked(_read_fields((f.name, f.dataType.simpleString(), f.nullable) for f in _any(definition).fields))
+    if package == "pyarrow" and hasattr(definition, "names"):
+        return _checked(_read_fields((f.name, str(f.type), f.nullable) for f in _any(definition)))
+    raise QueryError(
+        "TG111",
+        f"a {type(definition).__name__} is no schema",
+        hint='give DDL text such as "id bigint, time timestamp not null", a StructType or a pyarrow.Schema',
+    )
+
+
+def to_type(text: str) -> DataType:
+    """The type that a name such as `bigint`, `decimal(10,2)` or Arrow's `timestamp[us, tz=UTC]` means."""
+    found = re.fullmatch(r"\s*([\w]+)\s*(.*?)\s*", text.lower(), re.DOTALL)
+    if found is None:
+        raise QueryError("TG111", f"{text!r} is no type", hint=_known_types(text))
+    base, rest = found[1], found[2]
+    if base == "interval" and ("year" in rest or "month" in rest):
+        raise QueryError("TG112", f"type {text.strip()!r} is not supported", hint=_UNSUPPORTED["interval year"])
+    if base in _UNSUPPORTED:
+        raise QueryError("TG112", f"type {text.strip()!r} is not supported", hint=_UNSUPPORTED[base])
+    if base in _DECIMALS:
+        return _decimal(text, rest)
+    if base not in _TYPES:
+        raise QueryError("TG111", f"unknown type {text.strip()!r}", hint=_known_types(base))
+    return _TYPES[base]
+
+
+def _decimal(text: str, rest: str) -> DataType:
+    sizes = re.fullmatch(r"(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?", rest)
+    if sizes is None:
+        raise QueryError("TG111", f"{text.strip()!r} is no decimal type", hint="write decimal(10,2)")
+    try:
+        return decimal(int(sizes[1] or 10), int(sizes[2] or 0))
+    except ValueError:
+        raise QueryError(
+            "TG112",
+            f"type {text.strip()!r} is not supported",
+            hint=f"decimals have 1 to {MAX_DECIMAL_PRECISION} digits, and no more of them after the point",
+        ) from None
+
+
+def _known_types(name: str) -> str:
+    near = difflib.get_close_matches(name, [*_TYPES, "decimal"], n=2, cutoff=0.6)
+    return (
+        f"did you mean {' or '.join(near)}?"
+        if near
+        else "types: boolean, bigint, double, string, timestamp, date, decimal(p,s), interval day to second"
+    )
+
+
+def _any(value: object) -> Any:
+    return value
+
+
+def _read_fields(fields: Iterable[tuple[str, str, bool]]) -> Iterator[Attribute]:
+    for name, type_text, nullable in fields:
+        try:
+            type_ = to_type(type_text)
+        except QueryError as error:
+            raise QueryError(error.code, f"attribute {name!r}: {error.message}", hint=error.hint) from None
+        yield _attribute(name, type_, nullable)
+
+
+def _attribute(name: str, type_: DataType, nullable: bool) -> Attribute:
+    return Attribute(name, type_, nullable, temporal=timestamps_are_temporal(type_, nullable=nullable))
+
+
+def _checked(attributes: Iterable[Attribute]) -> Schema:
+    found = tuple(attributes)
+    if not found:
+        raise QueryError("TG111", "a schema without attributes", hint='write "id bigint, time timestamp not null"')
+    names = [attribute.name.lower() for attribute in found]
+    twice = [a.name for a in found if names.count(a.name.lower()) > 1]
+    if twice:
+        raise QueryError("TG103", f"attribute {twice[0]!r} is given twice", hint="names differ in more than their case")
+    return Schema(found)
+
+
+def _read_ddl(text: str) -> Iterator[Attribute]:
+    for tokens in _fields(text):
+        words = tokens[:]
+        name = words.pop(0)
+        if name.startswith("`"):
+            name = name[1:-1].replace("``", "`")
+        if words and words[0] == ":":
+            words.pop(0)
+        if not words:
+            raise QueryError("TG111", f"attribute {name!r} has no type", hint=f'write "{name} string"')
+        lowered = [word.lower() for word in words]
+        if "comment" in lowered:
+            at = lowered.index("comment")
+            if len(words) != at + 2 or not words[-1].startswith("'"):
+                raise QueryError("TG111", f"attribute {name!r}: a comment is one text in quotes, at the end")
+            words, lowered = words[:at], lowered[:at]
+        nullable = lowered[-2:] != ["not", "null"]
+        if not nullable:
+            words = words[:-2]
+        yield from _read_fields([(name, _joined(words), nullable)])
+
+
+def _fields(text: str) -> Iterator[list[str]]:
+    """The words of each field: commas inside brackets separate nothing."""
+    field: list[str] = []
+    depth = position = 0
+    while text[position:].strip():
+        token = _TOKEN.match(text, position)
+        if token is None:
+            rest = text[position:].strip()
+            raise QueryError(
+                "TG111", f"the schema cannot be read at {rest[:20]!r}", hint="write name, type, name, type …"
+            )
+        position = token.end()
+        word = token[token.lastgroup or 0]
+        depth += (word in "(<") - (word in ")>")
+        if word == "," and depth == 0:
+            if not field:
+                raise QueryError("TG111", "the schema has an empty field", hint="remove the comma that is too many")
+            yield field
+            field = []
+        else:
+            field.append(word)
+    if field:
+        yield field
+
+
+def _joined(words: list[str]) -> str:
+    return re.sub(r"\s*([(),<>:])\s*", r"\1", " ".join(words))

@@ -1,0 +1,1 @@
+"""The Python DSL: handles around terms and nodes that check names and types where the user writes them."""

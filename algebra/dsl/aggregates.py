@@ -1,0 +1,106 @@
+"""Aggregates of a group, as users write them inside `agg(...)`."""
+
+from __future__ import annotations
+
+from typing import NoReturn, overload
+
+from tidegate.algebra.dsl.expression import Expression, Operand, build, to_expression
+from tidegate.algebra.dsl.here import Here
+from tidegate.algebra.errors import QueryError, Site
+from tidegate.algebra.nodes import Aggregate, Function
+from tidegate.algebra.operations import aggregate_type
+
+
+class AggregateExpression:
+    """A value computed from the rows of a group; it gets its name in `agg(name=...)`."""
+
+    __slots__ = ("_argument", "_by", "_function", "_site")
+
+    def __init__(
+        self, function: Function, argument: Expression | None, by: Expression | None = None, site: Site | None = None
+    ) -> None:
+        self._function, self._argument, self._by, self._site = function, argument, by, site
+
+    def __repr__(self) -> str:
+        inside = "" if self._argument is None else repr(self._argument)
+        return f"{self._function.value}({inside}" + ("" if self._by is None else f", by={self._by!r}") + ")"
+
+    def _refuse(self, *_: object) -> NoReturn:
+        with Here():
+            raise QueryError(
+                "TG115",
+                f"{self!r} is an aggregate: it has no value in a row",
+                hint="give it a name in agg(), and compute with that name in with_() or where() afterwards",
+            )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
+    __mod__ = __rmod__ = __neg__ = __abs__ = __and__ = __rand__ = __or__ = __ror__ = __invert__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = __bool__ = _refuse
+    __eq__ = __ne__ = _refuse
+    __hash__ = None  # type: ignore[assignment]  # as expressions
+
+
+def _aggregate(function: Function, argument: object | None, by: object | None = None) -> AggregateExpression:
+    with Here() as site:
+        for text in (argument, by):
+            if isinstance(text, str):
+                raise QueryError(
+                    "TG115",
+                    f"{function.value} takes an attribute of a relation, not the text {text!r}",
+                    hint=f"write relation.{text}" if text.isidentifier() else "write relation.name",
+                )
+        of = None if argument is None else to_expression(argument)
+        order = None if by is None else to_expression(by)
+        described = Aggregate("", function, None if of is None else of._term, None if order is None else order._term)
+        aggregate_type(described, None if of is None else of.type, None if order is None else order.type)
+        return AggregateExpression(function, of, order, site)
+
+
+def count(argument: Expression | None = None) -> AggregateExpression:
+    """Number of rows, or of rows in which the argument is not NULL."""
+    return _aggregate(Function.COUNT, argument)
+
+
+def count_distinct(argument: Expression) -> AggregateExpression:
+    """Number of different values, NULL not counted."""
+    return _aggregate(Function.COUNT_DISTINCT, argument)
+
+
+def sum(argument: Operand) -> AggregateExpression:
+    """Sum; on integers it fails the batch on overflow."""
+    return _aggregate(Function.SUM, argument)
+
+
+def avg(argument: Operand) -> AggregateExpression:
+    """Mean."""
+    return _aggregate(Function.AVG, argument)
+
+
+def first(argument: Operand, *, by: Operand) -> AggregateExpression:
+    """The value in the row in which `by` is least; among ties the smallest value."""
+    return _aggregate(Function.FIRST, argument, by)
+
+
+def last(argument: Operand, *, by: Operand) -> AggregateExpression:
+    """The value in the row in which `by` is greatest; among ties the smallest value."""
+    return _aggregate(Function.LAST, argument, by)
+
+
+@overload
+def min(argument: Operand, /) -> AggregateExpression: ...
+@overload
+def min(argument: Operand, second: Operand, /, *others: Operand) -> Expression: ...
+def min(*arguments: Operand) -> Expression | AggregateExpression:
+    """Of one argument, the least value in a group; of several, the least of them in the row (the earliest instant)."""
+    with Here():
+        return _aggregate(Function.MIN, arguments[0]) if len(arguments) == 1 else build("least", *arguments)
+
+
+@overload
+def max(argument: Operand, /) -> AggregateExpression: ...
+@overload
+def max(argument: Operand, second: Operand, /, *others: Operand) -> Expression: ...
+def max(*arguments: Operand) -> Expression | AggregateExpression:
+    """Of one argument, the greatest value in a group; of several, the greatest of them in the row (the latest instant)."""
+    with Here():
+        return _aggregate(Function.MAX, arguments[0]) if len(arguments) == 1 else build("greatest", *arguments)

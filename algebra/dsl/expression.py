@@ -1,0 +1,424 @@
+"""Expressions over the attributes of a row, as users write them: handles around terms.
+
+A handle knows its type, which relation each attribute comes from and where it was written, so that wrong use fails at
+the line where it stands. Operators build new handles; nodes and terms never have them.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import NoReturn, TypeAlias
+
+from tidegate.algebra.ddl import to_type
+from tidegate.algebra.dsl.here import Here
+from tidegate.algebra.dsl.literals import literal
+from tidegate.algebra.errors import QueryError, Site
+from tidegate.algebra.operations import result_type
+from tidegate.algebra.pretty import term_text
+from tidegate.algebra.schema import Attribute
+from tidegate.algebra.terms import Attr, Call, Lit, Term
+from tidegate.algebra.types import BOOLEAN, DataType, Kind
+
+#: What may stand beside an expression: Python values become constants of the type that the other side asks for.
+Operand: TypeAlias = "Expression | bool | int | float | str | Decimal | dt.datetime | dt.date | dt.timedelta | None"
+
+
+#: Where terms were written.
+Sites = Mapping[Term, Site]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Origin:
+    """Where an attribute came into being; handles of different origins are different attributes whatever their names."""
+
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """An attribute that an expression reads, and its origin."""
+
+    attribute: Attribute
+    origin: Origin
+
+
+class Expression:
+    """A value computed from a row; `&`, `|`, `~`, comparisons and arithmetic build larger ones."""
+
+    __slots__ = ("_reads", "_sites", "_term", "_type")
+
+    def __init__(self, term: Term, type_: DataType, reads: Mapping[str, Read], sites: Sites) -> None:
+        self._term, self._type, self._reads, self._sites = term, type_, reads, sites
+
+    @property
+    def type(self) -> DataType:
+        return self._type
+
+    def __repr__(self) -> str:
+        return term_text(self._term)
+
+    def __bool__(self) -> NoReturn:
+        with Here() as site:
+            raise QueryError("TG118", f"an expression is neither true nor false yet: {self!r}", hint=_truth_hint(site))
+
+    __hash__ = None  # type: ignore[assignment]  # == builds a comparison, so handles cannot be keys
+    __iter__ = None
+
+    # Logic -----------------------------------------------------------------------------------------------------------
+    def __and__(self, other: Operand) -> Expression:
+        return _logical("and", "&", self, other)
+
+    def __rand__(self, other: Operand) -> Expression:
+        return _logical("and", "&", other, self)
+
+    def __or__(self, other: Operand) -> Expression:
+        return _logical("or", "|", self, other)
+
+    def __ror__(self, other: Operand) -> Expression:
+        return _logical("or", "|", other, self)
+
+    def __invert__(self) -> Expression:
+        return _logical("not", "~", self)
+
+    # Comparisons -----------------------------------------------------------------------------------------------------
+    def __eq__(self, other: Operand) -> Expression:  # type: ignore[override]  # builds a comparison
+        return compare("eq", self, other)
+
+    def __ne__(self, other: Operand) -> Expression:  # type: ignore[override]  # builds a comparison
+        return compare("ne", self, other)
+
+    def __lt__(self, other: Operand) -> Expression:
+        return compare("lt", self, other)
+
+    def __le__(self, other: Operand) -> Expression:
+        return compare("le", self, other)
+
+    def __gt__(self, other: Operand) -> Expression:
+        return compare("gt", self, other)
+
+    def __ge__(self, other: Operand) -> Expression:
+        return compare("ge", self, other)
+
+    def same_as(self, other: Operand) -> Expression:
+        """Equality for which NULL equals NULL."""
+        with Here():
+            return build("eq_null_safe", self, constant(literal(None)) if other is None else other)
+
+    def between(self, low: Operand, high: Operand) -> Expression:
+        """`low <= self <= high`."""
+        with Here():
+            return _logical("and", "&", compare("le", low, self), compare("le", self, high))
+
+    def is_in(self, *values: Operand) -> Expression:
+        """Whether it equals one of the values."""
+        with Here():
+            if not values:
+                raise QueryError("TG114", "is_in needs at least one value", hint='write x.is_in("a", "b")')
+            found = compare("eq", self, values[0])
+            for value in values[1:]:
+                found = found | compare("eq", self, value)
+            return found
+
+    def is_null(self) -> Expression:
+        return build("is_null", self)
+
+    def is_not_null(self) -> Expression:
+        return build("is_not_null", self)
+
+    # Arithmetic ------------------------------------------------------------------------------------------------------
+    def __add__(self, other: Operand) -> Expression:
+        return build("add", self, other, shift=True)
+
+    def __radd__(self, other: Operand) -> Expression:
+        return build("add", other, self, shift=True)
+
+    def __sub__(self, other: Operand) -> Expression:
+        return build("sub", self, other, shift=True)
+
+    def __rsub__(self, other: Operand) -> Expression:
+        return build("sub", other, self)
+
+    def __mul__(self, other: Operand) -> Expression:
+        return build("mul", self, other)
+
+    def __rmul__(self, other: Operand) -> Expression:
+        return build("mul", other, self)
+
+    def __truediv__(self, other: Operand) -> Expression:
+        return build("div", self, other)
+
+    def __rtruediv__(self, other: Operand) -> Expression:
+        return build("div", other, self)
+
+    def __mod__(self, other: Operand) -> Expression:
+        return build("mod", self, other)
+
+    def __rmod__(self, other: Operand) -> Expression:
+        return build("mod", other, self)
+
+    def __floordiv__(self, other: object) -> NoReturn:
+        with Here():
+            raise QueryError(
+                "TG114", "// would round down, as Python does", hint="x.div(y) truncates towards zero, as SQL does"
+            )
+
+    __rfloordiv__ = __floordiv__
+
+    def __pow__(self, other: Operand) -> Expression:
+        return build("power", self, other)
+
+    def __rpow__(self, other: Operand) -> Expression:
+        return build("power", other, self)
+
+    def __neg__(self) -> Expression:
+        return build("neg", self)
+
+    def __pos__(self) -> Expression:
+        return self
+
+    def __abs__(self) -> Expression:
+        return build("abs", self)
+
+    def abs(self) -> Expression:
+        return build("abs", self)
+
+    def div(self, other: Operand) -> Expression:
+        """Integer division, truncated towards zero; fails on zero."""
+        return build("idiv", self, other)
+
+    def try_add(self, other: Operand) -> Expression:
+        """Sum, NULL on overflow."""
+        return build("try_add", self, other)
+
+    def try_sub(self, other: Operand) -> Expression:
+        """Difference, NULL on overflow."""
+        return build("try_sub", self, other)
+
+    def try_mul(self, other: Operand) -> Expression:
+        """Product, NULL on overflow."""
+        return build("try_mul", self, other)
+
+    def try_truediv(self, other: Operand) -> Expression:
+        """Quotient, NULL on division by zero."""
+        return build("try_div", self, other)
+
+    def try_div(self, other: Operand) -> Expression:
+        """Integer division, NULL on division by zero."""
+        return build("try_idiv", self, other)
+
+    def try_mod(self, other: Operand) -> Expression:
+        """Remainder, NULL on division by zero."""
+        return build("try_mod", self, other)
+
+    def sqrt(self) -> Expression:
+        return build("sqrt", self)
+
+    def exp(self) -> Expression:
+        return build("exp", self)
+
+    def ln(self) -> Expression:
+        return build("ln", self)
+
+    def power(self, other: Operand) -> Expression:
+        return build("power", self, other)
+
+    # Types -----------------------------------------------------------------------------------------------------------
+    def cast(self, type_name: str) -> Expression:
+        """The value as another type; a value that does not fit fails the batch."""
+        return _cast("cast", self, type_name)
+
+    def try_cast(self, type_name: str) -> Expression:
+        """The value as another type, NULL where it does not fit."""
+        return _cast("try_cast", self, type_name)
+
+    # Strings ---------------------------------------------------------------------------------------------------------
+    def concat(self, *others: Operand) -> Expression:
+        return build("concat", self, *others)
+
+    def lower(self) -> Expression:
+        return build("lower", self)
+
+    def upper(self) -> Expression:
+        return build("upper", self)
+
+    def length(self) -> Expression:
+        """Number of characters (code points)."""
+        return build("length", self)
+
+    def substring(self, start: Operand, length: Operand) -> Expression:
+        """`length` characters from the 1-based position `start`."""
+        return build("substring", self, start, length)
+
+    def trim(self) -> Expression:
+        return build("trim", self)
+
+    def starts_with(self, prefix: Operand) -> Expression:
+        return build("starts_with", self, prefix)
+
+    def ends_with(self, suffix: Operand) -> Expression:
+        return build("ends_with", self, suffix)
+
+    def contains(self, part: Operand) -> Expression:
+        return build("contains", self, part)
+
+    def replace(self, old: Operand, new: Operand) -> Expression:
+        return build("replace", self, old, new)
+
+    # Parts of instants, in UTC ---------------------------------------------------------------------------------------
+    def year(self) -> Expression:
+        return build("year", self)
+
+    def month(self) -> Expression:
+        return build("month", self)
+
+    def day(self) -> Expression:
+        return build("day", self)
+
+    def hour(self) -> Expression:
+        return build("hour", self)
+
+    def minute(self) -> Expression:
+        return build("minute", self)
+
+    def second(self) -> Expression:
+        return build("second", self)
+
+    def day_of_week(self) -> Expression:
+        return build("day_of_week", self)
+
+    def to_date(self) -> Expression:
+        return build("to_date", self)
+
+    def to_timestamp(self) -> Expression:
+        return build("to_timestamp", self)
+
+
+def constant(value: Lit) -> Expression:
+    """A constant as an expression."""
+    return Expression(value, value.type, {}, {})
+
+
+def to_expression(value: object, like: DataType | None = None, *, shift: bool = False) -> Expression:
+    """The value as an expression: itself, or a constant of the type that `like` beside it asks for."""
+    from tidegate.algebra.dsl.aggregates import AggregateExpression
+
+    match value:
+        case Expression():
+            return value
+        case AggregateExpression():
+            raise QueryError(
+                "TG115",
+                f"{value!r} is an aggregate: it has no value in a row",
+                hint="give it a name in agg(), and compute with that name in with_() afterwards",
+            )
+        case None:
+            raise QueryError("TG110", "None is no value here", hint="test for NULL with is_null() or is_not_null()")
+        case _:
+            return constant(literal(value, like, shift=shift))
+
+
+def build(op: str, *operands: object, shift: bool = False, like: DataType | None = None) -> Expression:
+    """`op(operands)`, types checked; constants take the type `like`, else what the first real expression asks for."""
+    with Here() as site:
+        like = like or next((operand.type for operand in operands if isinstance(operand, Expression)), None)
+        parts = [to_expression(operand, like, shift=shift) for operand in operands]
+        args = tuple(part._term for part in parts)
+        term = Call(op, args)
+        type_ = result_type(op, args, tuple(part.type for part in parts))
+        sites = merged_sites(parts)
+        if site is not None:
+            sites.setdefault(term, site)
+        return Expression(term, type_, merged_reads(parts), sites)
+
+
+def compare(op: str, left: object, right: object) -> Expression:
+    """A comparison of two operands, at least one of them an expression."""
+    with Here():
+        if left is None or right is None:
+            raise QueryError(
+                "TG110",
+                "comparing with None is never true",
+                hint="write x.is_null() or x.is_not_null()" if op in ("eq", "ne") else "NULL has no order",
+            )
+        return build(op, left, right)
+
+
+def merged_reads(parts: list[Expression]) -> dict[str, Read]:
+    """What all parts read; an attribute name with two origins is ambiguous."""
+    reads: dict[str, Read] = {}
+    for part in parts:
+        for name, read in part._reads.items():
+            known = reads.setdefault(name, read)
+            if known.origin is not read.origin:
+                raise QueryError(
+                    "TG103",
+                    f"ambiguous name {name!r}: it is an attribute of {known.origin.label} and of {read.origin.label}",
+                    hint='give each relation a name: a = first.as_("a"), b = second.as_("b")',
+                )
+    return reads
+
+
+def merged_sites(parts: list[Expression]) -> dict[Term, Site]:
+    return {term: site for part in parts for term, site in part._sites.items()}
+
+
+def _logical(op: str, sign: str, *operands: object) -> Expression:
+    with Here():
+        parts = [to_expression(operand) for operand in operands]
+        for part in parts:
+            if part.type not in (BOOLEAN, DataType(Kind.NULL)):
+                raise QueryError(
+                    "TG102",
+                    f"{sign} joins conditions, but {part!r} is {part.type}",
+                    hint=f"put comparisons in parentheses: (a > 1) {sign} (b > 2)"
+                    if sign != "~"
+                    else "compare it first",
+                )
+        if op != "not":
+            flat = [
+                a
+                for p in parts
+                for a in (p._term.args if isinstance(p._term, Call) and p._term.op == op else (p._term,))
+            ]
+            return _flat(op, flat, parts)
+        return build(op, *parts)
+
+
+def _flat(op: str, args: list[Term], parts: list[Expression]) -> Expression:
+    with Here() as site:
+        term = Call(op, tuple(args))
+        sites = merged_sites(parts)
+        if site is not None:
+            sites.setdefault(term, site)
+        return Expression(term, BOOLEAN, merged_reads(parts), sites)
+
+
+def _cast(op: str, operand: Expression, type_name: str) -> Expression:
+    with Here():
+        to = to_type(type_name)
+        size = f"_{to.precision}_{to.scale}" if to.kind is Kind.DECIMAL else ""
+        return build(f"{op}_{to.kind.value}{size}", operand)
+
+
+def _truth_hint(site: Site | None) -> str:
+    code = "" if site is None else site.code
+    for word, hint in (
+        (r"\band\b", "use & instead of and, with parentheses around each comparison"),
+        (r"\bor\b", "use | instead of or, with parentheses around each comparison"),
+        (r"\bnot\b", "use ~ instead of not"),
+        (r"\bin\b", "use x.is_in(a, b) instead of in"),
+        (r"\bif\b", "use tg.when(condition, then, otherwise) instead of if"),
+        (r"[<>]=?.*[<>]=?", "write a chained comparison as two conditions: a <= b, b <= c"),
+    ):
+        if re.search(word, code):
+            return hint
+    return "use & | ~ instead of and or not, and write a chained comparison as two conditions"
+
+
+def attribute_expression(attribute: Attribute, origin: Origin) -> Expression:
+    """The value of an attribute of a relation."""
+    return Expression(Attr(attribute.name), attribute.type, {attribute.name: Read(attribute, origin)}, {})

@@ -1,0 +1,111 @@
+"""Free functions of the DSL: constants, durations, windows, conditionals."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from tidegate.algebra.dsl.expression import Expression, Operand, build, constant, to_expression
+from tidegate.algebra.dsl.here import Here
+from tidegate.algebra.dsl.literals import literal, timestamp_literal
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.terms import Lit
+from tidegate.algebra.time import DurationLike, duration_ticks
+from tidegate.algebra.types import BIGINT, BOOLEAN, DURATION, NULL, TIMESTAMP
+
+
+def lit(value: object) -> Expression:
+    """A constant; `lit(None)` is NULL."""
+    with Here():
+        return constant(literal(value))
+
+
+def duration(value: DurationLike) -> Expression:
+    """A duration from text such as `1h 30m`, `90s`, `PT1H30M`, or from a `timedelta`."""
+    with Here():
+        return constant(Lit(duration_ticks(value), DURATION))
+
+
+def milliseconds(count: int | float) -> Expression:
+    return _of_unit(count, dt.timedelta(milliseconds=1))
+
+
+def seconds(count: int | float) -> Expression:
+    return _of_unit(count, dt.timedelta(seconds=1))
+
+
+def minutes(count: int | float) -> Expression:
+    return _of_unit(count, dt.timedelta(minutes=1))
+
+
+def hours(count: int | float) -> Expression:
+    return _of_unit(count, dt.timedelta(hours=1))
+
+
+def days(count: int | float) -> Expression:
+    return _of_unit(count, dt.timedelta(days=1))
+
+
+def _of_unit(count: int | float, unit: dt.timedelta) -> Expression:
+    with Here():
+        try:
+            return constant(Lit(duration_ticks(count * unit), DURATION))
+        except OverflowError:
+            raise QueryError(
+                "TG104", f"{count} × {unit} is too long a duration", hint="use a shorter duration"
+            ) from None
+
+
+def timestamp(value: dt.datetime | str) -> Expression:
+    """An instant from ISO text or a datetime; without a zone it is UTC."""
+    with Here():
+        return constant(timestamp_literal(value))
+
+
+def floor(value: Operand, unit: DurationLike | int | Expression) -> Expression:
+    """The last multiple of `unit` at or before the instant; multiples count from the epoch, 1970-01-01 UTC."""
+    return _rounded("floor", value, unit)
+
+
+def ceil(value: Operand, unit: DurationLike | int | Expression) -> Expression:
+    """The first multiple of `unit` at or after the instant: the end of its window `( ]`, as the papers count."""
+    return _rounded("ceil", value, unit)
+
+
+def tumbling(value: Operand, size: DurationLike | int | Expression) -> Expression:
+    """The end of the window `[ )` of that size that contains the instant, as Spark counts: `floor(value, size) + size`."""
+    with Here():
+        instant = to_expression(value)
+        return floor(instant, size) + _unit(instant, size)
+
+
+def _rounded(op: str, value: object, unit: object) -> Expression:
+    with Here():
+        instant = to_expression(value)
+        return build(op, instant, _unit(instant, unit))
+
+
+def _unit(instant: Expression, unit: object) -> Expression:
+    return to_expression(unit, DURATION if instant.type in (TIMESTAMP, DURATION) else BIGINT)
+
+
+def when(condition: Expression, then: Operand, otherwise: Operand = None) -> Expression:
+    """`then` where the condition is true, else `otherwise` (NULL if not given)."""
+    with Here():
+        like = next((part.type for part in (then, otherwise) if isinstance(part, Expression)), None)
+        test = to_expression(condition)
+        if test.type not in (BOOLEAN, NULL):
+            raise QueryError(
+                "TG102", f"a condition must be boolean, {test!r} is {test.type}", hint="compare it with something"
+            )
+        parts = [constant(literal(None)) if part is None else to_expression(part, like) for part in (then, otherwise)]
+        return build("if", test, *parts)
+
+
+def coalesce(value: Operand, *others: Operand) -> Expression:
+    """The first of the values that is not NULL."""
+    return build("coalesce", value, *others)
+
+
+def concat(value: Operand, *others: Operand) -> Expression:
+    """The strings one after the other; NULL if one of them is."""
+    return build("concat", value, *others)

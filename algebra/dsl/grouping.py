@@ -1,0 +1,61 @@
+"""Groups of a relation: what `group_by` yields and `agg` completes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tidegate.algebra.dsl.aggregates import AggregateExpression
+from tidegate.algebra.dsl.expression import Expression
+from tidegate.algebra.dsl.here import Here
+from tidegate.algebra.dsl.relation_checks import free_name, fresh_origins, renamed
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.nodes import Aggregate, Group
+
+if TYPE_CHECKING:
+    from tidegate.algebra.dsl.relation import Relation
+
+
+class Grouped:
+    """A relation in groups, waiting for `agg`."""
+
+    __slots__ = ("_base", "_columns", "_of", "_parts")
+
+    def __init__(self, of: Relation, base: Relation, columns: list[tuple[str, str]], parts: list[Expression]) -> None:
+        self._of, self._base, self._columns, self._parts = of, base, columns, parts
+
+    def __repr__(self) -> str:
+        return f"Grouped by {', '.join(name for name, _ in self._columns) or 'nothing'}; say what each group yields: .agg(...)"
+
+    def agg(self, **named: AggregateExpression | Callable[[Relation], AggregateExpression]) -> Relation:
+        """One row per group: its keys, then these aggregates."""
+        with Here() as site:
+            keys = tuple(source for _, source in self._columns)
+            parts, aggregates, renames = list(self._parts), [], [(source, out) for out, source in self._columns]
+            for name, given in named.items():
+                aggregate = given(self._of) if callable(given) else given
+                if not isinstance(aggregate, AggregateExpression):
+                    raise QueryError(
+                        "TG115",
+                        f"{name}={aggregate!r} is no aggregate",
+                        hint=f"write {name}=tg.max(...) or group by it",
+                    )
+                if name in {out for out, _ in self._columns}:
+                    raise QueryError("TG103", f"{name!r} is a key of the groups already", hint="choose another name")
+                read = [part for part in (aggregate._argument, aggregate._by) if part is not None]
+                parts += [self._of._column(part) for part in read]
+                hidden = free_name(name, keys)
+                renames.append((hidden, name))
+                aggregates.append(
+                    Aggregate(
+                        hidden,
+                        aggregate._function,
+                        None if aggregate._argument is None else aggregate._argument._term,
+                        None if aggregate._by is None else aggregate._by._term,
+                    )
+                )
+            group = Group(self._base._node, keys, tuple(aggregates))
+            base = self._base._with(group, {}, site, parts)
+            node = renamed(group, renames)
+            origins = {out: self._of._origins.get(source) if out == source else None for out, source in self._columns}
+            return base._with(node, fresh_origins({**origins, **dict.fromkeys(named)}, "this agg"), site)

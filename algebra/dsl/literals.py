@@ -1,0 +1,114 @@
+"""Python values as constants, of the type that stands beside them."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.terms import Lit
+from tidegate.algebra.time import duration_ticks, instant_ticks
+from tidegate.algebra.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    DURATION,
+    INT64_MAX,
+    INT64_MIN,
+    MAX_DECIMAL_PRECISION,
+    NULL,
+    STRING,
+    TIMESTAMP,
+    DataType,
+    Kind,
+    decimal,
+)
+
+_EXACT_IN_DOUBLE = 2**53
+
+
+def literal(value: object, like: DataType | None = None, *, shift: bool = False) -> Lit:
+    """The constant that a Python value means beside an operand of type `like`.
+
+    Text beside a duration is a duration, beside an instant it is an instant, or with `shift` (what is added to or
+    subtracted from an instant) a duration. Integers beside doubles and decimals become such. `QueryError` TG110 for
+    values that are none of a query's.
+    """
+    kind = None if like is None else like.kind
+    match value:
+        case None:
+            return Lit(None, NULL)
+        case bool():
+            return Lit(value, BOOLEAN)
+        case int():
+            return _integer(value, kind)
+        case float():
+            return Lit(value, DOUBLE)
+        case str():
+            return _text(value, kind, shift)
+        case Decimal():
+            return _decimal(value)
+        case dt.datetime():
+            return timestamp_literal(value)
+        case dt.date():
+            if kind is Kind.TIMESTAMP:
+                return timestamp_literal(dt.datetime(value.year, value.month, value.day))
+            return Lit(value.toordinal() - dt.date(1970, 1, 1).toordinal(), DATE)
+        case dt.timedelta():
+            return Lit(duration_ticks(value), DURATION)
+        case _:
+            raise QueryError(
+                "TG110",
+                f"a {type(value).__name__} is no value of a query: {value!r}",
+                hint="values are numbers, text, bool, Decimal, datetime, date and timedelta",
+            )
+
+
+def timestamp_literal(value: dt.datetime | str) -> Lit:
+    """An instant from a datetime or ISO text; what has no zone is read as UTC."""
+    if isinstance(value, str):
+        try:
+            value = dt.datetime.fromisoformat(value)
+        except ValueError:
+            raise QueryError(
+                "TG110", f"{value!r} is no timestamp", hint='write ISO text such as "2013-01-01T00:00Z", or a datetime'
+            ) from None
+    return Lit(instant_ticks(value), TIMESTAMP)
+
+
+def _integer(value: int, kind: Kind | None) -> Lit:
+    if not INT64_MIN <= value <= INT64_MAX:
+        raise QueryError("TG110", f"{value} does not fit into 64 bits", hint="use a double: float(...)")
+    if kind is Kind.DOUBLE and abs(value) <= _EXACT_IN_DOUBLE:
+        return Lit(float(value), DOUBLE)
+    if kind is Kind.DECIMAL and abs(value) < 10**MAX_DECIMAL_PRECISION:
+        return _decimal(Decimal(value))
+    return Lit(value, BIGINT)
+
+
+def _text(value: str, kind: Kind | None, shift: bool) -> Lit:
+    if kind is Kind.DURATION or (shift and kind is Kind.TIMESTAMP):
+        return Lit(duration_ticks(value), DURATION)
+    if kind is Kind.TIMESTAMP:
+        return timestamp_literal(value)
+    if kind is Kind.DATE:
+        try:
+            return literal(dt.date.fromisoformat(value))
+        except ValueError:
+            raise QueryError("TG110", f"{value!r} is no date", hint='write ISO text such as "2013-01-31"') from None
+    return Lit(value, STRING)
+
+
+def _decimal(value: Decimal) -> Lit:
+    sign, digits, exponent = value.as_tuple()
+    if not isinstance(exponent, int):
+        raise QueryError("TG110", f"{value} is no number", hint="doubles know NaN and infinity, decimals do not")
+    scale = max(0, -exponent)
+    precision = max(len(digits) + max(0, exponent), scale, 1)
+    if precision > MAX_DECIMAL_PRECISION:
+        raise QueryError(
+            "TG110", f"{value} has more than {MAX_DECIMAL_PRECISION} digits", hint="round it, or use a double"
+        )
+    unscaled = int("".join(map(str, digits))) * 10 ** max(0, exponent)
+    return Lit(-unscaled if sign else unscaled, decimal(precision, scale))

@@ -1,0 +1,124 @@
+"""From handles to a program: which query feeds which stream."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tidegate.algebra.dsl.relation import Declaration, Relation
+from tidegate.algebra.dsl.sources import QueryHandle, Result
+from tidegate.algebra.errors import QueryError, Site
+from tidegate.algebra.nodes import occurrences
+from tidegate.algebra.program import ProgramDef, Query
+from tidegate.algebra.schema import Schema, StreamDef
+
+
+def program_of(queries: Sequence[QueryHandle], named: Mapping[str, Relation], site: Site | None) -> ProgramDef:
+    """The program of these queries; result streams that they read and that know their query bring it along."""
+    made: list[Query] = []
+    used: dict[str, Result] = {}
+    for handle in queries:
+        if not isinstance(handle, QueryHandle):
+            raise QueryError(
+                "TG114", f"a program has queries, not a {type(handle).__name__}", hint="write tg.program(Name=relation)"
+            )
+    streams = [handle.result.definition.name for handle in queries]
+    for place, (stream, handle) in enumerate(zip(streams, queries, strict=True)):
+        number = f".{streams[: place + 1].count(stream)}" if streams.count(stream) > 1 else ""
+        made.append(_fed(handle.name or stream + number, handle))
+        used.update(handle.relation._results)
+    for name, relation in named.items():
+        if not isinstance(relation, Relation):
+            raise QueryError(
+                "TG114", f"{name} is no relation but a {type(relation).__name__}", hint="finish groups with agg(...)"
+            )
+        if name in streams:
+            raise QueryError(
+                "TG121",
+                f"{name} is fed twice: by tg.query and by name",
+                hint="give every query of a declared result stream as tg.query(...)",
+            )
+        made.append(named_query(name, relation, site))
+        used.update(relation._results)
+    _bring_along(made, used)
+    if not made:
+        raise QueryError("TG124", "a program without queries", hint="write tg.program(Name=relation)")
+    found = ProgramDef(tuple(made))
+    _require_consistent(found, used)
+    return found
+
+
+def named_query(name: str, relation: Relation, site: Site | None) -> Query:
+    """The query that gives a result stream its name; prefixes that distinguish nothing are stripped."""
+    plain = relation._unqualified(site)
+    declared = None if relation._declaration is None else _declared(name, plain.schema, relation._declaration)
+    return Query(name, name, plain._node, declared, site, dict(plain._sites))
+
+
+def _declared(name: str, schema: Schema, declaration: Declaration) -> StreamDef:
+    for attribute in declaration.progress:
+        if not schema[attribute].temporal:
+            raise QueryError(
+                "TG117",
+                f"{name}.{attribute} cannot progress: it holds no instants of the streams",
+                hint="instants are temporal attributes of streams, shifted, rounded, or the least or greatest of several",
+            )
+    return StreamDef(name, schema, declaration.relations, declaration.progress)
+
+
+def _fed(name: str, handle: QueryHandle) -> Query:
+    definition = handle.result.definition
+    sites = {**handle.result._sites, **handle.relation._sites}
+    return Query(name, definition.name, handle.relation._node, definition, handle.site, sites)
+
+
+def _bring_along(made: list[Query], used: dict[str, Result]) -> None:
+    """Adds the queries of result streams that know theirs; `QueryError` for one that nothing feeds."""
+    waiting = list(used)
+    while waiting:
+        name = waiting.pop()
+        result = used[name]
+        own = result._fed_by
+        given = [query for query in made if query.stream == name]
+        if own is None and not given:
+            raise QueryError(
+                "TG123", f"nothing feeds the result stream {name}", hint=f"add tg.query({name}, ...) to the program"
+            )
+        if own is None:
+            continue
+        if not given:
+            made.insert(0, own)
+            waiting += [other for other in result._fed_reads if other not in used]
+            used.update({other: found for other, found in result._fed_reads.items() if other not in used})
+        elif [query.node for query in given] != [own.node]:
+            raise QueryError(
+                "TG121",
+                f"{name} is fed by another query than the one whose result is read",
+                hint=f"pass the same relation as {name}=..., or leave it out: it comes along",
+            )
+
+
+def _require_consistent(program: ProgramDef, used: Mapping[str, Result]) -> None:
+    """Each name means one stream, and each query one name."""
+    known: dict[str, StreamDef] = {name: result.definition for name, result in used.items()}
+    for query in program.queries:
+        if query.declared is not None and known.setdefault(query.stream, query.declared) != query.declared:
+            raise _two_streams(query.stream)
+        for stream in occurrences(query.node):
+            if stream.name in program.result_names and stream.name not in used:
+                raise QueryError(
+                    "TG122",
+                    f"{stream.name} is an input stream and a result of this program",
+                    hint="give the result another name, or read it with tg.result(...) or tg.result_of(...)",
+                )
+            if known.setdefault(stream.name, stream) != stream:
+                raise _two_streams(stream.name)
+    names = [query.name for query in program.queries]
+    for name in names:
+        if names.count(name) > 1:
+            raise QueryError("TG121", f"two queries are named {name}", hint="give each a name: tg.query(..., name=...)")
+
+
+def _two_streams(name: str) -> QueryError:
+    return QueryError(
+        "TG122", f"{name} has two definitions in this program", hint="define a stream once and share the handle"
+    )

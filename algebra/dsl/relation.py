@@ -1,0 +1,394 @@
+"""Relations as users write them: handles around nodes.
+
+A handle remembers which relation each attribute comes from and where each part was written; every method builds a new
+handle and checks names and types at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, TypeAlias
+
+from tidegate.algebra.dsl.expression import Expression, Origin, attribute_expression, to_expression
+from tidegate.algebra.dsl.grouping import Grouped
+from tidegate.algebra.dsl.here import Here
+from tidegate.algebra.dsl.relation_checks import (
+    attribute_name,
+    free_name,
+    fresh_origins,
+    joined_origins,
+    listed,
+    place,
+    renamed,
+    require_same_attributes,
+    require_temporal,
+)
+from tidegate.algebra.errors import QueryError, Site
+from tidegate.algebra.nodes import (
+    Difference,
+    Distinct,
+    Imbed,
+    Join,
+    JoinKind,
+    Node,
+    Product,
+    Project,
+    Rename,
+    Select,
+    Union,
+)
+from tidegate.algebra.pretty import node_text
+from tidegate.algebra.schema import Schema
+from tidegate.algebra.terms import Attr, Term, conjunction, rename_attributes, unknown_attribute
+
+if TYPE_CHECKING:
+    from tidegate.algebra.dsl.sources import Result
+
+#: What selects an attribute or computes a value: an expression, an attribute's name, or a function of the relation.
+Column: TypeAlias = "Expression | str | Callable[[Relation], Expression]"
+
+
+class UnknownAttributeError(QueryError, AttributeError):
+    """An unknown attribute asked for as `relation.name`; `hasattr` and `getattr` with a default understand it."""
+
+
+class Declaration:
+    """What a query promises of its result beyond its schema: progressing attributes and relations between instants."""
+
+    __slots__ = ("progress", "relations")
+
+    def __init__(self, progress: tuple[str, ...], relations: Term) -> None:
+        self.progress, self.relations = progress, relations
+
+
+class Relation:
+    """Rows of a stream, a table or a query; attributes are `relation.name` or `relation["name"]`."""
+
+    __slots__ = ("_declaration", "_node", "_origins", "_results", "_sites")
+
+    def __init__(
+        self,
+        node: Node,
+        origins: Mapping[str, Origin],
+        sites: Mapping[Term | Node, Site],
+        results: Mapping[str, Result],
+        declaration: Declaration | None = None,
+    ) -> None:
+        self._node, self._origins, self._sites, self._results = node, origins, sites, results
+        self._declaration = declaration
+
+    @property
+    def schema(self) -> Schema:
+        """Attributes of the rows, in order."""
+        return self._node.schema
+
+    def __repr__(self) -> str:
+        return node_text(self._node)
+
+    __iter__ = None
+
+    def __bool__(self) -> bool:
+        with Here():
+            raise QueryError(
+                "TG118", "a relation is neither true nor false", hint="compare its attributes inside where()"
+            )
+
+    # Attributes ------------------------------------------------------------------------------------------------------
+    def __getitem__(self, name: str) -> Expression:
+        """The attribute of that name, or the only one that has it after its prefix."""
+        with Here():
+            if not isinstance(name, str):
+                raise QueryError("TG114", f"attributes have names, not {name!r}", hint='write relation["time"]')
+            return self._attribute(name)
+
+    def __getattr__(self, name: str) -> Expression:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        with Here() as site:
+            try:
+                return self._attribute(name)
+            except QueryError as error:
+                if error.code != "TG101":
+                    raise
+                raise UnknownAttributeError.of(error.at(site).problems) from None
+
+    def __dir__(self) -> list[str]:
+        short = {name.rsplit(".", 1)[-1] for name in self._node.schema}
+        return sorted({*object.__dir__(self), *(name for name in short if name.isidentifier())})
+
+    def _attribute(self, name: str) -> Expression:
+        schema = self._node.schema
+        found = [name] if name in schema else [full for full in schema if full.endswith("." + name)]
+        if len(found) > 1:
+            raise QueryError(
+                "TG103",
+                f"ambiguous name {name!r}: {' or '.join(found)}",
+                hint=f'write relation["{found[0]}"], or the handle that was made with as_()',
+            )
+        if not found:
+            raise unknown_attribute(name, schema)
+        return attribute_expression(schema[found[0]], self._origins[found[0]])
+
+    # One relation ----------------------------------------------------------------------------------------------------
+    def as_(self, name: str) -> Relation:
+        """The same rows under a name of its own: attribute `time` becomes `name.time`."""
+        with Here() as site:
+            if not name.isidentifier():
+                raise QueryError("TG114", f"{name!r} is no name for a relation", hint="use letters, digits and _")
+            plain = self._unqualified()
+            pairs = tuple((old, f"{name}.{old}") for old in plain.schema.names)
+            origin = Origin(name)
+            return plain._with(Rename(plain._node, pairs), dict.fromkeys((new for _, new in pairs), origin), site)
+
+    def where(self, *conditions: Condition) -> Relation:
+        """Rows for which all conditions are true."""
+        with Here() as site:
+            parts = [self._condition(condition) for condition in conditions]
+            if not parts:
+                return self
+            node = Select(self._node, conjunction([part._term for part in parts]))
+            return self._with(node, self._origins, site, parts)
+
+    def select(self, *attributes: Column, **named: Column) -> Relation:
+        """These attributes and computed values, in this order; duplicate rows stay."""
+        with Here() as site:
+            base, columns, parts = self._columns(attributes, named, site, "select")
+            node = renamed(
+                Project(base._node, tuple(source for _, source in columns)), [(s, out) for out, s in columns]
+            )
+            origins = {out: self._origins.get(source) if out == source else None for out, source in columns}
+            return base._with(node, fresh_origins(origins, "this select"), site, parts)
+
+    def with_(self, **named: Column) -> Relation:
+        """All attributes and these computed ones after them."""
+        with Here() as site:
+            node, parts, sites = self._node, [], dict(self._sites)
+            for name, column in named.items():
+                part = self._column(column)
+                node = Imbed(node, name, part._term)
+                parts.append(part)
+                place(sites, node, site)
+            origins = {**self._origins, **dict.fromkeys(named, Origin("this with_"))}
+            return Relation(node, origins, sites, self._results)._with(node, origins, site, parts)
+
+    def rename(self, names: Mapping[str, str] | None = None, /, **old_to_new: str) -> Relation:
+        """New names for some attributes: `rename(old="new")`, or a mapping where an old name has a prefix."""
+        with Here() as site:
+            asked = {**(names or {}), **old_to_new}
+            pairs = tuple((attribute_name(self._attribute(old)), new) for old, new in asked.items())
+            new, made = dict(pairs), Origin("this rename")
+            origins = {new.get(n, n): made if n in new else o for n, o in self._origins.items()}
+            return self._with(Rename(self._node, pairs), origins, site) if pairs else self
+
+    def drop(self, *attributes: Column) -> Relation:
+        """All attributes but these; duplicate rows stay."""
+        with Here() as site:
+            gone = {self._name_of(attribute, "drop") for attribute in attributes}
+            names = tuple(name for name in self.schema.names if name not in gone)
+            return self._with(Project(self._node, names), {n: self._origins[n] for n in names}, site)
+
+    def distinct(self) -> Relation:
+        """Each row once."""
+        with Here() as site:
+            return self._with(Distinct(self._node), self._origins, site)
+
+    def group_by(self, *attributes: Column, **named: Column) -> Grouped:
+        """Groups of rows with equal values, NULL equal to NULL; `agg` says what each group yields."""
+        with Here() as site:
+            base, columns, parts = self._columns(attributes, named, site, "group_by")
+            return Grouped(self, base, columns, parts)
+
+    def unqualified(self) -> Relation:
+        """The same rows with prefixes (`fs.time`) stripped where that leaves no two attributes with one name."""
+        with Here() as site:
+            return self._unqualified(site)
+
+    def declare(
+        self,
+        *,
+        progress: str | Expression | Iterable[str | Expression],
+        relations: Condition | Iterable[Condition] = (),
+    ) -> Relation:
+        """The same query with promises for its result stream, to be proved: progress on these attributes alone, and
+        temporal relations that every row satisfies."""
+        with Here():
+            names = dict(self._short_names())
+            promised = tuple(names.get(n, n) for n in (self._name_of(p, "declare") for p in listed(progress)))
+            parts = [self._condition(condition) for condition in listed(relations)]
+            require_temporal(parts)
+            plain = self._unqualified()
+            sites: dict[Term | Node, Site] = dict(plain._sites)
+            for part in parts:
+                sites.update({rename_attributes(term, names): at for term, at in part._sites.items()})
+            stated = conjunction([rename_attributes(part._term, names) for part in parts])
+            return Relation(plain._node, plain._origins, sites, plain._results, Declaration(promised, stated))
+
+    # Two and more relations ------------------------------------------------------------------------------------------
+    def join(self, other: Relation, *conditions: Condition2, how: JoinKind = "inner") -> Relation:
+        """Pairs of rows for which all conditions are true; `how`: inner, left, semi or anti."""
+        with Here() as site:
+            _require_relation(other, "join")
+            if how not in ("inner", "left", "semi", "anti"):
+                raise QueryError("TG114", f"no join is called {how!r}", hint="how is inner, left, semi or anti")
+            origins = joined_origins(self.schema, self._origins, other.schema, other._origins)
+            both = Relation(Product(self._node, other._node), origins, {}, {})
+            parts = [both._condition(c(self, other) if callable(c) else c) for c in conditions]
+            node = Join(self._node, other._node, conjunction([part._term for part in parts]), how)
+            kept = {name: origins[name] for name in node.schema}
+            return self._with(node, kept, site, parts, (other,))
+
+    def left_join(self, other: Relation, *conditions: Condition2) -> Relation:
+        """Every row of this relation, with NULLs where no row of the other matches."""
+        with Here():
+            return self.join(other, *conditions, how="left")
+
+    def semi_join(self, other: Relation, *conditions: Condition2) -> Relation:
+        """Rows of this relation for which some row of the other matches."""
+        with Here():
+            return self.join(other, *conditions, how="semi")
+
+    def anti_join(self, other: Relation, *conditions: Condition2) -> Relation:
+        """Rows of this relation for which no row of the other matches."""
+        with Here():
+            return self.join(other, *conditions, how="anti")
+
+    def union(self, *others: Relation) -> Relation:
+        """Rows of all relations, matched by attribute names; duplicates stay."""
+        with Here() as site:
+            for other in others:
+                _require_relation(other, "union")
+                require_same_attributes(self.schema, other.schema, "union")
+            node = Union((self._node, *(other._node for other in others)))
+            return self._with(node, self._origins, site, (), others)
+
+    def difference(self, other: Relation) -> Relation:
+        """Rows of this relation that the other does not contain, NULL equal to NULL."""
+        with Here() as site:
+            _require_relation(other, "difference")
+            require_same_attributes(self.schema, other.schema, "difference")
+            return self._with(Difference(self._node, other._node), self._origins, site, (), (other,))
+
+    # How handles are made --------------------------------------------------------------------------------------------
+    def _with(
+        self,
+        node: Node,
+        origins: Mapping[str, Origin],
+        site: Site | None,
+        parts: Iterable[Expression] = (),
+        others: Iterable[Relation] = (),
+    ) -> Relation:
+        node.schema  # noqa: B018  # names and types are checked here, at the user's line
+        sites: dict[Term | Node, Site] = dict(self._sites)
+        results = dict(self._results)
+        for part in parts:
+            for term, written in part._sites.items():
+                sites.setdefault(term, written)
+        for other in others:
+            sites.update(other._sites)
+            results.update(other._results)
+        place(sites, node, site)
+        return Relation(node, origins, sites, results)
+
+    def _column(self, column: object) -> Expression:
+        if isinstance(column, str):
+            return self._attribute(column)
+        if callable(column):
+            column = column(self)
+        part = to_expression(column)
+        for name, read in part._reads.items():
+            if name not in self._origins:
+                raise unknown_attribute(name, self.schema)
+            if self._origins[name] is not read.origin:
+                raise QueryError(
+                    "TG113",
+                    f"{name!r} here is an attribute of {read.origin.label}, not of this relation",
+                    hint="take the attribute from the relation that it is used in, or join the two",
+                )
+        return part
+
+    def _condition(self, condition: object) -> Expression:
+        if isinstance(condition, bool | str):
+            hint = (
+                '== builds a condition only from attributes: is one of them named like a method? write relation["name"]'
+                if isinstance(condition, bool)
+                else "write a condition on attributes, such as relation.time > 5"
+            )
+            raise QueryError("TG114", f"{condition!r} is no condition on rows", hint=hint)
+        return self._column(condition)
+
+    def _name_of(self, column: object, where: str) -> str:
+        part = self._column(column)
+        if not isinstance(part._term, Attr):
+            raise QueryError("TG114", f"{where} takes attributes, but {part!r} is computed", hint=f"{where} by name")
+        return part._term.name
+
+    def _columns(
+        self, attributes: Iterable[object], named: Mapping[str, object], site: Site | None, where: str
+    ) -> tuple[Relation, list[tuple[str, str]], list[Expression]]:
+        """The relation extended by what must be computed, the columns as (name, attribute that holds it), all parts."""
+        parts: list[Expression] = []
+        asked: list[tuple[str, Expression]] = []
+        for attribute in attributes:
+            part = self._column(attribute)
+            if not isinstance(part._term, Attr):
+                raise QueryError("TG114", f"{part!r} has no name in {where}", hint=f"give it one: {where}(name=...)")
+            asked.append((part._term.name, part))
+        asked += [(name, self._column(column)) for name, column in named.items()]
+        node, columns, used = self._node, [], set[str]()
+        sites = dict(self._sites)
+        for name, part in asked:
+            parts.append(part)
+            source = part._term.name if isinstance(part._term, Attr) else None
+            if source is None or source in used:
+                source = free_name(name, {*node.schema, *used})
+                node = Imbed(node, source, part._term)
+                place(sites, node, site)
+            used.add(source)
+            columns.append((name, source))
+        names = [name for name, _ in columns]
+        if len(set(names)) != len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise QueryError(
+                "TG103", f"{where} gives {twice!r} twice", hint="each result attribute needs a name of its own"
+            )
+        origins = {name: self._origins.get(name) or Origin(f"this {where}") for name in node.schema}
+        return Relation(node, origins, sites, self._results), columns, parts
+
+    def _short_names(self) -> tuple[tuple[str, str], ...]:
+        names = self.schema.names
+        short = [name.rsplit(".", 1)[-1] for name in names]
+        return tuple((n, s) for n, s in zip(names, short, strict=True) if n != s and short.count(s) == 1)
+
+    def _unqualified(self, site: Site | None = None) -> Relation:
+        pairs = self._short_names()
+        if not pairs:
+            return self
+        new = dict(pairs)
+        origins = {new.get(name, name): origin for name, origin in self._origins.items()}
+        return self._with(Rename(self._node, pairs), origins, site)
+
+
+#: A condition on rows: an expression, or a function from the relation to one.
+Condition = Expression | Callable[[Relation], Expression]
+#: A condition on pairs of rows: an expression, or a function from both relations to one.
+Condition2 = Expression | Callable[[Relation, Relation], Expression]
+
+
+def product(*relations: Relation) -> Relation:
+    """Every combination of rows of the relations; follow it with where(...)."""
+    with Here() as site:
+        if not relations:
+            raise QueryError("TG114", "a product needs at least one relation", hint="write tg.product(a, b)")
+        for relation in relations:
+            _require_relation(relation, "product")
+        found = relations[0]
+        for other in relations[1:]:
+            origins = joined_origins(found.schema, found._origins, other.schema, other._origins)
+            found = found._with(Product(found._node, other._node), origins, site, (), (other,))
+        return found
+
+
+def _require_relation(value: object, where: str) -> None:
+    if not isinstance(value, Relation):
+        what = "groups without agg(...)" if isinstance(value, Grouped) else f"a {type(value).__name__}"
+        raise QueryError("TG114", f"{where} takes relations, not {what}", hint="give it a stream, a table or a query")

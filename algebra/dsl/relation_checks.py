@@ -1,0 +1,106 @@
+"""What the methods of relations share: checks of arguments, names and origins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tidegate.algebra.dsl.expression import Expression, Origin
+from tidegate.algebra.errors import QueryError, Site
+from tidegate.algebra.formulas import And, Formula, Not, Opaque, Or, temporal_formula
+from tidegate.algebra.nodes import Node, Rename
+from tidegate.algebra.pretty import term_text
+from tidegate.algebra.schema import Schema
+from tidegate.algebra.terms import Attr, Term
+
+
+def require_temporal(parts: Iterable[Expression]) -> None:
+    """Declared relations are temporal relation formulas (TSA Def. 3): comparisons of instants, nothing else."""
+
+    def opaque(formula: Formula) -> Term | None:
+        match formula:
+            case Opaque(source):
+                return source
+            case And(parts) | Or(parts):
+                return next((found for part in parts if (found := opaque(part)) is not None), None)
+            case Not(part):
+                return opaque(part)
+            case _:
+                return None
+
+    for part in parts:
+        attributes = {name: read.attribute for name, read in part._reads.items()}
+        source = opaque(temporal_formula(part._term, attributes))
+        if source is not None:
+            raise QueryError(
+                "TG116",
+                f"declared relations compare instants, and {term_text(source)} does not",
+                hint="compare temporal attributes: s.start <= s.end + tg.hours(1); filter by anything else with where()",
+            )
+
+
+def listed_names(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names)) or "none"
+
+
+def listed(value: Any) -> list[Any]:
+    return [value] if isinstance(value, str | Expression) or callable(value) else list(value)
+
+
+def attribute_name(expression: Expression) -> str:
+    assert isinstance(expression._term, Attr)
+    return expression._term.name
+
+
+def renamed(node: Node, pairs: Iterable[tuple[str, str]]) -> Node:
+    changed = tuple((old, new) for old, new in pairs if old != new)
+    return Rename(node, changed) if changed else node
+
+
+def fresh_origins(origins: Mapping[str, Origin | None], label: str) -> dict[str, Origin]:
+    made = Origin(label)
+    return {name: origin or made for name, origin in origins.items()}
+
+
+def free_name(name: str, taken: Iterable[str]) -> str:
+    names, free, count = set(taken), name, 0
+    while free in names:
+        count += 1
+        free = f"{name}#{count}"
+    return free
+
+
+def place(sites: dict[Term | Node, Site], node: Node, site: Site | None) -> None:
+    if site is not None:
+        sites.setdefault(node, site)
+
+
+def joined_origins(
+    left: Schema, left_origins: Mapping[str, Origin], right: Schema, right_origins: Mapping[str, Origin]
+) -> dict[str, Origin]:
+    """Origins of the attributes of both sides; `QueryError` TG103 for a name that both have."""
+    name = next((name for name in left if name in right), None)
+    if name is not None and left_origins[name] is right_origins[name]:
+        raise QueryError(
+            "TG103",
+            f"{left_origins[name].label} is used twice here, so {name!r} is ambiguous",
+            hint='give each use a name: a, b = relation.as_("a"), relation.as_("b")',
+        )
+    if name is not None:
+        raise QueryError(
+            "TG103",
+            f"ambiguous name {name!r}: both sides have it",
+            hint='give the sides names: a = first.as_("a"), b = second.as_("b")',
+        )
+    return {**left_origins, **right_origins}
+
+
+def require_same_attributes(left: Schema, right: Schema, what: str) -> None:
+    """Union and difference match attributes by name."""
+    first, second = set(left), set(right)
+    if first != second:
+        raise QueryError(
+            "TG108",
+            f"{what} needs equal attributes; only left: {listed_names(first - second)}; only right: {listed_names(second - first)}",
+            hint="use select(), rename() or unqualified() on one side",
+        )

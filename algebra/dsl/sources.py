@@ -1,0 +1,222 @@
+"""Where rows come from and where results go: streams, static tables, result streams and the queries that feed them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from tidegate.algebra.ddl import to_schema
+from tidegate.algebra.dsl.expression import Expression, Origin
+from tidegate.algebra.dsl.here import Here
+from tidegate.algebra.dsl.relation import Condition, Relation
+from tidegate.algebra.dsl.relation_checks import listed, require_temporal
+from tidegate.algebra.errors import QueryError, Site
+from tidegate.algebra.nodes import Node, Project, Scan
+from tidegate.algebra.program import Query
+from tidegate.algebra.schema import Attribute, Schema, StreamDef
+from tidegate.algebra.terms import Term, conjunction, unknown_attribute
+
+Names = str | Iterable[str]
+_R = TypeVar("_R", bound=Relation)
+
+
+def stream(
+    name: str,
+    schema: object,
+    *,
+    progress: Names,
+    relations: Condition | Iterable[Condition] = (),
+    temporal: Names = (),
+) -> Relation:
+    """A temporal stream (TSA Def. 11): its schema, the attributes on which it progresses, relations of its instants.
+
+    `schema` is DDL text, a `StructType` or a `pyarrow.Schema`. Attributes named in `progress`, `relations` or
+    `temporal` hold instants and are never NULL; so do timestamps that are `not null`.
+    """
+    with Here() as site:
+        definition, sites = _definition(name, schema, progress, relations, temporal)
+        return _scan(Relation, definition, sites, site)
+
+
+def table(name: str, schema: object) -> Relation:
+    """A static table: complete before the program starts, and unchanged while it runs."""
+    with Here() as site:
+        return _scan(Relation, StreamDef(_stream_name(name), to_schema(schema), static=True), {}, site)
+
+
+class Result(Relation):
+    """A result stream that queries of the same program feed; it can be read before they are written."""
+
+    __slots__ = ("_definition", "_fed_by", "_fed_reads")
+    _definition: StreamDef
+    _fed_by: Query | None
+    _fed_reads: Mapping[str, Result]
+
+    @property
+    def definition(self) -> StreamDef:
+        """What is promised of the stream."""
+        return self._definition
+
+
+def result(
+    name: str,
+    schema: object,
+    *,
+    progress: Names,
+    relations: Condition | Iterable[Condition] = (),
+    temporal: Names = (),
+) -> Result:
+    """A declared result stream (TSA Def. 19): what `stream` says, as a promise of the queries given with `query`."""
+    with Here() as site:
+        definition, sites = _definition(name, schema, progress, relations, temporal)
+        return result_stream(definition, sites, site)
+
+
+def result_stream(
+    definition: StreamDef,
+    sites: Mapping[Term | Node, Site],
+    site: Site | None,
+    fed_by: Query | None = None,
+    fed_reads: Mapping[str, Result] | None = None,
+) -> Result:
+    """The handle of a result stream; `fed_by` is its query where it is known, `fed_reads` the results that one reads."""
+    found = _scan(Result, definition, sites, site)
+    found._definition, found._fed_by, found._fed_reads = definition, fed_by, fed_reads or {}
+    found._results = {definition.name: found}
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class QueryHandle:
+    """An expression that feeds a result stream."""
+
+    result: Result
+    relation: Relation
+    name: str | None = None
+    site: Site | None = field(default=None, compare=False)
+
+    def __repr__(self) -> str:
+        return f"query feeding {self.result.definition.name}:\n{self.relation!r}"
+
+
+def query(result: Result, relation: Relation, *, name: str | None = None) -> QueryHandle:
+    """A query that feeds a declared result stream; several may feed the same one.
+
+    Attributes are matched by name; their types must equal the declared ones.
+    """
+    with Here() as site:
+        if not isinstance(result, Result):
+            raise QueryError(
+                "TG114", f"a query feeds a result stream, not {result!r}", hint="declare it with tg.result(...)"
+            )
+        if not isinstance(relation, Relation):
+            raise QueryError(
+                "TG114", f"a query is a relation, not a {type(relation).__name__}", hint="finish groups with agg(...)"
+            )
+        if relation._declaration is not None:
+            raise QueryError(
+                "TG114",
+                f"{result.definition.name} is declared already",
+                hint="leave declare(...) out, or give the query as tg.program(Name=...)",
+            )
+        return QueryHandle(result, _conforming(relation, result.definition, site), name, site)
+
+
+def _conforming(relation: Relation, definition: StreamDef, site: Site | None) -> Relation:
+    """The relation with the attributes that the definition lists, in its order."""
+    plain = relation if set(relation.schema) == set(definition.schema) else relation._unqualified(site)
+    given, asked = plain.schema, definition.schema
+    if set(given) != set(asked):
+        missing, extra = [n for n in asked if n not in given], [n for n in given if n not in asked]
+        raise QueryError(
+            "TG108",
+            f"the query does not fit {definition.name}: missing {', '.join(missing) or 'nothing'}; "
+            f"not declared: {', '.join(extra) or 'nothing'}",
+            hint="name the attributes with select(...)",
+        )
+    for attribute in asked.attributes:
+        _require_fits(given[attribute.name], attribute, definition.name)
+    if given.names == asked.names:
+        return plain
+    return plain._with(Project(plain._node, asked.names), plain._origins, site)
+
+
+def _require_fits(given: Attribute, asked: Attribute, stream_name: str) -> None:
+    name = asked.name
+    if given.type != asked.type:
+        raise QueryError(
+            "TG102",
+            f"{stream_name}.{name} is declared {asked.type}, the query gives {given.type}",
+            hint=f'cast it: .cast("{asked.type}"), or change the declaration',
+        )
+    if asked.temporal and not given.temporal:
+        raise QueryError(
+            "TG117",
+            f"{stream_name}.{name} is declared to hold instants, but the query computes it from something else",
+            hint="instants are temporal attributes of streams, shifted, rounded, or the least or greatest of several",
+        )
+    if given.nullable and not asked.nullable:
+        raise QueryError(
+            "TG117",
+            f"{stream_name}.{name} is declared not null, but the query may give NULL",
+            hint=f"declare it without not null, or keep only rows where {name} is_not_null()",
+        )
+
+
+def _scan(kind: type[_R], definition: StreamDef, sites: Mapping[Term | Node, Site], site: Site | None) -> _R:
+    node = Scan(definition)
+    origins = dict.fromkeys(definition.schema, Origin(definition.name))
+    placed = {**sites, node: site} if site is not None else sites
+    return kind(node, origins, placed, {})
+
+
+def _stream_name(name: str) -> str:
+    if not str(name).replace("_", "a").isalnum():
+        raise QueryError("TG114", f"{name!r} is no name for a stream", hint="use letters, digits and _")
+    return name
+
+
+def _definition(
+    name: str, schema: object, progress: Names, relations: Any, temporal: Names
+) -> tuple[StreamDef, dict[Term | Node, Site]]:
+    given = to_schema(schema)
+    progressing = _names_in(given, progress)
+    instants = {*progressing, *_names_in(given, temporal)}
+    probe = _probe(name, given)
+    parts: list[Expression] = []
+    for relation in listed(relations):
+        part = probe._condition(relation)
+        instants |= {read.attribute.name for read in part._reads.values() if read.attribute.type.can_be_time}
+        parts.append(part)
+    full = Schema(tuple(_as_instant(a) if a.name in instants else a for a in given.attributes))
+    definite = _probe(name, full)
+    parts = [
+        Expression(p._term, p.type, {n: definite._attribute(n)._reads[n] for n in p._reads}, p._sites) for p in parts
+    ]
+    require_temporal(parts)
+    stated = conjunction([part._term for part in parts])
+    sites: dict[Term | Node, Site] = {term: at for part in parts for term, at in part._sites.items()}
+    return StreamDef(_stream_name(name), full, stated, progressing), sites
+
+
+def _probe(name: str, schema: Schema) -> Relation:
+    return Relation(Scan(StreamDef(name, schema, static=True)), dict.fromkeys(schema, Origin(name)), {}, {})
+
+
+def _names_in(schema: Schema, names: Names) -> tuple[str, ...]:
+    found = (names,) if isinstance(names, str) else tuple(names)
+    for name in found:
+        if name not in schema:
+            raise unknown_attribute(name, schema)
+    return found
+
+
+def _as_instant(attribute: Attribute) -> Attribute:
+    if not attribute.type.can_be_time:
+        raise QueryError(
+            "TG105",
+            f"attribute {attribute.name!r} of type {attribute.type} cannot hold instants",
+            hint="instants are timestamps, dates or integers",
+        )
+    return Attribute(attribute.name, attribute.type, nullable=False, temporal=True)

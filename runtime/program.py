@@ -1,0 +1,105 @@
+"""A program as users hold it: check it, explain it, run it over complete inputs, in a session, or on Spark."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tidegate.algebra.dsl.here import Here
+from tidegate.algebra.dsl.programs import named_query, program_of
+from tidegate.algebra.dsl.relation import Relation
+from tidegate.algebra.dsl.sources import QueryHandle, Result, result_stream
+from tidegate.algebra.errors import Problem, QueryError
+from tidegate.algebra.pretty import node_text
+from tidegate.algebra.program import ProgramDef
+
+if TYPE_CHECKING:
+    from tidegate.analysis.facts import ProgramFacts
+    from tidegate.analysis.report import Explanation
+
+
+class Program:
+    """Queries that feed result streams, perhaps each other's; the analysis runs when its outcome is first needed."""
+
+    __slots__ = ("_definition", "_facts")
+
+    def __init__(self, definition: ProgramDef) -> None:
+        self._definition = definition
+        self._facts: ProgramFacts | None = None
+
+    def __repr__(self) -> str:
+        return "\n".join(
+            f"{query.name} feeds {query.stream}:\n{node_text(query.node)}" for query in self._definition.queries
+        )
+
+    @property
+    def definition(self) -> ProgramDef:
+        """The queries as the algebra sees them."""
+        return self._definition
+
+    @property
+    def facts(self) -> ProgramFacts:
+        """What the analysis derives; `QueryError` with all problems where the program is not valid."""
+        if self._facts is None:
+            from tidegate.analysis.pipeline import analyse
+
+            self._facts = analyse(self._definition)
+        return self._facts
+
+    def check(self) -> list[Problem]:
+        """All problems of the program; none if it is valid."""
+        try:
+            self.facts  # noqa: B018  # analysed for its problems
+        except QueryError as error:
+            return list(error.problems)
+        return []
+
+    def explain(self) -> Explanation:
+        """Schema, progress, when results are final, what is kept and how much; `str()` of it is text."""
+        from tidegate.analysis.report import explain
+
+        return explain(self.facts)
+
+    def run(self, inputs: Any, **options: Any) -> Any:
+        """Results over complete inputs, in this process."""
+        from tidegate.runtime.api import run
+
+        return run(self.facts, inputs, **options)
+
+    def session(self, **options: Any) -> Any:
+        """A session in this process: push rows, advance progress, read results."""
+        from tidegate.runtime.api import session
+
+        return session(self.facts, **options)
+
+    def start(self, spark: Any, **options: Any) -> Any:
+        """Starts the program on Spark and returns its `StreamingQuery`."""
+        from tidegate.runtime.api import start
+
+        return start(self.facts, spark, **options)
+
+
+def program(*queries: QueryHandle, **named: Relation) -> Program:
+    """A program: `program(Name=relation)` for results that need no declaration, `program(query(result, relation))` else.
+
+    Result streams read through `result_of` bring their queries along.
+    """
+    with Here() as site:
+        return Program(program_of(queries, named, site))
+
+
+def result_of(name: str, relation: Relation) -> Result:
+    """The result stream of a query, to be read by other queries: with the schema and progress that the analysis infers.
+
+    Unlike using `relation` itself, whose rows would be computed once more inside the other query, this reads what the
+    query has passed. The query comes along into every program that reads it.
+    """
+    with Here() as site:
+        if not isinstance(relation, Relation):
+            raise QueryError(
+                "TG114", f"a query is a relation, not a {type(relation).__name__}", hint="finish groups with agg(...)"
+            )
+        query = named_query(name, relation, site)
+        from tidegate.analysis.pipeline import analyse
+
+        definition = analyse(ProgramDef((query,))).definition_of(name)
+        return result_stream(definition, {}, site, query, relation._results)
