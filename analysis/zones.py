@@ -22,7 +22,7 @@ LARGEST = 2**61
 
 #: An output attribute ("a", name), the copy of a temporal attribute of an occurrence ("x", i, name), or the hidden
 #: variable of an attribute that a query defined ("v", k, name).
-Variable = tuple[Literal["a"], str] | tuple[Literal["x"], int, str] | tuple[Literal["v"], int, str]
+Variable = tuple[Literal["a"], str] | tuple[Literal["x", "v"], int, str]
 #: What a row of the matrix stands for: never an output attribute, which is a name for such a row.
 Hidden = tuple[Literal["x", "v"], int, str]
 
