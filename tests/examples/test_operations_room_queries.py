@@ -1,5 +1,6 @@
 """The queries as written in the DSL mean what the batch answers say: one day through the reference evaluation."""
 
+from collections.abc import Sequence
 from datetime import date
 
 import polars as pl
@@ -38,7 +39,7 @@ def answers() -> dict[str, pl.DataFrame]:
     return {name: frame(found[name], schemas[name]) for name in NAMES}
 
 
-def frame(rows: list[tuple[object, ...]], schema: Schema) -> pl.DataFrame:
+def frame(rows: Sequence[tuple[object, ...]], schema: Schema) -> pl.DataFrame:
     held = held_arrow_schema(schema)
     columns = list(zip(*rows, strict=True)) or [()] * len(held)
     table = pa.Table.from_arrays([pa.array(c, f.type) for c, f in zip(columns, held, strict=True)], schema=held)
