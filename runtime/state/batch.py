@@ -7,7 +7,7 @@ from typing import Any
 
 from tidegate.algebra.errors import InternalError
 from tidegate.runtime.state.codec import Extended, Json
-from tidegate.runtime.state.errors import OUTPUT, StateError, storage_errors
+from tidegate.runtime.state.errors import DATA, OUTPUT, StateError, storage_errors
 from tidegate.runtime.state.manifest import Intent, KernelState, Manifest, SourceCounts, SparkCommit, StagedOutput
 from tidegate.runtime.state.outputs import Sink, target_of
 from tidegate.runtime.state.paths import slug
@@ -15,9 +15,11 @@ from tidegate.runtime.state.positions import PositionLog
 from tidegate.runtime.state.segments import (
     FANOUT,
     Segment,
+    append_segment,
     new_path,
     plan_compaction,
     read_segments,
+    replaced,
     write_segment,
 )
 from tidegate.runtime.state.store import FileRef, Store
@@ -54,6 +56,7 @@ class Batch:
         self._outputs: list[StagedOutput] = []
         self._quarantine: list[StagedOutput] = []
         self._parts: dict[str, int] = {}
+        self._written: list[str] = []
 
     @property
     def seq(self) -> int:
@@ -62,29 +65,44 @@ class Batch:
     def write_segment(self, buffer_id: str, table: Any, temporal_columns: Sequence[str], *, shard: int = 0) -> Segment:
         """Write rows as a new segment of a buffer; name it in `commit`."""
         segment = write_segment(self._store, buffer_id, table, temporal_columns, self.seq, self.attempt, shard=shard)
+        self._written.append(segment.path)
         self._store.failpoints.hit("batch-after-segment")
         return segment
+
+    def append(
+        self,
+        buffer_id: str,
+        segments: Sequence[Segment],
+        table: Any,
+        temporal_columns: Sequence[str],
+        *,
+        shard: int = 0,
+    ) -> tuple[Segment, ...]:
+        """The buffer's segments after adding the rows of `table` and compacting; rows that are merged at once are written once."""
+        live = append_segment(
+            self._store, buffer_id, segments, table, temporal_columns, self.seq, self.attempt, shard=shard
+        )
+        self._store.failpoints.hit("batch-after-segment")
+        return live
 
     def compact(
         self, buffer_id: str, segments: Sequence[Segment], temporal_columns: Sequence[str], *, fanout: int = FANOUT
     ) -> tuple[Segment, ...]:
-        """The buffer's segments after merging what `plan_compaction` says, in order of age."""
-        kept = list(segments)
+        """The buffer's segments after merging what `plan_compaction` says."""
+        live = tuple(segments)
         for group in plan_compaction(segments, fanout=fanout):
             table = read_segments(self._store, group)
             merged = self.write_segment(buffer_id, table, temporal_columns, shard=group[0].shard)
-            replaced = {segment.path for segment in group}
-            at = kept.index(group[0])
-            kept = [segment for segment in kept[:at] if segment.path not in replaced] + [
-                merged,
-                *(segment for segment in kept[at:] if segment.path not in replaced),
-            ]
-        return tuple(kept)
+            live = replaced(live, group, merged)
+            self._written += [segment.path for segment in group if segment.batch == self.seq]
+        return live
 
     def write_state(self, operator: str, table: Any) -> FileRef:
         """Write a table of an operator's own state; name it in a `KernelState`."""
+        path = new_path("kernel", operator, self.seq, self.attempt)
+        self._written.append(path)
         with storage_errors(f"writing state of {operator!r}"):
-            return self._store.write_table(new_path("kernel", operator, self.seq, self.attempt), table)
+            return self._store.write_table(path, table)
 
     def stage_output(self, query: str, table: Any) -> StagedOutput:
         """Write result rows aside; they are published when the batch is committed."""
@@ -109,6 +127,13 @@ class Batch:
         with storage_errors(f"writing quarantined rows of {source!r}"):
             file = self._store.write_table(new_path("staging", f"rejected {source}", self.seq, self.attempt), table)
         return self._stage(self._quarantine, source, file, table.num_rows)
+
+    def adopt_quarantine(self, source: str, path: str, rows: int) -> StagedOutput:
+        """Set aside a file of rejected rows that was written at an `output_path` by something else."""
+        with storage_errors(f"writing quarantined rows of {source!r}"):
+            self._store.sync(path)
+            file = FileRef(path, self._store.size(path), self._store.checksum(path))
+        return self._stage(self._quarantine, source, file, rows)
 
     def commit(
         self,
@@ -157,6 +182,11 @@ class Batch:
         self._finish(self, manifest)
         return manifest
 
+    def unnamed(self, manifest: Manifest) -> list[str]:
+        """Files that this batch wrote and did not name in the end, because it merged or replaced them."""
+        named = {file.path for file in manifest.files()}
+        return [path for path in self._written if path not in named]
+
     def _stage(self, outputs: list[StagedOutput], query: str, file: FileRef, rows: int) -> StagedOutput:
         part = self._parts.get(query, 0)
         self._parts[query] = part + 1
@@ -186,5 +216,13 @@ class Batch:
                 raise InternalError(
                     "TG590", f"{file.path} is neither in the last manifest nor written by batch {self.seq}"
                 )
-            if self._store.size(file.path) != file.bytes:
+            try:
+                size = self._store.size(file.path)
+            except FileNotFoundError:
+                raise StateError(
+                    DATA,
+                    f"{file.path} was written by this batch and is gone",
+                    hint="see that nothing else deletes files of the checkpoint, then start the run again",
+                ) from None
+            if size != file.bytes:
                 raise InternalError("TG590", f"{file.path} has not the size that its writer told")

@@ -232,7 +232,7 @@ class Checkpoint:
         self._publish(manifest)
         store.failpoints.hit("commit-before-gc")
         try:
-            self._collect()
+            self._collect(batch.unnamed(manifest))
         except OSError as error:  # the batch is done; what stays behind is swept at the next start
             _logger.warning("collecting garbage after batch %d failed: %s", manifest.seq, error)
         store.failpoints.hit("commit-after-gc")
@@ -245,7 +245,10 @@ class Checkpoint:
             with storage_errors("noting that outputs are published"):
                 self.store.create_exclusive(marker_path(manifest.seq), b"")
 
-    def _collect(self) -> None:
+    def _collect(self, unnamed: list[str]) -> None:
+        for path in unnamed:
+            self.store.failpoints.hit("commit-during-gc")
+            self.store.delete(path)
         while len(self._retained) > RETAINED:
             collect(self.store, self._retained.pop(0), self._retained)
         if self._lock.guaranteed and self._retained[-1].seq % _SWEEP_EVERY == 0:

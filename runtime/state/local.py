@@ -179,10 +179,13 @@ class LocalStore:
         if directory in self._directories:
             return
         if not directory.is_dir():
-            if directory.exists():
-                raise StateError(LOCATION, f"{directory} is not a directory", hint="give the name of a directory")
             self._make_directory(directory.parent)
-            directory.mkdir(exist_ok=True)
+            try:
+                directory.mkdir(exist_ok=True)  # several workers may come to write their first file at once
+            except FileExistsError:
+                raise StateError(
+                    LOCATION, f"{directory} is not a directory", hint="give the name of a directory"
+                ) from None
             self._sync_directory(directory.parent)
         self._directories.add(directory)
 

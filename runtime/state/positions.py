@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from tidegate.runtime.state.codec import Json, digest
 from tidegate.runtime.state.errors import DATA, LOCATION, REPLAY, StateError
-from tidegate.runtime.state.segments import Segment, plan_compaction, read_segments, write_segment
+from tidegate.runtime.state.segments import Segment, append_segment, read_segments
 from tidegate.runtime.state.store import Store
 
 EMBEDDED = "embedded"
@@ -146,19 +146,15 @@ class PositionLog:
     def appended(self, offer: Offer, seq: int, attempt: str) -> Positions:
         """The positions after reading `offer`, written durably but not yet counted: see `accept`."""
         rows = [(source, file) for source, files in offer.files.items() for file in files]
-        log = list(self.positions.log)
+        log = self.positions.log
         if rows:
-            log.append(self._write(rows, seq, attempt))
-            for group in plan_compaction(log, fanout=_FANOUT):
-                merged = write_segment(
-                    self._store, "files", read_segments(self._store, group), (), seq, attempt, area="positions"
-                )
-                replaced = {segment.path for segment in group}
-                log = [segment for segment in log if segment.path not in replaced] + [merged]
+            log = append_segment(
+                self._store, "files", log, _table(rows), (), seq, attempt, area="positions", fanout=_FANOUT
+            )
         offsets = dict(self.positions.offsets)
         for source, value in offer.offsets.items():
             offsets[source] = SourceOffset(value, offer.reader)
-        return Positions(tuple(log), offsets)
+        return Positions(log, offsets)
 
     def accept(self, offer: Offer, positions: Positions) -> None:
         """Count what was appended: its batch is committed."""
@@ -167,18 +163,18 @@ class PositionLog:
                 self._consumed[source, file.path] = file
         self.positions = positions
 
-    def _write(self, rows: list[tuple[str, SourceFile]], seq: int, attempt: str) -> Segment:
-        import pyarrow as pa
 
-        try:
-            table = pa.table(
-                {
-                    "source": pa.array([source for source, _ in rows], pa.string()),
-                    "path": pa.array([file.path for _, file in rows], pa.string()),
-                    "size": pa.array([file.size for _, file in rows], pa.int64()),
-                    "mtime_ns": pa.array([file.mtime_ns for _, file in rows], pa.int64()),
-                }
-            )
-        except UnicodeEncodeError as error:
-            raise StateError(LOCATION, f"a file name is not UTF-8: {error.object!r}", hint="rename the file") from None
-        return write_segment(self._store, "files", table, (), seq, attempt, area="positions")
+def _table(rows: list[tuple[str, SourceFile]]) -> Any:
+    import pyarrow as pa
+
+    try:
+        return pa.table(
+            {
+                "source": pa.array([source for source, _ in rows], pa.string()),
+                "path": pa.array([file.path for _, file in rows], pa.string()),
+                "size": pa.array([file.size for _, file in rows], pa.int64()),
+                "mtime_ns": pa.array([file.mtime_ns for _, file in rows], pa.int64()),
+            }
+        )
+    except UnicodeEncodeError as error:
+        raise StateError(LOCATION, f"a file name is not UTF-8: {error.object!r}", hint="rename the file") from None

@@ -221,6 +221,55 @@ def plan_compaction(segments: Sequence[P], *, fanout: int = FANOUT, max_rows: in
     return [sorted(group, key=lambda segment: order[id(segment)]) for group in plan]
 
 
+def replaced(segments: Sequence[P], group: Sequence[P], merged: P) -> tuple[P, ...]:
+    """`segments` with `merged` in the place of the first of `group`, and without the others."""
+    gone = {id(segment) for segment in group[1:]}
+    return tuple(merged if segment is group[0] else segment for segment in segments if id(segment) not in gone)
+
+
+@dataclass(frozen=True, slots=True)
+class _Unwritten:
+    rows: int
+    schema: str
+    shard: int
+
+
+def append_segment(
+    store: Store,
+    buffer_id: str,
+    segments: Sequence[Segment],
+    table: Any,
+    temporal_columns: Sequence[str],
+    seq: int,
+    attempt: str,
+    *,
+    shard: int = 0,
+    area: str = "segments",
+    fanout: int = FANOUT,
+) -> tuple[Segment, ...]:
+    """A buffer's segments after `table` is added and what `plan_compaction` says is merged.
+
+    Rows that are merged at once are written once: the new ones never get a file of their own then.
+    """
+    import pyarrow as pa
+
+    new = _Unwritten(table.num_rows, schema_id(table.schema), shard)
+    live: tuple[Segment | _Unwritten, ...] = (*segments, new)
+    for group in plan_compaction(live, fanout=fanout):
+        old = [segment for segment in group if isinstance(segment, Segment)]
+        rows = read_segments(store, old)
+        if new in group:
+            rows = pa.concat_tables([rows, table.replace_schema_metadata(None)])
+        merged = write_segment(store, buffer_id, rows, temporal_columns, seq, attempt, shard=group[0].shard, area=area)
+        live = replaced(live, group, merged)
+    return tuple(
+        write_segment(store, buffer_id, table, temporal_columns, seq, attempt, shard=shard, area=area)
+        if isinstance(segment, _Unwritten)
+        else segment
+        for segment in live
+    )
+
+
 def _tier(rows: int, fanout: int) -> int:
     tier, limit = 0, fanout
     while rows >= limit:

@@ -1,0 +1,288 @@
+"""The store's contract, the same in memory and in a directory."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from tests.runtime.state.toy import Place, exit_status
+from tidegate.runtime.state.errors import LOCATION, OUTPUT, STORAGE, WRITER, StateError, storage_errors
+from tidegate.runtime.state.failpoints import SimulatedCrash, crash
+from tidegate.runtime.state.local import LocalStore
+from tidegate.runtime.state.paths import local_directory, slug
+from tidegate.runtime.state.store import FileRef
+
+TABLE = pa.table({"t": pa.array([3, 1, 2], pa.int64()), "a.b": ["x", None, "ü"], "a": [1.5, 2.5, None]})
+
+
+def test_bytes(place: Place) -> None:
+    store = place.store()
+    file = store.write_bytes("kernel/x/1", b"123456789")
+    assert file == FileRef("kernel/x/1", 9, "crc32:cbf43926")  # the check value of CRC-32
+    assert store.read_bytes("kernel/x/1") == b"123456789"
+    assert store.size(file.path) == 9
+    assert store.checksum(file.path) == file.checksum
+    assert store.exists("kernel/x/1")
+    with pytest.raises(FileExistsError):
+        store.write_bytes("kernel/x/1", b"other")
+    assert store.read_bytes("kernel/x/1") == b"123456789"
+    store.delete("kernel/x/1")
+    store.delete("kernel/x/1")
+    assert not store.exists("kernel/x/1")
+    for read in (store.read_bytes, store.size, store.checksum, store.read_table):
+        with pytest.raises(FileNotFoundError):
+            read("kernel/x/1")
+
+
+def test_table(place: Place) -> None:
+    store = place.store()
+    file = store.write_table("segments/b/1.parquet", TABLE)
+    assert store.read_table(file.path).equals(TABLE)
+    assert store.size(file.path) == file.bytes
+    assert store.checksum(file.path) == file.checksum
+    assert store.read_table(file.path, ["a.b", "t"]).equals(TABLE.select(["a.b", "t"]))
+    assert store.read_table(file.path, ["a"]).equals(TABLE.select(["a"]))
+    assert store.read_table(file.path, []).num_rows == 3
+    with pytest.raises(FileExistsError):
+        store.write_table(file.path, TABLE)
+
+
+def test_large_table_is_compressed(tmp_path: Path) -> None:
+    table = pa.table({"t": pa.array(range(1_000_000), pa.int64()), "s": ["a text"] * 1_000_000})
+    store = LocalStore(tmp_path, sync=False)
+    file = store.write_table("segments/b/1.parquet", table)
+    assert file.bytes < table.nbytes / 2
+    assert file.checksum == store.checksum(file.path)
+    assert store.read_table(file.path).equals(table)
+
+
+def test_list(place: Place) -> None:
+    store = place.store()
+    assert store.list_files("segments") == []
+    assert store.names() == []
+    for path in ("segments/b/2", "segments/b/1", "segments/a/1", "segments2/a", "meta.json"):
+        store.write_bytes(path, b"")
+    assert store.list_files("segments") == ["segments/a/1", "segments/b/1", "segments/b/2"]
+    assert store.list_files("segments/b") == ["segments/b/1", "segments/b/2"]
+    assert len(store.list_files("")) == 5
+    assert store.names() == ["meta.json", "segments", "segments2"]
+
+
+def test_exclusive(place: Place) -> None:
+    store = place.store()
+    assert store.create_exclusive("manifests/1", b"first")
+    assert not place.store().create_exclusive("manifests/1", b"second")
+    assert store.read_bytes("manifests/1") == b"first"
+    assert store.list_files("tmp") == []
+
+
+def test_exclusive_race(tmp_path: Path) -> None:
+    """Of many writers one wins, and what is read is its file, whole."""
+    for round_ in range(20):
+        barrier = threading.Barrier(4)
+        won: list[int] = []
+
+        def write(
+            number: int, barrier: threading.Barrier = barrier, won: list[int] = won, round_: int = round_
+        ) -> None:
+            store = LocalStore(tmp_path)
+            barrier.wait()
+            if store.create_exclusive(f"manifests/{round_}", bytes([number]) * 10_000):
+                won.append(number)
+
+        threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(won) == 1
+        assert LocalStore(tmp_path).read_bytes(f"manifests/{round_}") == bytes(won) * 10_000
+
+
+def test_exclusive_is_whole_or_absent(tmp_path: Path) -> None:
+    for name in ("store-file-written", "store-file-synced"):
+        store = LocalStore(tmp_path)
+        store.failpoints.arm(name, crash)
+        with pytest.raises(SimulatedCrash):
+            store.create_exclusive("manifests/1", b"data")
+        assert not store.exists("manifests/1")
+        assert len(store.list_files("tmp")) >= 1
+    store.failpoints.arm("store-exclusive-linked", crash)
+    with pytest.raises(SimulatedCrash):
+        store.create_exclusive("manifests/1", b"data")
+    assert store.read_bytes("manifests/1") == b"data"
+
+
+def test_no_hard_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "no links here")
+
+    monkeypatch.setattr(os, "link", refuse)
+    with pytest.raises(StateError, match="no hard links") as caught:
+        LocalStore(tmp_path).create_exclusive("a", b"")
+    assert caught.value.code == STORAGE
+
+
+def test_repeated_link_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A network file system may perform a link, lose the answer, and report that the name exists."""
+    link = os.link
+
+    def link_twice(source: Path, target: Path) -> None:
+        link(source, target)
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", link_twice)
+    assert LocalStore(tmp_path).create_exclusive("a", b"x")
+
+
+def test_publish(place: Place) -> None:
+    store = place.store()
+    target = place.output + "/part-1.parquet"
+    assert store.target_size(target) is None
+    file = store.write_table("staging/q/1", TABLE)
+    store.publish(file.path, target)
+    assert not store.exists(file.path)
+    assert store.target_size(target) == file.bytes
+    again = store.write_table("staging/q/2", TABLE)
+    store.publish(again.path, target)
+    assert not store.exists(again.path)
+    other = store.write_table("staging/q/3", TABLE.slice(1))
+    with pytest.raises(StateError, match="holds something else") as caught:
+        store.publish(other.path, target)
+    assert caught.value.code == OUTPUT
+    assert store.exists(other.path)
+    assert store.target_size(target) == file.bytes
+
+
+def test_publish_inside(place: Place) -> None:
+    store = place.store()
+    store.write_bytes("staging/q/1", b"bad rows")
+    store.publish("staging/q/1", "quarantine/1")
+    assert store.read_bytes("quarantine/1") == b"bad rows"
+    assert store.target_size("quarantine/1") == 8
+
+
+@pytest.mark.parametrize("path", ["", "/etc/passwd", "../x", "a/../../x", "a//b", "a/./b", "a\0b", "a/"])
+def test_paths_stay_inside(place: Place, path: str) -> None:
+    store = place.store()
+    for use in (
+        store.exists,
+        store.delete,
+        lambda p: store.write_bytes(p, b""),
+        lambda p: store.create_exclusive(p, b""),
+    ):
+        with pytest.raises(StateError) as caught:
+            use(path)
+        assert caught.value.code == LOCATION
+
+
+@pytest.mark.parametrize(
+    "root", ["s3://bucket/x", "hdfs:/x", "abfss://c@a/x", "gs://b", "dbfs:/x", "file://host/x", "", "a\0"]
+)
+def test_unsupported_locations(root: str) -> None:
+    with pytest.raises(StateError) as caught:
+        LocalStore(root)
+    assert caught.value.code == LOCATION
+    if "//b" in root or root.startswith("hdfs"):
+        assert "local and shared POSIX file systems are supported" in caught.value.hint
+
+
+def test_locations(tmp_path: Path) -> None:
+    assert local_directory("/a/b") == "/a/b"
+    assert local_directory("file:///a/b") == "/a/b"
+    assert local_directory("file:/a/b") == "/a/b"
+    assert local_directory("a:b") == str(Path.cwd() / "a:b")
+    assert local_directory(tmp_path) == str(tmp_path)
+
+
+def test_not_a_directory(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(StateError, match="not a directory"):
+        LocalStore(tmp_path / "file").write_bytes("a", b"")
+
+
+def test_slugs() -> None:
+    names = [
+        "q",
+        "Q_1",
+        "a b",
+        "a-b",
+        "a/b",
+        "../x",
+        "a\0b",
+        "ä",
+        "x" * 200,
+        "x" * 201,
+        "",
+        ".",
+        "\u202eabc",
+        "a.b",
+        "\ud800",
+    ]
+    slugs = [slug(name) for name in names]
+    assert slugs[:2] == ["q", "Q_1"]
+    assert len(set(slugs)) == len(names)
+    assert all(s.isascii() and "/" not in s and not s.startswith(".") and 0 < len(s) < 64 for s in slugs)
+
+
+def test_local_path(place: Place) -> None:
+    path = place.store().local_path("segments/b/1")
+    assert path == (None if place.directory is None else f"{place.directory}/checkpoint/segments/b/1")
+
+
+def test_lock(place: Place) -> None:
+    store = place.store()
+    lock = store.lock()
+    assert lock.guaranteed
+    assert lock.held()
+    with pytest.raises(StateError) as caught:
+        store.lock()
+    assert caught.value.code == WRITER
+    lock.release()
+    again = store.lock()
+    assert again.held()
+    assert not lock.held()
+    again.release()
+
+
+def test_lock_of_another_process(local: Place) -> None:
+    ready, go = os.pipe(), os.pipe()
+    child = os.fork()
+    if child == 0:
+        lock = local.store().lock()
+        os.write(ready[1], b"x")
+        os.read(go[0], 1)
+        os._exit(0 if lock.held() else 1)
+    os.read(ready[0], 1)
+    with pytest.raises(StateError, match=f"process {child} on ") as caught:
+        local.store().lock()
+    assert caught.value.code == WRITER
+    os.write(go[1], b"x")
+    assert exit_status(child) == 0
+    local.store().lock().release()
+
+
+def test_takeover_is_noticed(local: Place) -> None:
+    """Where locks do not reach across machines, the note in the lock file shows who came last."""
+    lock = local.store().lock()
+    Path(str(local.store().local_path("lock"))).write_bytes(b"process 1 on elsewhere x")
+    assert not lock.held()
+    store = local.store()
+    store.delete("lock")
+    assert not lock.held()
+    lock.release()
+
+
+@pytest.mark.parametrize(
+    ("number", "hint"), [(errno.ENOSPC, "space"), (errno.EROFS, "writable"), (errno.EIO, "works again")]
+)
+def test_storage_errors(number: int, hint: str) -> None:
+    with pytest.raises(StateError, match="committing") as caught, storage_errors("committing"):
+        raise OSError(number, os.strerror(number))
+    assert caught.value.code == STORAGE
+    assert hint in caught.value.hint
