@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from tidegate.algebra.schema import Attribute
 from tidegate.algebra.terms import FALSE, TRUE, Attr, Lit, Term, call, conjunction, disjunction
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import DataType
 
+Progress = Mapping[str, Extended]
 
-def pass_condition(attributes: Sequence[Attribute], old: Mapping[str, Extended], new: Mapping[str, Extended]) -> Term:
-    """`∃j a_j <= new_j` and `∀j a_j > old_j` over the promised attributes; missing progress counts as -∞.
 
-    Without promised attributes the result is static: its only increment passes everything.
+def pass_condition(attributes: Mapping[str, Attribute], old: Progress, new: Progress) -> Term:
+    """`∃j a_j <= new_j` and `∀j a_j > old_j` over the promised attributes, the keys of `new`.
+
+    `attributes` is the result's schema; old progress that is missing counts as -∞. A static result promises nothing:
+    its only increment passes everything.
     """
-    if not attributes:
+    if not new:
         return TRUE
-    reached = disjunction([at_most(a, new.get(a.name, -INF)) for a in attributes])
-    beyond = [above(Attr(a.name), a.type, old.get(a.name, -INF)) for a in attributes]
+    reached = disjunction([at_most(attributes[a], limit) for a, limit in new.items()])
+    beyond = [above(Attr(a), attributes[a].type, old.get(a, -INF)) for a in new]
     return FALSE if reached == FALSE or FALSE in beyond else conjunction([reached, *beyond])
 
 
-def passes(
-    row: Mapping[str, int], attributes: Sequence[str], old: Mapping[str, Extended], new: Mapping[str, Extended]
-) -> bool:
+def passes(row: Mapping[str, int], old: Progress, new: Progress) -> bool:
     """The pass condition for one row, as the rule says it."""
-    if not attributes:
-        return True
-    return any(row[a] <= new.get(a, -INF) for a in attributes) and all(row[a] > old.get(a, -INF) for a in attributes)
+    return not new or (any(row[a] <= new[a] for a in new) and all(row[a] > old.get(a, -INF) for a in new))
 
 
 def at_most(attribute: Attribute, limit: Extended) -> Term:

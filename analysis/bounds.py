@@ -1,0 +1,127 @@
+"""Bounded state: a proof with a horizon, or the constraint that is missing for it (rule R17)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tidegate.algebra.time import INF, Extended
+from tidegate.algebra.types import DataType
+from tidegate.analysis.federation import Federation
+from tidegate.analysis.keep import Keep
+from tidegate.analysis.propagation import Propagation
+from tidegate.analysis.views import View
+from tidegate.analysis.wording import amount
+
+if TYPE_CHECKING:
+    import sympy
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """At most the rows that a stream accepts within `horizon` ticks, plus its skew ahead, plus the inputs' lag.
+
+    `horizon` -∞: no row is ever kept. `lagging`: whether the query waits for several inputs, so that lag counts.
+    """
+
+    stream: str
+    horizon: Extended
+    lagging: bool
+    type: DataType
+
+    def span(self, skew: Extended = 0, lag: Extended = 0) -> Extended:
+        """Length in ticks of the interval whose rows bound the state; negative: nothing is kept."""
+        return self.horizon + skew + (lag if self.lagging else 0)
+
+    def __str__(self) -> str:
+        if self.horizon == -INF:
+            return f"no row of {self.stream} is kept"
+        parts = [amount(int(self.horizon), self.type)] if self.horizon else []
+        parts += [f"skew({self.stream})", *(["lag"] if self.lagging else [])]
+        return f"rate({self.stream}) × ({' + '.join(parts)})"
+
+    def expression(self) -> sympy.Expr:
+        """The bound as a sympy expression: rate × (horizon in ticks + skew + lag)."""
+        import sympy
+
+        if self.horizon == -INF:
+            return sympy.Integer(0)
+        rate, skew, lag = sympy.symbols(f"rate_{self.stream} skew_{self.stream} lag", nonnegative=True)
+        return rate * (int(self.horizon) + skew + (lag if self.lagging else 0))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Missing:
+    """The constraint that would bound an occurrence: in this view, `a - y <= c` for any of the attributes and any y."""
+
+    view: View
+    occurrence: int
+    attributes: tuple[str, ...]
+    progressing: tuple[str, ...]
+    source: str
+
+    def __str__(self) -> str:
+        choices = [f"{a} - {self.source}.{y} <= c" for a in self.attributes for y in self.progressing]
+        return " or ".join(choices[:3]) + (" or …" if len(choices) > 3 else "")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Collected:
+    """Rows are dropped in time, but no constant bounds how many wait: what drops them is no progressing attribute."""
+
+    missing: Missing
+
+    def __str__(self) -> str:
+        return f"collected, but not bounded: missing {self.missing}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unbounded:
+    """Rows of some case are kept for ever."""
+
+    missing: Missing
+
+    def __str__(self) -> str:
+        return f"unbounded: missing {self.missing}"
+
+
+@dataclass(frozen=True, slots=True)
+class Static:
+    """A static table is held whole."""
+
+    stream: str
+
+    def __str__(self) -> str:
+        return f"the table {self.stream}"
+
+
+Bound = Bounded | Collected | Unbounded | Static
+
+
+def bound(federation: Federation, i: int, keep: Keep, functions: Mapping[str, Propagation]) -> Bound:
+    """The bound of an occurrence's live rows, by its views and the propagation functions of the promised attributes.
+
+    Horizon: over the views the largest of `min over j, y of (L_j + d(y, a_j))`, with `L_j = -f_j` at progress 0.
+    """
+    stream = federation.occurrences[i]
+    if stream.static:
+        return Static(stream.name)
+    inputs = {(clause.stream, y) for f in functions.values() for clause in f.clauses for y, _ in clause.distances}
+    late = {a: -f.evaluate(dict.fromkeys(inputs, 0)) for a, f in functions.items()}
+    horizon: Extended = -INF
+    unbounded: list[Missing] = []
+    collected: list[Missing] = []
+    for view in keep.views:
+        reach = [late[a] + d for a in view.promised for y in stream.progress if (d := view.ahead(y, a)) != INF]
+        if reach:
+            horizon = max(horizon, min(reach))
+            continue
+        missing = Missing(view, i, view.promised, stream.progress, federation.occurrence_name(i))
+        drops = any(view.ahead(x, a) != INF for a in view.promised for x in view.columns)
+        (collected if drops else unbounded).append(missing)
+    if unbounded:
+        return Unbounded(unbounded[0])
+    if collected:
+        return Collected(collected[0])
+    return Bounded(stream.name, horizon, len(inputs) > 1, stream.schema[stream.progress[0]].type)

@@ -1,0 +1,71 @@
+"""What the analysis derives of a program: the values that the runtime and the reports work with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.program import ProgramDef, Query
+from tidegate.algebra.schema import StreamDef
+from tidegate.algebra.terms import Term
+from tidegate.algebra.time import Extended
+from tidegate.analysis.bounds import Bound
+from tidegate.analysis.components import Component
+from tidegate.analysis.federation import Federation
+from tidegate.analysis.keep import Keep
+from tidegate.analysis.pass_ import pass_condition
+from tidegate.analysis.propagation import Propagation
+from tidegate.analysis.relevance import Relevance
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OccurrenceFacts:
+    """What holds of one reference to a stream; `index` as in `nodes.occurrences`."""
+
+    index: int
+    stream: StreamDef
+    keep: Keep
+    relevance: Relevance
+    bound: Bound
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QueryFacts:
+    """A valid query. `propagation` has a function per promised attribute; it is empty for a static result."""
+
+    query: Query
+    output: StreamDef
+    federation: Federation
+    propagation: Mapping[str, Propagation]
+    occurrences: tuple[OccurrenceFacts, ...]
+
+    @property
+    def is_static(self) -> bool:
+        """Whether the result is complete from the start: it waits for no stream, and one increment yields all of it."""
+        return all(not function.clauses for function in self.propagation.values())
+
+    def progress(self, b: Mapping[tuple[str, str], Extended], p: Mapping[str, Extended]) -> dict[str, Extended]:
+        """`p' = max(p, f(b))` of every promised attribute (rule R11)."""
+        return {a: max(p[a], function.evaluate(b)) for a, function in self.propagation.items()}
+
+    def passes(self, old: Mapping[str, Extended], new: Mapping[str, Extended]) -> Term:
+        """The pass condition over the result's attributes (rule R13)."""
+        return pass_condition(self.output.schema, old, new)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProgramFacts:
+    """A valid program: its queries in the order in which they are evaluated, and its components in the same order."""
+
+    program: ProgramDef
+    queries: tuple[QueryFacts, ...]
+    components: tuple[Component, ...]
+    streams: Mapping[str, StreamDef]
+
+    def definition_of(self, name: str) -> StreamDef:
+        """The definition of a result stream, declared or inferred; `QueryError` TG123 where no query feeds it."""
+        if name not in self.streams:
+            known = ", ".join(self.streams)
+            raise QueryError("TG123", f"nothing feeds a result stream {name}", hint=f"results here: {known}")
+        return self.streams[name]

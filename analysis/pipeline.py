@@ -1,0 +1,182 @@
+"""The analysis of a program, stage by stage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tidegate.algebra.errors import Problem, QueryError
+from tidegate.algebra.nodes import occurrences
+from tidegate.algebra.program import ProgramDef, Query
+from tidegate.algebra.schema import StreamDef
+from tidegate.analysis.bounds import bound
+from tidegate.analysis.components import components, recursion_problems
+from tidegate.analysis.derived import derived_relations
+from tidegate.analysis.facts import OccurrenceFacts, ProgramFacts, QueryFacts
+from tidegate.analysis.federation import Federation, federation
+from tidegate.analysis.keep import keep
+from tidegate.analysis.progress_sets import is_static
+from tidegate.analysis.propagation import Propagation, propagations
+from tidegate.analysis.relevance import relevance
+from tidegate.analysis.validity import (
+    contradictions,
+    no_progress,
+    progress_problems,
+    relation_problems,
+    scan_problems,
+    schema_problems,
+    static_problems,
+)
+
+__all__ = ["OccurrenceFacts", "ProgramFacts", "QueryFacts", "analyse"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Analysed:
+    """A query on its way: what it derives, before it is known what its stream promises."""
+
+    query: Query
+    federation: Federation
+    functions: Mapping[str, Propagation]
+
+
+def analyse(program: ProgramDef) -> ProgramFacts:
+    """All facts of a program; `QueryError` with the problems of all its queries where it is not valid."""
+    order = components(program)
+    problems = [*recursion_problems(program, order), *_conflicting_inputs(program)]
+    streams: dict[str, StreamDef] = {}
+    facts: list[QueryFacts] = []
+    for stream in (stream for component in order for stream in component.streams):
+        queries = [query for query in program.queries if query.stream == stream]
+        analysed = [found for query in queries if (found := _analyse(query, streams, problems)) is not None]
+        if len(analysed) < len(queries):
+            continue
+        output = _output(stream, analysed, problems)
+        if output is not None:
+            streams[stream] = output
+            facts += [_facts(one, output) for one in analysed]
+    if problems:
+        raise QueryError.of(problems)
+    return ProgramFacts(program, tuple(facts), order, streams)
+
+
+def _analyse(query: Query, streams: Mapping[str, StreamDef], problems: list[Problem]) -> _Analysed | None:
+    """Federation and propagation of a query, over the definitions of the result streams known so far."""
+    try:
+        for stream in dict.fromkeys(occurrences(query.node)):
+            if stream.name in streams:
+                problems += scan_problems(query, stream, streams[stream.name])
+        matching = {s.name: streams[s.name] for s in occurrences(query.node) if _fits(s, streams)}
+        found = federation(query.node, matching)
+    except QueryError as error:
+        problems += [
+            Problem(p.code, p.message, p.site or query.site, p.because, p.hint, query.name) for p in error.problems
+        ]
+        return None
+    contradictory = contradictions(query, found)
+    problems += contradictory
+    return None if contradictory else _Analysed(query, found, propagations(found))
+
+
+def _fits(stream: StreamDef, streams: Mapping[str, StreamDef]) -> bool:
+    return stream.name in streams and streams[stream.name].schema == stream.schema
+
+
+def _output(name: str, analysed: Sequence[_Analysed], problems: list[Problem]) -> StreamDef | None:
+    """The definition of a result stream: as declared, or inferred; None where its queries do not keep or agree on it."""
+    declared = list(dict.fromkeys(one.query.declared for one in analysed if one.query.declared is not None))
+    before = len(problems)
+    if len(declared) > 1:
+        problems.append(
+            Problem("TG206", f"{name} is declared in two ways", analysed[0].query.site, hint="declare a stream once")
+        )
+    elif declared:
+        for one in analysed:
+            problems += _broken_promises(one, declared[0])
+    else:
+        problems += _disagreements(name, analysed)
+    if len(problems) > before:
+        return None
+    return declared[0] if declared else _inferred(name, analysed, problems)
+
+
+def _broken_promises(one: _Analysed, declared: StreamDef) -> list[Problem]:
+    """What a query does not keep of its stream's declaration (TSA Def. 19)."""
+    wrong = schema_problems(one.query, declared)
+    if wrong:
+        return wrong
+    return [
+        *static_problems(one.query, one.federation, declared),
+        *progress_problems(one.query, one.federation, one.functions, declared.progress),
+        *relation_problems(one.query, one.federation, declared.relations, declared.schema),
+    ]
+
+
+def _disagreements(name: str, analysed: Sequence[_Analysed]) -> list[Problem]:
+    first = analysed[0].query
+    return [
+        Problem(
+            "TG206",
+            f"the queries of {name} have different attributes",
+            one.query.site,
+            (f"{one.query.name}: {one.query.node.schema}", f"{first.name}: {first.node.schema}"),
+            "give all queries of a stream the same attributes, in the same order",
+            one.query.name,
+        )
+        for one in analysed[1:]
+        if one.query.node.schema != first.node.schema
+    ]
+
+
+def _inferred(name: str, analysed: Sequence[_Analysed], problems: list[Problem]) -> StreamDef | None:
+    """The definition of an undeclared result: it progresses wherever all of its queries do, and relates what they do."""
+    schema = analysed[0].query.node.schema
+    relations = derived_relations([one.federation for one in analysed])
+    moving = [one for one in analysed if not is_static(one.federation)]
+    if not moving:
+        return StreamDef(name, schema, relations, static=True)
+    promised = tuple(a for a in schema.temporal if all(one.functions[a].is_finite for one in moving))
+    if promised:
+        return StreamDef(name, schema, relations, promised)
+    for one in moving:
+        if not any(function.is_finite for function in one.functions.values()):
+            problems += no_progress(one.query, one.federation, one.functions)
+            return None
+    problems.append(
+        Problem(
+            "TG202",
+            f"not valid: the queries of {name} progress on no common attribute",
+            moving[0].query.site,
+            tuple(
+                f"{one.query.name}: {', '.join(a for a, f in one.functions.items() if f.is_finite)}" for one in moving
+            ),
+            "let every query bound the same attribute",
+        )
+    )
+    return None
+
+
+def _facts(one: _Analysed, output: StreamDef) -> QueryFacts:
+    """Keep, relevance and state bound of every occurrence, for what the stream promises."""
+    promised = {a: one.functions[a] for a in output.progress}
+    found: list[OccurrenceFacts] = []
+    for i, stream in enumerate(one.federation.occurrences):
+        kept = keep(one.federation, i, output.progress)
+        found.append(OccurrenceFacts(i, stream, kept, relevance(kept), bound(one.federation, i, kept, promised)))
+    return QueryFacts(one.query, output, one.federation, promised, tuple(found))
+
+
+def _conflicting_inputs(program: ProgramDef) -> list[Problem]:
+    known: dict[str, StreamDef] = {}
+    return [
+        Problem(
+            "TG207",
+            f"{stream.name} has two definitions in this program",
+            query.site,
+            hint="define a stream once and share the handle",
+            query=query.name,
+        )
+        for query in program.queries
+        for stream in dict.fromkeys(occurrences(query.node))
+        if stream.name not in program.result_names and known.setdefault(stream.name, stream) != stream
+    ]

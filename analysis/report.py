@@ -1,0 +1,109 @@
+"""What the analysis found, as text and as JSON: schema, progress, when results are final, what is kept and how much."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidegate.algebra.pretty import term_text
+from tidegate.algebra.terms import conjuncts
+from tidegate.algebra.time import INF
+from tidegate.analysis.bounds import Bounded
+from tidegate.analysis.facts import OccurrenceFacts, ProgramFacts, QueryFacts
+from tidegate.analysis.progress_sets import minimal_progressing_sets
+from tidegate.analysis.sites import zone_lines
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Explanation:
+    """The report on a program: `str()` is text for people, `to_dict()` the same as JSON."""
+
+    facts: ProgramFacts
+    zones: bool = False
+
+    def __str__(self) -> str:
+        return "\n\n".join(_query_text(query, zones=self.zones) for query in self.facts.queries)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def to_dict(self) -> dict[str, object]:
+        """The report as plain values: lists, dictionaries, strings, numbers."""
+        return {
+            "components": [list(component.streams) for component in self.facts.components],
+            "queries": [_query_dict(query, zones=self.zones) for query in self.facts.queries],
+        }
+
+
+def explain(facts: ProgramFacts, *, zones: bool = False) -> Explanation:
+    """The report on a valid program; with `zones`, each query's federation as well."""
+    return Explanation(facts, zones)
+
+
+def finality(query: QueryFacts) -> tuple[str, ...]:
+    """When a row of the result is final, one way per promised attribute; any of them suffices."""
+    return tuple(f"{a} <= {function.describe()}" for a, function in query.propagation.items())
+
+
+def _query_text(query: QueryFacts, *, zones: bool) -> str:
+    """One query, a fact per line."""
+    lines = [
+        f"query {query.query.name}" + (f" feeds {query.query.stream}" if query.query.stream != query.query.name else "")
+    ]
+    lines.append(_entry("schema", [str(attribute) for attribute in query.output.schema.attributes]))
+    relations = [term_text(part) for part in conjuncts(query.output.relations)]
+    if relations:
+        lines.append(_entry("relations", relations))
+    lines.append(_entry("progress", [", ".join(query.output.progress) or "none: the result is static"]))
+    if query.propagation:
+        ways = finality(query)
+        lines.append(_entry("final when", [ways[0], *(f"or {way}" for way in ways[1:])]))
+    width = max(len(query.federation.occurrence_name(o.index)) for o in query.occurrences)
+    names = [query.federation.occurrence_name(o.index).ljust(width) for o in query.occurrences]
+    lines.append(_entry("kept", [f"{n}  {_kept(o)}" for n, o in zip(names, query.occurrences, strict=True)]))
+    lines.append(_entry("state", [f"{n}  {o.bound}" for n, o in zip(names, query.occurrences, strict=True)]))
+    if zones:
+        for number, zone in enumerate(query.federation.zones, 1):
+            lines.append(_entry(f"zone {number}", list(zone_lines(query.federation, zone)) or ["no constraint"]))
+    return "\n".join(lines)
+
+
+def _entry(name: str, values: list[str]) -> str:
+    return "\n".join(f"  {name if i == 0 else '':<12}{value}" for i, value in enumerate(values))
+
+
+def _kept(occurrence: OccurrenceFacts) -> str:
+    text = occurrence.keep.describe()
+    return text if text in ("always", "never") else f"while {text}"
+
+
+def _query_dict(query: QueryFacts, *, zones: bool) -> dict[str, object]:
+    found: dict[str, object] = {
+        "query": query.query.name,
+        "stream": query.query.stream,
+        "schema": [
+            {"name": a.name, "type": str(a.type), "nullable": a.nullable, "temporal": a.temporal}
+            for a in query.output.schema.attributes
+        ],
+        "relations": [term_text(part) for part in conjuncts(query.output.relations)],
+        "progress": list(query.output.progress),
+        "progressing_sets": [sorted(chosen) for chosen in minimal_progressing_sets(query.federation)],
+        "final_when": {a: function.describe() for a, function in query.propagation.items()},
+        "occurrences": [_occurrence_dict(query, occurrence) for occurrence in query.occurrences],
+    }
+    if zones:
+        found["zones"] = [list(zone_lines(query.federation, zone)) for zone in query.federation.zones]
+    return found
+
+
+def _occurrence_dict(query: QueryFacts, occurrence: OccurrenceFacts) -> dict[str, object]:
+    bound = occurrence.bound
+    found: dict[str, object] = {
+        "occurrence": query.federation.occurrence_name(occurrence.index),
+        "stream": occurrence.stream.name,
+        "kept": occurrence.keep.describe(),
+        "state": type(bound).__name__.lower(),
+        "bound": str(bound),
+    }
+    if isinstance(bound, Bounded):
+        found["horizon"] = None if bound.horizon == -INF else int(bound.horizon)
+    return found
