@@ -1,0 +1,86 @@
+"""The three ways to run an analysed program: complete inputs in one call, a push-style session, Spark."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tidegate.analysis.pipeline import ProgramFacts
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tidegate.runtime.embedded.session import Session
+    from tidegate.runtime.runner import BatchReport, GarbageCollection
+    from tidegate.runtime.sinks import Sink
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """What a run over complete inputs yields: a table per result stream, and what each batch did."""
+
+    tables: Mapping[str, pa.Table]
+    reports: tuple[BatchReport, ...]
+    quarantine: tuple[dict[str, Any], ...]
+
+    def __getitem__(self, name: str) -> pa.Table:
+        return self.tables[name]
+
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        """Results of a stream as dictionaries."""
+        rows: list[dict[str, Any]] = self.tables[name].to_pylist()
+        return rows
+
+
+def session(
+    facts: ProgramFacts,
+    *,
+    sources: Mapping[str, Any] | None = None,
+    statics: Mapping[str, Any] | None = None,
+    sinks: Mapping[str, Sink] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    collect_garbage: GarbageCollection = "amortised",
+) -> Session:
+    """A push-style session in this process; with `checkpoint` its state survives in that directory, else in memory."""
+    from tidegate.runtime.embedded.session import Session
+    from tidegate.runtime.sources import Source
+    from tidegate.runtime.state.local import LocalStore
+    from tidegate.runtime.state.memory import MemoryStore
+
+    store = MemoryStore() if checkpoint is None else LocalStore(checkpoint)
+    tables = {stream.name for stream in facts.program.inputs if stream.static}
+    given = {name: data if isinstance(data, Source) else Source(data) for name, data in (sources or {}).items()}
+    streams = {name: source for name, source in given.items() if name not in tables}
+    complete = {name: source.data for name, source in given.items() if name in tables} | dict(statics or {})
+    return Session(facts, store, streams, complete, sinks or {}, collect_garbage)
+
+
+def run(
+    facts: ProgramFacts,
+    inputs: Mapping[str, Any],
+    *,
+    sinks: Mapping[str, Sink] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    on_batch: Callable[[BatchReport], None] | None = None,
+) -> Results:
+    """Run a program over complete inputs: frames, rows, or `Source`s (directories marked `bounded`), static tables among them."""
+    from tidegate.runtime.sinks import CallbackSink, DiscardSink
+
+    with session(facts, sources=inputs, sinks=sinks, checkpoint=checkpoint) as live:
+        reports: list[BatchReport] = []
+        while not reports or live.waiting_files():
+            reports.append(live.step())
+            if on_batch is not None:
+                on_batch(reports[-1])
+        unread = {name for name, sink in (sinks or {}).items() if isinstance(sink, CallbackSink | DiscardSink)}
+        names = {query.stream for query in live.plan.queries} - unread
+        return Results({name: live.table(name) for name in names}, tuple(reports), tuple(live.quarantine()))
+
+
+def start(facts: ProgramFacts, spark: Any, **options: Any) -> Any:
+    """Start a program on Spark; see `runtime.spark.engine.start`."""
+    from tidegate.runtime.spark.engine import start as start_on_spark
+
+    return start_on_spark(spark, facts, **options)

@@ -1,0 +1,1 @@
+"""The embedded engine: in one process, with Polars."""

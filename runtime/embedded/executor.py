@@ -1,0 +1,122 @@
+"""How the embedded engine does the steps of a batch: everything in this process, segments cached as Polars frames."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from tidegate.algebra.terms import Term
+from tidegate.runtime.columns import polars_schema, to_user_table
+from tidegate.runtime.embedded.aggregates import merge, partial
+from tidegate.runtime.embedded.increment import increment, keep_true
+from tidegate.runtime.intake import Intake, absorb, ingest_rows
+from tidegate.runtime.plan.steps import Buffer, Progress, QueryPlan
+from tidegate.runtime.runner import Increment, Ingested, Work
+from tidegate.runtime.sources import SourceOptions
+from tidegate.runtime.state.batch import Batch
+from tidegate.runtime.state.manifest import SourceCounts
+from tidegate.runtime.state.segments import Segment, read_segments
+from tidegate.runtime.state.store import Store
+
+#: Segments are written with large strings, as every reader here understands them.
+ARROW = pl.CompatLevel.oldest()
+
+
+@dataclass(slots=True)
+class EmbeddedExecutor:
+    """Runs steps with Polars; `cache_bytes` bounds the frames of segments held in memory.
+
+    `written` names the result streams whose rows a sink wants.
+    """
+
+    store: Store
+    statics: Mapping[str, pl.DataFrame]
+    options: Mapping[str, SourceOptions]
+    written: frozenset[str]
+    cache_bytes: int = 256 << 20
+    name: str = "embedded"
+    _frames: dict[str, pl.DataFrame] = field(default_factory=dict)
+    _cached: int = 0
+
+    def ingest(self, batch: Batch, work: Work, intakes: Mapping[str, Intake]) -> dict[str, Ingested]:
+        done = {}
+        for name, arrivals in work.arrivals.items():
+            rows = ingest_rows(arrivals, intakes[name], self.statics, self.options[name])
+            if rows.quarantine:
+                batch.quarantine(name, rows.quarantine_table())
+            counts = SourceCounts(rows.accepted + sum(rows.rejected.values()), rows.accepted, rows.rejected)
+            segments = {
+                buffer.id: (self._write(batch, buffer, stored),)
+                for buffer in intakes[name].buffers
+                if (stored := rows.stored.get(buffer.id)) is not None and stored.height
+            }
+            done[name] = Ingested(counts, rows.greatest, rows.punctuation, segments)
+        return done
+
+    def increment(
+        self,
+        batch: Batch,
+        query: QueryPlan,
+        inputs: Sequence[Sequence[Segment]],
+        old: Progress,
+        new: Progress,
+        feeds: Sequence[tuple[Buffer, Term]],
+    ) -> Increment:
+        frames = [
+            None if leaf.buffer is None else self._frame(leaf.buffer, segments)
+            for leaf, segments in zip(query.leaves, inputs, strict=True)
+        ]
+        rows = increment(query, frames, self.statics, old, new).collect()
+        if not rows.height:
+            return Increment(0, place="driver")
+        stored = {}
+        for buffer, door in feeds:
+            part = absorb(rows, buffer, door, self.statics)
+            if part.height:
+                stored[buffer.id] = (self._write(batch, buffer, part),)
+        if query.stream in self.written:
+            batch.stage_output(query.name, to_user_table(rows.to_arrow(compat_level=ARROW), query.facts.output.schema))
+        return Increment(rows.height, stored, "driver")
+
+    def rewrite(self, batch: Batch, buffer: Buffer, segments: Sequence[Segment], keep: Term) -> Segment | None:
+        frame = self._frame(buffer, segments)
+        alive = keep_true(frame, keep, buffer.schema)
+        if buffer.partial is not None:
+            alive = merge(buffer.partial, alive)
+        rows = alive.collect()
+        return self._write(batch, buffer, rows) if rows.height else None
+
+    def forget(self, live: frozenset[str]) -> None:
+        for path in [path for path in self._frames if path not in live]:
+            self._cached -= int(self._frames.pop(path).estimated_size())
+
+    def _frame(self, buffer: Buffer, segments: Sequence[Segment]) -> pl.LazyFrame:
+        if not segments:
+            return _empty(buffer)
+        return pl.concat([self._load(segment) for segment in segments]).lazy()
+
+    def _load(self, segment: Segment) -> pl.DataFrame:
+        known = self._frames.get(segment.path)
+        if known is None:
+            known = pl.DataFrame(read_segments(self.store, [segment]))
+            self._remember(segment.path, known)
+        return known
+
+    def _remember(self, path: str, frame: pl.DataFrame) -> None:
+        size = int(frame.estimated_size())
+        if self._cached + size <= self.cache_bytes:
+            self._frames[path] = frame
+            self._cached += size
+
+    def _write(self, batch: Batch, buffer: Buffer, rows: pl.DataFrame) -> Segment:
+        segment = batch.write_segment(buffer.id, rows.to_arrow(compat_level=ARROW), buffer.instant_columns)
+        self._remember(segment.path, rows)
+        return segment
+
+
+def _empty(buffer: Buffer) -> pl.LazyFrame:
+    """No rows, with the columns that a buffer stores."""
+    rows = pl.LazyFrame(schema=polars_schema(buffer.schema))
+    return rows if buffer.partial is None else partial(buffer.partial, rows)

@@ -1,0 +1,174 @@
+"""The push-style session: push rows, advance progress, step, read results."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import tidegate
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.schema import StreamDef
+from tidegate.algebra.time import INF, Extended
+from tidegate.analysis.pipeline import ProgramFacts
+from tidegate.runtime.columns import Rows, user_arrow_schema
+from tidegate.runtime.embedded.executor import EmbeddedExecutor
+from tidegate.runtime.inputs import instant_of, read_file
+from tidegate.runtime.intake import Arrival
+from tidegate.runtime.plan.steps import Plan
+from tidegate.runtime.progress import check_known
+from tidegate.runtime.runner import BatchReport, GarbageCollection, Runner, Work
+from tidegate.runtime.setup import Setup, prepare, results_area
+from tidegate.runtime.sinks import MemorySink, ParquetSink, Sink
+from tidegate.runtime.sources import Files, Source
+from tidegate.runtime.state.manifest import Engine, SourceCounts
+from tidegate.runtime.state.memory import MemoryStore
+from tidegate.runtime.state.positions import Offer
+from tidegate.runtime.state.store import Store
+
+_ENGINE = Engine("embedded", tidegate.__version__)
+
+
+@dataclass(slots=True)
+class Session:
+    """A program run in this process, batch by batch.
+
+    `sources` gives delay, progress columns and policy per stream, and rows where it has any: directories are read file by
+    file, a frame is the whole of its stream. `statics` holds the rows of static tables, `sinks` where results go (default:
+    kept in the store, read by `results`).
+    """
+
+    facts: ProgramFacts
+    store: Store = field(default_factory=MemoryStore)
+    sources: Mapping[str, Source] = field(default_factory=dict)
+    statics: Mapping[str, Any] = field(default_factory=dict)
+    sinks: Mapping[str, Sink] = field(default_factory=dict)
+    collect_garbage: GarbageCollection = "amortised"
+    _setup: Setup = field(init=False)
+    _runner: Runner = field(init=False)
+    _pushed: dict[str, list[Arrival]] = field(init=False, default_factory=dict)
+    _advances: dict[tuple[str, str], Extended] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._setup = setup = prepare(self.facts, self.store, self.sources, self.statics, self.sinks)
+        executor = EmbeddedExecutor(self.store, setup.statics, setup.options, setup.written)
+        self._runner = Runner(setup.plan, setup.checkpoint, executor, setup.options, self.collect_garbage)
+        if setup.checkpoint.manifest is None:
+            for name, source in self.sources.items():
+                if source.data is not None and not isinstance(source.data, Files):
+                    self.push(name, source.data)
+                    self.finish(name)
+
+    @property
+    def plan(self) -> Plan:
+        return self._setup.plan
+
+    def push(self, stream: str, rows: Rows) -> None:
+        """Add rows to the next batch."""
+        self._check_stream(stream)
+        self._pushed.setdefault(stream, []).append(Arrival("push", rows))
+
+    def advance(self, stream: str, progress: Mapping[str, Any]) -> None:
+        """Declare that, with the rows pushed so far, everything up to these instants (inclusive) has arrived."""
+        definition = self._check_stream(stream)
+        for attribute, value in progress.items():
+            if attribute not in definition.progress:
+                raise QueryError(
+                    "TG401",
+                    f"{stream}: {attribute!r} is not an attribute on which it progresses",
+                    hint=f"it progresses on {', '.join(definition.progress)}",
+                )
+            key, ticks = (stream, attribute), instant_of(value, definition, attribute)
+            self._advances[key] = max(ticks, self._advances.get(key, -INF))
+
+    def finish(self, stream: str | None = None) -> None:
+        """Declare the end of a stream, or of all."""
+        for definition in self._setup.streams.values() if stream is None else [self._check_stream(stream)]:
+            self._advances |= {(definition.name, a): INF for a in definition.progress}
+
+    def step(self) -> BatchReport:
+        """Run one batch over what was pushed and what is new in the sources' directories."""
+        checkpoint = self._setup.checkpoint
+        fresh = checkpoint.admit(Offer(files=self._setup.found())).offer.files
+        limited = {name: files[: self.sources[name].data.per_batch] for name, files in fresh.items()}
+        batch = checkpoint.begin(time.time_ns() // 1000, Offer(files=limited), engine=_ENGINE)
+        reading = batch.intent.offer.files
+        arrivals = {name: list(pushed) for name, pushed in self._pushed.items()}
+        for name, files in reading.items():
+            format_, schema, extra = self.sources[name].data.format, self._setup.streams[name].schema, self.sources[name].progress_columns
+            arrivals.setdefault(name, []).extend(Arrival(f.path, read_file(f.path, format_, schema, extra)) for f in files)
+        report = self._runner.run(batch, Work(arrivals, self._advances | self._setup.ended(reading)))
+        self._pushed.clear()
+        self._advances.clear()
+        return report
+
+    def process(self) -> list[BatchReport]:
+        """Batches until nothing pushed and no unread file is left; at least one."""
+        reports = [self.step()]
+        while self.waiting_files():
+            reports.append(self.step())
+        return reports
+
+    def waiting_files(self) -> int:
+        """Files in the sources' directories that no batch has read yet."""
+        fresh = self._setup.checkpoint.admit(Offer(files=self._setup.found())).offer.files
+        return sum(len(files) for files in fresh.values())
+
+    def table(self, name: str) -> pa.Table:
+        """All results of a stream so far, as users see them; for streams whose sink is memory or a directory."""
+        schema = next((q.facts.output.schema for q in self.plan.queries if q.stream == name), None)
+        if schema is None:
+            check_known(name, {query.stream for query in self.plan.queries}, "result")
+            raise AssertionError
+        sink = self.sinks.get(name, MemorySink())
+        if isinstance(sink, ParquetSink):
+            paths = sorted(Path(sink.directory).glob("part-*.parquet"))
+            tables = [pq.read_table(path) for path in paths]
+        elif isinstance(sink, MemorySink):
+            tables = [self.store.read_table(path) for path in self.store.list_files(results_area(name))]
+        else:
+            raise QueryError("TG405", f"results of {name} are not kept", hint="give it no sink, or a directory")
+        return pa.concat_tables(tables) if tables else user_arrow_schema(schema).empty_table()
+
+    def results(self, name: str) -> list[dict[str, Any]]:
+        """`table` as rows."""
+        rows: list[dict[str, Any]] = self.table(name).to_pylist()
+        return rows
+
+    def live_rows(self) -> dict[str, int]:
+        """Rows stored per buffer."""
+        return self._runner.live_rows()
+
+    @property
+    def counts(self) -> dict[str, SourceCounts]:
+        """Rows by fate per source since the beginning."""
+        return dict(self._runner.counts)
+
+    @property
+    def progress(self) -> dict[str, dict[str, Extended]]:
+        """How far each query's result is final, in ticks."""
+        return {name: dict(values) for name, values in self._runner.progress.queries.items()}
+
+    def quarantine(self) -> list[dict[str, Any]]:
+        """All quarantined rows, with reason, source and position."""
+        paths = self.store.list_files("quarantine")
+        return [row for path in paths for row in self.store.read_table(path).to_pylist()]
+
+    def close(self) -> None:
+        """Release the checkpoint; a new session on the same store goes on."""
+        self._setup.checkpoint.close()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _check_stream(self, name: str) -> StreamDef:
+        check_known(name, self._setup.streams, "stream")
+        return self._setup.streams[name]

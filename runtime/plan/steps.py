@@ -1,0 +1,158 @@
+"""The nodes of a physical plan, as both engines run it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tidegate.algebra.nodes import Group, Node
+from tidegate.algebra.schema import Schema, StreamDef
+from tidegate.algebra.terms import Attr, Term, call, conjunction, disjunction, rename_attributes
+from tidegate.algebra.terms import Lit as Literal
+from tidegate.algebra.time import INF, Extended
+from tidegate.algebra.types import DataType
+from tidegate.analysis.pipeline import OccurrenceFacts, ProgramFacts, QueryFacts
+
+#: Progress of a query's result, per promised attribute.
+Progress = Mapping[str, Extended]
+#: Least and greatest instant per stored column of a segment.
+Bounds = Mapping[str, tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """Rows of one stream kept after the row-wise operators that stand directly above the scan.
+
+    `chain` maps the stream's rows (occurrence `scan`; its other occurrences are static tables) to stored rows;
+    `instants` says which stored column holds which temporal attribute of the stream. With `partial`, not rows are
+    stored but partial aggregates of that grouping over the chain's result, and `instants` are grouping keys.
+    """
+
+    id: str
+    stream: StreamDef
+    chain: Node
+    scan: int
+    statics: tuple[tuple[int, str], ...]
+    instants: tuple[tuple[str, str], ...]
+    partial: Group | None = None
+
+    @property
+    def schema(self) -> Schema:
+        """Schema of the chain's rows (with `partial`: before they are aggregated)."""
+        return self.chain.schema
+
+    @property
+    def instant_columns(self) -> tuple[str, ...]:
+        """Stored columns whose least and greatest value each segment records."""
+        return tuple(dict.fromkeys(column for _, column in self.instants))
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One input of a query's tree: a buffer, with the occurrence whose keep and relevance it obeys, or a static table."""
+
+    buffer: Buffer | None
+    static: str | None
+    occurrence: OccurrenceFacts | None
+    outputs: tuple[tuple[str, str], ...] = ()
+
+    def keep(self, p: Progress) -> Term:
+        """Which stored rows may still matter, as a condition over stored columns (rule on keep)."""
+        assert self.buffer is not None
+        if self.buffer.partial is not None:
+            return pass_window({column: p[a] for a, column in self.outputs}, None, self.buffer.schema)
+        assert self.occurrence is not None
+        return rename_attributes(self.occurrence.keep.condition(p), dict(self.buffer.instants))
+
+    def relevant(self, p: Progress, new: Progress) -> Term:
+        """Which stored rows matter for the increment from `p` to `new`."""
+        assert self.buffer is not None
+        if self.buffer.partial is not None:
+            columns = dict(self.outputs)
+            return pass_window({columns[a]: p[a] for a in columns}, {columns[a]: new[a] for a in columns}, self.buffer.schema)
+        assert self.occurrence is not None
+        return rename_attributes(self.occurrence.relevance.condition(p, new), dict(self.buffer.instants))
+
+    def keeps_segment(self, bounds: Bounds, p: Progress) -> bool:
+        """Whether a segment with these bounds may hold a row that still matters."""
+        assert self.buffer is not None
+        if self.buffer.partial is not None:
+            return all(bounds[column][1] > p[a] for a, column in self.outputs)
+        assert self.occurrence is not None
+        return self.occurrence.keep.segment({x: bounds[column] for x, column in self.buffer.instants}, p)
+
+    def segment_relevant(self, bounds: Bounds, p: Progress, new: Progress) -> bool:
+        """Whether a segment with these bounds may hold a row that matters for this increment."""
+        assert self.buffer is not None
+        if self.buffer.partial is not None:
+            return any(bounds[column][0] <= new[a] for a, column in self.outputs) and self.keeps_segment(bounds, p)
+        assert self.occurrence is not None
+        return self.occurrence.relevance.segment({x: bounds[column] for x, column in self.buffer.instants}, p, new)
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPlan:
+    """How one query runs: its tree over leaves (by occurrence of the tree), below it perhaps a grouping of partials."""
+
+    facts: QueryFacts
+    tree: Node
+    leaves: tuple[Leaf, ...]
+    grouping: Group | None = None
+
+    @property
+    def name(self) -> str:
+        return self.facts.query.name
+
+    @property
+    def stream(self) -> str:
+        return self.facts.query.stream
+
+    def propagate(self, b: Mapping[tuple[str, str], Extended], p: Progress) -> dict[str, Extended]:
+        """p' of every promised attribute from the progress of the inputs (rule on propagation)."""
+        return self.facts.progress(b, p)
+
+    def passes(self, p: Progress, new: Progress) -> Term:
+        """The pass condition of an increment over the result's attributes (TSA Def. 27)."""
+        return self.facts.passes(p, new)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A program ready to run: buffers, queries in evaluation order, and what feeds what."""
+
+    facts: ProgramFacts
+    queries: tuple[QueryPlan, ...]
+    buffers: tuple[Buffer, ...]
+    fingerprint: str
+    description: Mapping[str, str] = field(hash=False)
+
+    def feeds(self, stream: str) -> tuple[Buffer, ...]:
+        """Buffers filled from a stream."""
+        return tuple(buffer for buffer in self.buffers if buffer.stream.name == stream)
+
+    def readers(self, buffer: Buffer) -> tuple[tuple[QueryPlan, Leaf], ...]:
+        """All inputs of queries that read a buffer."""
+        return tuple((query, leaf) for query in self.queries for leaf in query.leaves if leaf.buffer is buffer)
+
+    def buffer_keep(self, buffer: Buffer, progress: Mapping[str, Progress]) -> Term:
+        """A stored row stays while any reader keeps it, each by its own query's progress."""
+        return disjunction([leaf.keep(progress[query.name]) for query, leaf in self.readers(buffer)])
+
+    def buffer_keeps_segment(self, buffer: Buffer, bounds: Bounds, progress: Mapping[str, Progress]) -> bool:
+        return any(leaf.keeps_segment(bounds, progress[query.name]) for query, leaf in self.readers(buffer))
+
+
+def pass_window(old: Mapping[str, Extended], new: Mapping[str, Extended] | None, schema: Schema) -> Term:
+    """Rows beyond `old` on every column and, where `new` is given, within it on at least one."""
+    beyond = [_compare("gt", column, value, schema[column].type) for column, value in old.items()]
+    within = [] if new is None else [disjunction([_compare("le", c, value, schema[c].type) for c, value in new.items()])]
+    return conjunction([*beyond, *within])
+
+
+def _compare(op: str, column: str, value: Extended, type_: DataType) -> Term:
+    from tidegate.algebra.terms import FALSE, TRUE
+
+    if isinstance(value, float):
+        holds = value == (-INF if op == "gt" else INF)
+        return TRUE if holds else FALSE
+    return call(op, Attr(column), Literal(value, type_))

@@ -1,0 +1,78 @@
+"""Progress values: what is known to have arrived of each stream, and how far each result is final."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.schema import StreamDef
+from tidegate.algebra.time import INF, Extended
+from tidegate.runtime.plan.steps import Plan
+
+
+@dataclass(slots=True)
+class ProgressState:
+    """b per (input stream, attribute) and p per query and promised attribute; both only grow.
+
+    b is inclusive: every row with a value at or below it has arrived. A result stream's b is the least p of the queries
+    that feed it (TSA Def. 26).
+    """
+
+    inputs: dict[tuple[str, str], Extended] = field(default_factory=dict)
+    queries: dict[str, dict[str, Extended]] = field(default_factory=dict)
+
+    @classmethod
+    def start(cls, plan: Plan) -> ProgressState:
+        """Nothing has arrived; static tables have no progress at all."""
+        inputs = {(s.name, a): -INF for s in input_streams(plan) for a in s.progress}
+        return cls(inputs, {q.name: dict.fromkeys(q.facts.propagation, -INF) for q in plan.queries})
+
+    def of_input(self, stream: StreamDef) -> dict[str, Extended]:
+        return {a: self.inputs[stream.name, a] for a in stream.progress}
+
+    def raise_input(self, stream: str, attribute: str, value: Extended) -> None:
+        known = self.inputs[stream, attribute]
+        self.inputs[stream, attribute] = max(known, value)
+
+    def bounds(self, plan: Plan) -> dict[tuple[str, str], Extended]:
+        """b of every stream that a query reads."""
+        b = dict(self.inputs)
+        for query in plan.queries:
+            for a in query.facts.output.progress:
+                key = (query.stream, a)
+                b[key] = min(b.get(key, INF), self.queries[query.name][a])
+        return b
+
+    def to_json(self) -> dict[str, Extended]:
+        flat: dict[str, Extended] = {json.dumps(["input", *key]): b for key, b in self.inputs.items()}
+        for name, values in self.queries.items():
+            flat |= {json.dumps(["query", name, a]): p for a, p in values.items()}
+        return flat
+
+    def load(self, flat: Mapping[str, Extended]) -> None:
+        """Take over what a manifest recorded for the same program."""
+        for key, value in flat.items():
+            kind, name, attribute = json.loads(key)
+            if kind == "input":
+                self.inputs[name, attribute] = value
+            else:
+                self.queries[name][attribute] = value
+
+
+def input_streams(plan: Plan) -> tuple[StreamDef, ...]:
+    """Streams that come from outside, static tables excepted."""
+    return tuple(stream for stream in plan.facts.program.inputs if not stream.static)
+
+
+def static_tables(plan: Plan) -> tuple[StreamDef, ...]:
+    """Tables that are complete from the start."""
+    return tuple(stream for stream in plan.facts.program.inputs if stream.static)
+
+
+def check_known(name: str, known: Iterable[str], what: str) -> None:
+    """`QueryError` TG402 for a name that the program does not have, with those it has."""
+    names = sorted(known)
+    if name not in names:
+        raise QueryError("TG402", f"the program has no {what} {name!r}", hint=f"it has {', '.join(names) or 'none'}")

@@ -1,0 +1,283 @@
+"""The batch loop of both engines: intent, ingest, progress, increments, garbage collection, commit.
+
+An engine is an `Executor`: how rows are read, where a query is evaluated. What happens in which order, and what
+counts, is decided here.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.terms import Term
+from tidegate.algebra.time import Extended
+from tidegate.runtime.intake import Intake
+from tidegate.runtime.plan.steps import Buffer, Plan, Progress, QueryPlan
+from tidegate.runtime.progress import ProgressState, input_streams
+from tidegate.runtime.sources import SourceOptions
+from tidegate.runtime.state.batch import Batch
+from tidegate.runtime.state.checkpoint import Checkpoint
+from tidegate.runtime.state.manifest import SourceCounts
+from tidegate.runtime.state.segments import Segment, plan_compaction
+
+GarbageCollection = Literal["amortised", "exact", "off"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ingested:
+    """What became of one stream's new rows: counts by fate, greatest instants, what was stored and set aside."""
+
+    counts: SourceCounts
+    greatest: Mapping[str, int] = field(default_factory=dict)
+    punctuation: Mapping[str, int] = field(default_factory=dict)
+    segments: Mapping[str, tuple[Segment, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Increment:
+    """New result rows of a query: how many, what other queries' buffers store of them, and where it was evaluated."""
+
+    rows: int
+    segments: Mapping[str, tuple[Segment, ...]] = field(default_factory=dict)
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a batch is asked to do: rows per stream in the engine's own form, progress from outside, streams that end."""
+
+    arrivals: Mapping[str, Any] = field(default_factory=dict)
+    advances: Mapping[tuple[str, str], Extended] = field(default_factory=dict)
+
+
+class Executor(Protocol):
+    """How an engine does the steps of a batch that touch rows."""
+
+    name: str
+
+    def ingest(self, batch: Batch, work: Work, intakes: Mapping[str, Intake]) -> dict[str, Ingested]:
+        """Read, judge and store the new rows of every stream."""
+
+    def increment(
+        self,
+        batch: Batch,
+        query: QueryPlan,
+        inputs: Sequence[Sequence[Segment]],
+        old: Progress,
+        new: Progress,
+        feeds: Sequence[tuple[Buffer, Term]],
+    ) -> Increment:
+        """Evaluate a query over the relevant segments of its leaves and store what passes."""
+
+    def rewrite(self, batch: Batch, buffer: Buffer, segments: Sequence[Segment], keep: Term) -> Segment | None:
+        """One segment with the rows of several that `keep` lets live; None where no row is left."""
+
+    def forget(self, live: frozenset[str]) -> None:
+        """Only segments with these paths are still needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReport:
+    """What one batch did: rows by fate per source, new rows per query, progress, live rows per buffer, time per step."""
+
+    seq: int
+    counts: Mapping[str, SourceCounts]
+    results: Mapping[str, int]
+    progress: Mapping[str, Mapping[str, Extended]]
+    live_rows: Mapping[str, int]
+    seconds: Mapping[str, float]
+    places: Mapping[str, str]
+
+
+@dataclass(slots=True)
+class Runner:
+    """A program at work on a checkpoint, one batch after another."""
+
+    plan: Plan
+    checkpoint: Checkpoint
+    executor: Executor
+    options: Mapping[str, SourceOptions]
+    collect_garbage: GarbageCollection = "amortised"
+    progress: ProgressState = field(init=False)
+    segments: dict[str, tuple[Segment, ...]] = field(init=False)
+    counts: dict[str, SourceCounts] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.progress = ProgressState.start(self.plan)
+        self.segments = {buffer.id: () for buffer in self.plan.buffers}
+        self.counts = {stream.name: SourceCounts() for stream in input_streams(self.plan)}
+        last = self.checkpoint.manifest
+        if last is not None:
+            self.progress.load(last.progress)
+            self.segments |= last.segments
+            self.counts |= last.counts
+
+    def run(self, batch: Batch, work: Work) -> BatchReport:
+        """One batch from ingest to commit. On any error nothing of it counts; the batch can be run again."""
+        seconds: dict[str, float] = {}
+        before = (self._copy_progress(), dict(self.segments), dict(self.counts))
+        try:
+            with _timed("ingest", seconds):
+                ingested = self.executor.ingest(batch, work, self.intakes())
+                self._check_policies(ingested)
+                self._advance(work, ingested)
+            with _timed("increments", seconds):
+                increments = self._increments(batch)
+            with _timed("collect", seconds):
+                self._collect(batch)
+            with _timed("commit", seconds):
+                self._commit(batch, ingested)
+        except BaseException:
+            self.progress, self.segments, self.counts = before
+            raise
+        self.executor.forget(frozenset(s.path for segments in self.segments.values() for s in segments))
+        return BatchReport(
+            batch.seq,
+            {name: one.counts for name, one in ingested.items()},
+            {name: increment.rows for name, increment in increments.items()},
+            {name: dict(p) for name, p in self.progress.queries.items()},
+            self.live_rows(),
+            seconds,
+            {name: increment.place for name, increment in increments.items()},
+        )
+
+    def live_rows(self) -> dict[str, int]:
+        """Rows stored per buffer."""
+        return {name: sum(segment.rows for segment in segments) for name, segments in self.segments.items()}
+
+    def _copy_progress(self) -> ProgressState:
+        return ProgressState(dict(self.progress.inputs), {q: dict(p) for q, p in self.progress.queries.items()})
+
+    def intakes(self) -> dict[str, Intake]:
+        """What admission of the next batch needs, per stream."""
+        return {
+            stream.name: Intake(
+                stream, self.progress.of_input(stream), buffers := self.plan.feeds(stream.name), self._doors(buffers)
+            )
+            for stream in input_streams(self.plan)
+        }
+
+    def _doors(self, buffers: Sequence[Buffer]) -> dict[str, Term]:
+        return {buffer.id: self._keep(buffer) for buffer in buffers}
+
+    def _keep(self, buffer: Buffer) -> Term:
+        from tidegate.algebra.terms import TRUE
+
+        return TRUE if self.collect_garbage == "off" else self.plan.buffer_keep(buffer, self.progress.queries)
+
+    def _check_policies(self, ingested: Mapping[str, Ingested]) -> None:
+        for name, one in ingested.items():
+            if self.options[name].policy == "fail" and one.counts.rejected:
+                counts = ", ".join(f"{rows} {reason}" for reason, rows in sorted(one.counts.rejected.items()))
+                raise QueryError(
+                    "TG410",
+                    f"{name}: {counts} of {one.counts.rows_in} rows rejected, and its policy is to fail",
+                    hint='mend the input, declare a longer delay, or use policy="quarantine" to set such rows aside',
+                )
+
+    def _advance(self, work: Work, ingested: Mapping[str, Ingested]) -> None:
+        for (stream, attribute), value in work.advances.items():
+            self.progress.raise_input(stream, attribute, value)
+        for name, one in ingested.items():
+            self.counts[name] = self.counts[name] + one.counts
+            for attribute, delay in self.options[name].delay.items():
+                if attribute in one.greatest:
+                    self.progress.raise_input(name, attribute, one.greatest[attribute] - delay - 1)
+            for attribute, value in one.punctuation.items():
+                self.progress.raise_input(name, attribute, value)
+            self._store(one.segments)
+
+    def _store(self, new: Mapping[str, tuple[Segment, ...]]) -> None:
+        for buffer, segments in new.items():
+            self.segments[buffer] = (*self.segments[buffer], *(s for s in segments if s.rows))
+
+    def _increments(self, batch: Batch) -> dict[str, Increment]:
+        """In evaluation order, every query whose progress advances; what did not advance is not evaluated."""
+        done: dict[str, Increment] = {}
+        for query in self.plan.queries:
+            old = self.progress.queries[query.name]
+            new = query.propagate(self.progress.bounds(self.plan), old)
+            if new == old and not (query.facts.is_static and self.checkpoint.manifest is None):
+                continue
+            inputs = [self._relevant(query, i, old, new) for i in range(len(query.leaves))]
+            read = [segments for leaf, segments in zip(query.leaves, inputs, strict=True) if leaf.buffer is not None]
+            if any(read) or len(read) < len(query.leaves):
+                fed = self.plan.feeds(query.stream)
+                doors = self._doors(fed)
+                feeds = [(buffer, doors[buffer.id]) for buffer in fed]
+                done[query.name] = self.executor.increment(batch, query, inputs, old, new, feeds)
+                self._store(done[query.name].segments)
+            self.progress.queries[query.name] = new
+        return done
+
+    def _relevant(self, query: QueryPlan, index: int, old: Progress, new: Progress) -> list[Segment]:
+        leaf = query.leaves[index]
+        if leaf.buffer is None:
+            return []
+        return [s for s in self.segments[leaf.buffer.id] if leaf.segment_relevant(s.bounds, old, new)]
+
+    def _collect(self, batch: Batch) -> None:
+        """Drops segments that nobody needs, rewrites half-dead ones, merges small ones."""
+        for buffer in self.plan.buffers:
+            segments = self.segments[buffer.id]
+            keep = self._keep(buffer)
+            groups: list[list[Segment]] = []
+            if self.collect_garbage != "off":
+                segments = tuple(s for s in segments if self._needed(buffer, s, _whole))
+                groups += [[s] for s in segments if self._wants_rewriting(buffer, s)]
+            groups = [*groups, *_disjoint(plan_compaction(segments), groups)]
+            for group in groups:
+                merged = self.executor.rewrite(batch, buffer, group, keep)
+                gone = {segment.path for segment in group}
+                segments = (*(s for s in segments if s.path not in gone), *((merged,) if merged else ()))
+            self.segments[buffer.id] = segments
+
+    def _needed(self, buffer: Buffer, segment: Segment, part: Callable[[int, int], tuple[int, int]]) -> bool:
+        bounds = {column: part(*limits) for column, limits in segment.bounds.items()}
+        return self.plan.buffer_keeps_segment(buffer, bounds, self.progress.queries)
+
+    def _wants_rewriting(self, buffer: Buffer, segment: Segment) -> bool:
+        """Exact: always. Amortised: once its earlier half is dead, so that each rewrite frees about what it copies."""
+        if self.collect_garbage == "exact":
+            return not self._needed(buffer, segment, _earliest)
+        return not self._needed(buffer, segment, _earlier_half)
+
+    def _commit(self, batch: Batch, ingested: Mapping[str, Ingested]) -> None:
+        batch.commit(
+            segments={name: segments for name, segments in self.segments.items() if segments},
+            progress=self.progress.to_json(),
+            counts={name: one.counts for name, one in ingested.items()},
+        )
+
+
+def _whole(low: int, high: int) -> tuple[int, int]:
+    return low, high
+
+
+def _earlier_half(low: int, high: int) -> tuple[int, int]:
+    return low, low + (high - low) // 2
+
+
+def _earliest(low: int, _: int) -> tuple[int, int]:
+    return low, low
+
+
+def _disjoint(groups: Sequence[Sequence[Segment]], others: Sequence[Sequence[Segment]]) -> list[list[Segment]]:
+    taken = {segment.path for group in others for segment in group}
+    return [list(group) for group in groups if not any(segment.path in taken for segment in group)]
+
+
+class _timed:  # noqa: N801  # reads as a statement
+    """Adds the time spent in a block to `seconds[step]`."""
+
+    def __init__(self, step: str, seconds: dict[str, float]) -> None:
+        self.step, self.seconds = step, seconds
+
+    def __enter__(self) -> None:
+        self.start = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        self.seconds[self.step] = self.seconds.get(self.step, 0.0) + time.perf_counter() - self.start

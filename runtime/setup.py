@@ -1,0 +1,139 @@
+"""What both engines do before the first batch: plan, options, static tables, sinks, checkpoint."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+import tidegate
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.rewrites import rewrite
+from tidegate.algebra.schema import StreamDef
+from tidegate.algebra.time import INF, Extended
+from tidegate.analysis.pipeline import ProgramFacts
+from tidegate.runtime.embedded.increment import increment
+from tidegate.runtime.inputs import hold_static, static_digest
+from tidegate.runtime.plan.lower import lower
+from tidegate.runtime.plan.steps import Plan
+from tidegate.runtime.progress import check_known, input_streams, static_tables
+from tidegate.runtime.sinks import CallbackSink, DiscardSink, MemorySink, ParquetSink, Sink
+from tidegate.runtime.sources import Files, Source, SourceOptions
+from tidegate.runtime.state.checkpoint import Checkpoint
+from tidegate.runtime.state.manifest import StagedOutput
+from tidegate.runtime.state.outputs import Sink as StateSink
+from tidegate.runtime.state.paths import slug
+from tidegate.runtime.state.positions import SourceFile
+from tidegate.runtime.state.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """A program made ready to run on a checkpoint."""
+
+    plan: Plan
+    streams: Mapping[str, StreamDef]
+    sources: Mapping[str, Source]
+    options: Mapping[str, SourceOptions]
+    statics: Mapping[str, pl.DataFrame]
+    sinks: Mapping[str, Sink]
+    checkpoint: Checkpoint
+
+    @property
+    def written(self) -> frozenset[str]:
+        """Result streams whose rows a sink wants."""
+        return frozenset(name for name, sink in self.sinks.items() if not isinstance(sink, DiscardSink))
+
+    def found(self) -> dict[str, tuple[SourceFile, ...]]:
+        """The files that the sources' directories hold now."""
+        return {name: tuple(s.data.found()) for name, s in self.sources.items() if isinstance(s.data, Files)}
+
+    def ended(self, reading: Mapping[str, tuple[SourceFile, ...]]) -> dict[tuple[str, str], Extended]:
+        """Progress of the bounded directories that are read to their end once the files of this batch are."""
+        log = self.checkpoint.positions
+        ends: dict[tuple[str, str], Extended] = {}
+        for name, files in self.found().items():
+            now = set(reading.get(name, ()))
+            if self.sources[name].bounded and all(f in now or log.is_consumed(name, f) == "consumed" for f in files):
+                ends |= {(name, a): INF for a in self.streams[name].progress}
+        return ends
+
+
+def prepare(
+    facts: ProgramFacts,
+    store: Store,
+    sources: Mapping[str, Source],
+    statics: Mapping[str, Any],
+    sinks: Mapping[str, Sink],
+) -> Setup:
+    """Checks what a run is given against the program, and opens its checkpoint, recovered to the last commit."""
+    plan = lower(facts, optimise=rewrite)
+    streams = {stream.name: stream for stream in input_streams(plan)}
+    results = {query.stream for query in plan.queries}
+    for name in sources:
+        check_known(name, streams, "stream")
+    for name in sinks:
+        check_known(name, results, "result")
+    options = {name: sources.get(name, Source(None)).options(stream) for name, stream in streams.items()}
+    held = hold_statics(plan, statics)
+    held |= _static_results(plan, held)
+    every_sink = {name: sinks.get(name, MemorySink()) for name in results}
+    checkpoint = _open(store, plan, held, every_sink)
+    return Setup(plan, streams, dict(sources), options, held, every_sink, checkpoint)
+
+
+def hold_statics(plan: Plan, given: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
+    """Every static table of the program as it is held; `QueryError` for one that is not given."""
+    tables = {table.name: table for table in static_tables(plan)}
+    for name in given:
+        check_known(name, tables, "static table")
+    missing = sorted(set(tables) - set(given))
+    if missing:
+        raise QueryError("TG406", f"no rows given for static table {', '.join(missing)}", hint="pass statics={name: rows}")
+    return {name: hold_static(table, given[name]) for name, table in tables.items()}
+
+
+def _static_results(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
+    """Results that depend on static tables alone: complete before the first batch, and static tables to other queries."""
+    known = dict(tables)
+    for query in plan.queries:
+        if query.facts.is_static:
+            rows = increment(query, [None] * len(query.leaves), known, {}, {}).collect()
+            known[query.stream] = pl.concat([known[query.stream], rows]) if query.stream in known else rows
+    return {name: frame for name, frame in known.items() if name not in tables}
+
+
+def _open(store: Store, plan: Plan, statics: Mapping[str, pl.DataFrame], sinks: Mapping[str, Sink]) -> Checkpoint:
+    description = dict(plan.description) | {f"table {name}": static_digest(frame) for name, frame in statics.items()}
+    fingerprint = hashlib.sha256(json.dumps(description, sort_keys=True).encode()).hexdigest()
+    targets = {query.name: _target(query.stream, sinks[query.stream]) for query in plan.queries}
+    wanted = {name: target for name, target in targets.items() if target is not None}
+    return Checkpoint.open(store, fingerprint, description, sinks=wanted, version=tidegate.__version__)
+
+
+def results_area(stream: str) -> str:
+    """Where the results of a stream with a memory sink stay inside the store."""
+    return f"results/{slug(stream)}"
+
+
+def _target(stream: str, sink: Sink) -> StateSink | None:
+    match sink:
+        case MemorySink():
+            return results_area(stream)
+        case ParquetSink(directory):
+            Path(directory).mkdir(parents=True, exist_ok=True)
+            return directory
+        case CallbackSink(function):
+
+            def deliver(seq: int, _: StagedOutput, table: pa.Table) -> None:
+                function(table, seq)
+
+            return deliver
+        case DiscardSink():
+            return None

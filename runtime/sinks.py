@@ -1,0 +1,45 @@
+"""Where results go: a directory of Parquet files, memory, or a function called after each commit."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetSink:
+    """A directory in which whoever lists it sees the results of committed batches only, each exactly once."""
+
+    directory: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySink:
+    """Results stay in the checkpoint's store and are read back with `results()`."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallbackSink:
+    """A function called with the Arrow table of a batch's new rows after its commit: at least once, so make it idempotent."""
+
+    function: Callable[[Any, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class DiscardSink:
+    """Results are counted, and feed other queries, but are not written."""
+
+
+Sink = ParquetSink | MemorySink | CallbackSink | DiscardSink
+
+
+def parquet_sink(directory: str | os.PathLike[str]) -> ParquetSink:
+    """A directory of Parquet files, readable by anyone as of the last commit."""
+    return ParquetSink(os.path.abspath(os.fspath(directory)))
+
+
+def callback(function: Callable[[Any, int], None]) -> CallbackSink:
+    """Call `function(table, batch)` after each commit that has new rows: at least once."""
+    return CallbackSink(function)

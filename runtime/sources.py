@@ -1,0 +1,129 @@
+"""Where rows come from: directories of files, frames and streams, and what is promised about their order."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.schema import StreamDef
+from tidegate.algebra.time import DurationLike, duration_ticks
+from tidegate.algebra.types import Kind
+from tidegate.runtime.state.positions import SourceFile
+
+FileFormat = Literal["parquet", "csv", "json"]
+Policy = Literal["quarantine", "drop", "fail"]
+POLICIES: tuple[Policy, ...] = ("quarantine", "drop", "fail")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """What is promised about a source, and what happens to rows that do not keep it.
+
+    `delay` per progressing attribute, in ticks: no row is further than that behind the greatest value seen. Attributes
+    without a delay progress by `progress_columns` (a column saying "everything up to here has arrived"), by calls, and
+    at the end of input.
+    """
+
+    delay: Mapping[str, int] = field(default_factory=dict)
+    progress_columns: Mapping[str, str] = field(default_factory=dict)
+    policy: Policy = "quarantine"
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """A directory of Parquet, CSV or JSON-lines files; files appear whole, are never changed, names do not start with . or _."""
+
+    directory: str
+    format: FileFormat
+    per_batch: int | None = None
+
+    def found(self) -> list[SourceFile]:
+        """The files there are now, oldest first, then by name; a file that vanishes meanwhile is left out."""
+        files = []
+        for folder, folders, names in os.walk(self.directory):
+            folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
+            for name in names:
+                if not name.startswith((".", "_")):
+                    path = os.path.join(folder, name)
+                    try:
+                        status = os.stat(path)
+                    except FileNotFoundError:
+                        continue
+                    files.append(SourceFile(os.path.abspath(path), status.st_size, status.st_mtime_ns))
+        return sorted(files, key=lambda file: (file.mtime_ns, file.path))
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Rows for one stream: `Files`, a frame (Arrow, pandas, Polars, rows) or a Spark DataFrame, with its options.
+
+    `bounded`: a directory holds all the rows there will ever be, so the stream ends when its files are read. Frames and
+    batch DataFrames are bounded by themselves.
+    """
+
+    data: Any
+    delay: DurationLike | int | Mapping[str, DurationLike | int] | None = None
+    progress_columns: Mapping[str, str] = field(default_factory=dict)
+    policy: Policy = "quarantine"
+    bounded: bool = False
+
+    def options(self, stream: StreamDef) -> SourceOptions:
+        """The options in ticks, checked against the stream; `QueryError` TG401 where they do not fit it."""
+        if self.policy not in POLICIES:
+            raise QueryError(
+                "TG401", f"{stream.name}: unknown policy {self.policy!r}", hint=f"one of {', '.join(POLICIES)}"
+            )
+        per_attribute = self.delay if isinstance(self.delay, Mapping) else {}
+        if self.delay is not None and not isinstance(self.delay, Mapping):
+            per_attribute = dict.fromkeys(stream.progress, self.delay)
+        for name in (*per_attribute, *self.progress_columns):
+            if name not in stream.progress:
+                raise QueryError(
+                    "TG401",
+                    f"{stream.name}: {name!r} is not an attribute on which it progresses",
+                    hint=f"it progresses on {', '.join(stream.progress)}",
+                )
+        delays = {name: _delay_ticks(stream, name, value) for name, value in per_attribute.items()}
+        return SourceOptions(delays, dict(self.progress_columns), self.policy)
+
+
+def _delay_ticks(stream: StreamDef, name: str, value: DurationLike | int) -> int:
+    """A delay in the ticks of its attribute: durations for timestamps, plain numbers for integer time and dates."""
+    is_timestamp = stream.schema[name].type.kind is Kind.TIMESTAMP
+    if isinstance(value, int) != (not is_timestamp) or isinstance(value, bool):
+        wanted = 'a duration such as "10m"' if is_timestamp else "a whole number"
+        raise QueryError("TG401", f"{stream.name}.{name}: {value!r} is no delay here", hint=f"give {wanted}")
+    ticks = value if isinstance(value, int) else duration_ticks(value)
+    if ticks < 0:
+        raise QueryError("TG401", f"{stream.name}.{name}: a delay is not negative")
+    return ticks
+
+
+def source(
+    data: Any,
+    *,
+    delay: DurationLike | int | Mapping[str, DurationLike | int] | None = None,
+    progress_columns: Mapping[str, str] | None = None,
+    policy: Policy = "quarantine",
+    bounded: bool = False,
+) -> Source:
+    """Rows for a stream with what is promised about them; see `Source`."""
+    return Source(data, delay, progress_columns or {}, policy, bounded)
+
+
+def parquet(directory: str | os.PathLike[str], *, per_batch: int | None = None, **options: Any) -> Source:
+    """A directory of Parquet files; `per_batch` limits the files read in one batch."""
+    return Source(Files(os.fspath(directory), "parquet", per_batch), **options)
+
+
+def csv(directory: str | os.PathLike[str], *, per_batch: int | None = None, **options: Any) -> Source:
+    """A directory of CSV files with a header line."""
+    return Source(Files(os.fspath(directory), "csv", per_batch), **options)
+
+
+def json(directory: str | os.PathLike[str], *, per_batch: int | None = None, **options: Any) -> Source:
+    """A directory of files with one JSON object per line."""
+    return Source(Files(os.fspath(directory), "json", per_batch), **options)

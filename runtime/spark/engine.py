@@ -1,0 +1,261 @@
+"""The Spark engine: all sources in one streaming query, and one of our batches for each of its micro-batches."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+import pyarrow.parquet as pq
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+
+import tidegate
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.schema import Schema
+from tidegate.analysis.pipeline import ProgramFacts
+from tidegate.runtime.embedded.executor import ARROW, EmbeddedExecutor
+from tidegate.runtime.inputs import input_table, static_digest
+from tidegate.runtime.runner import BatchReport, GarbageCollection, Runner, Work
+from tidegate.runtime.setup import Setup, prepare
+from tidegate.runtime.sinks import Sink
+from tidegate.runtime.sources import Files, Source
+from tidegate.runtime.spark.executor import DRIVER_BYTES, Offered, SparkExecutor
+from tidegate.runtime.spark.increment import quoted
+from tidegate.runtime.spark.workers import FileTask, Ingesting, Place, ingest_offered
+from tidegate.runtime.state.local import LocalStore
+from tidegate.runtime.state.manifest import Engine
+from tidegate.runtime.state.paths import slug
+from tidegate.runtime.state.positions import Offer, SourceFile, SparkBatch
+
+_ENGINE = Engine("spark", tidegate.__version__)
+_OFFERED_COLUMNS = {"path": "string", "length": "bigint", "modified": "bigint"}
+
+
+class RunningQuery(StreamingQuery):
+    """The streaming query of a program: Spark's own, which gives up the checkpoint when it ends.
+
+    `reports` has what each batch did.
+    """
+
+    def __init__(self, query: StreamingQuery, run: SparkRun) -> None:
+        super().__init__(query._jsq)
+        self._run = run
+
+    @property
+    def reports(self) -> list[BatchReport]:
+        return list(self._run.reports)
+
+    def awaitTermination(self, timeout: int | None = None) -> bool | None:  # noqa: N802  # Spark's name
+        try:
+            return super().awaitTermination(timeout)
+        finally:
+            if not self.isActive:
+                self._run.close()
+
+    def stop(self) -> None:
+        super().stop()
+        self._run.close()
+
+
+@dataclass(slots=True)
+class SparkRun:
+    """The driver's side of a running program."""
+
+    spark: SparkSession
+    setup: Setup
+    runner: Runner
+    executor: SparkExecutor
+    columns: Mapping[str, Mapping[str, str]]
+    on_batch: Callable[[BatchReport], None] | None
+    reports: list[BatchReport] = field(default_factory=list)
+
+    def handle(self, frame: DataFrame, batch_id: int) -> None:
+        """One micro-batch. The frame is evaluated exactly once: it recomputes all sources on every action."""
+        session = frame.sparkSession
+        query_id = session.sparkContext.getLocalProperty("sql.streaming.queryId")
+        if query_id is None:
+            raise QueryError("TG420", "Spark does not say which streaming query this batch belongs to")
+        clock = time.time_ns() // 1000
+        try:
+            self._batch(frame, SparkBatch(query_id, batch_id), clock)
+        except BaseException:
+            self.close()
+            raise
+
+    def _batch(self, frame: DataFrame, spark_batch: SparkBatch, clock: int) -> None:
+        checkpoint = self.setup.checkpoint
+        attempt = f"spark{spark_batch.batch_id}"
+        place = Place(self.executor.root, checkpoint.next_seq, attempt, self.executor.static_paths)
+        work = Ingesting(place, self.runner.intakes(), self.setup.options)
+        with self.executor.described(f"batch {checkpoint.next_seq}: what is new"):
+            lines = frame.mapInArrow(ingest_offered(work, self.columns), "summary string").collect()
+        summaries = [json.loads(line.summary) for line in lines]
+        offered: dict[str, list[SourceFile]] = {}
+        for summary in summaries:
+            if "offered" in summary:
+                row = summary["offered"]
+                offered.setdefault(row["source"], []).append(source_file(row["path"]))
+        stored = [summary for summary in summaries if "offered" not in summary]
+        offsets = {name: str(spark_batch.batch_id) for name in self.columns}
+        offer = Offer({name: tuple(sorted(files)) for name, files in offered.items()}, offsets, spark_batch)
+        admission = checkpoint.admit(offer)
+        if admission.skip:
+            return
+        batch = checkpoint.begin(clock, admission.offer, engine=_ENGINE)
+        reading = batch.intent.offer.files
+        arrivals = {
+            name: Offered(
+                (FileTask(name, self.setup.sources[name].data.format, tuple(f.path for f in files)),) if files else (),
+                sum(file.size for file in files),
+            )
+            for name, files in reading.items()
+        }
+        for summary in stored:
+            known = arrivals.get(summary["stream"], Offered())
+            arrivals[summary["stream"]] = Offered(known.files, known.bytes, (*known.stored, summary))
+        report = self.runner.run(batch, Work(arrivals, self.setup.ended(reading)))
+        self.reports.append(report)
+        if self.on_batch is not None:
+            self.on_batch(report)
+
+    def close(self) -> None:
+        self.setup.checkpoint.close()
+
+
+def start(
+    spark: SparkSession,
+    facts: ProgramFacts,
+    *,
+    sources: Mapping[str, Any],
+    checkpoint: str | Path,
+    statics: Mapping[str, Any] | None = None,
+    sinks: Mapping[str, Sink] | None = None,
+    trigger: Mapping[str, Any] | str = "available_now",
+    driver_bytes: int = DRIVER_BYTES,
+    collect_garbage: GarbageCollection = "amortised",
+    name: str | None = None,
+    on_batch: Callable[[BatchReport], None] | None = None,
+) -> RunningQuery:
+    """Start a program on Spark Structured Streaming and return its streaming query.
+
+    `sources` per stream: a `Source` of files, a streaming DataFrame, or a batch DataFrame or frame (bounded). `trigger` is
+    "available_now", a processing time such as "5 seconds", or Spark's own keyword. An increment with at most
+    `driver_bytes` of relevant data is evaluated in the driver; 0 switches that off. `on_batch` is called after each commit.
+    """
+    store = LocalStore(checkpoint)
+    root = store.where
+    given = {key: value if isinstance(value, Source) else Source(value) for key, value in sources.items()}
+    setup = prepare(facts, store, given, statics or {}, sinks or {})
+    try:
+        setup = replace(setup, sources=_materialised(setup, root))
+        missing = sorted(set(setup.streams) - set(setup.sources))
+        if missing:
+            raise QueryError("TG407", f"no source for stream {', '.join(missing)}", hint="pass sources={name: source}")
+        paths = _store_statics(setup, root)
+        local = EmbeddedExecutor(store, setup.statics, setup.options, setup.written)
+        executor = SparkExecutor(spark, local, root, paths, driver_bytes)
+        runner = Runner(setup.plan, setup.checkpoint, executor, setup.options, collect_garbage)
+        union, columns = _union(spark, setup)
+        run = SparkRun(spark, setup, runner, executor, columns, on_batch)
+        writer = union.writeStream.foreachBatch(run.handle).option("checkpointLocation", f"{root}/spark")
+        if name is not None:
+            writer = writer.queryName(name)
+        return RunningQuery(writer.trigger(**_trigger(trigger)).start(), run)
+    except BaseException:
+        setup.checkpoint.close()
+        raise
+
+
+def source_file(uri: str) -> SourceFile:
+    """A file that Spark names, as it is recorded: its path, size and time."""
+    path = Path(unquote(urlparse(uri).path))
+    status = path.stat()
+    return SourceFile(str(path), status.st_size, status.st_mtime_ns)
+
+
+def _trigger(trigger: Mapping[str, Any] | str) -> dict[str, Any]:
+    if trigger == "available_now":
+        return {"availableNow": True}
+    return {"processingTime": trigger} if isinstance(trigger, str) else dict(trigger)
+
+
+def _union(spark: SparkSession, setup: Setup) -> tuple[DataFrame, dict[str, dict[str, str]]]:
+    """All sources as narrow branches of one streaming DataFrame; of file sources only the paths."""
+    branches, columns = [], {}
+    for number, (name, stream) in enumerate(setup.streams.items()):
+        data = setup.sources[name].data
+        if isinstance(data, Files):
+            branches.append(_paths(spark, name, data))
+        else:
+            wanted = [*stream.schema.names, *setup.sources[name].progress_columns.values()]
+            columns[name] = {f"{number}:{column}": column for column in wanted}
+            picked = [F.col(quoted(column)).alias(made) for made, column in columns[name].items()]
+            branches.append(data.select(F.lit(name).alias("source"), *picked))
+    union = branches[0]
+    for branch in branches[1:]:
+        union = union.unionByName(branch, allowMissingColumns=True)
+    for column, type_ in _OFFERED_COLUMNS.items():
+        if column not in union.columns:
+            union = union.withColumn(column, F.lit(None).cast(type_))
+    return union, columns
+
+
+def _paths(spark: SparkSession, name: str, files: Files) -> DataFrame:
+    Path(files.directory).mkdir(parents=True, exist_ok=True)
+    reader = spark.readStream.format("binaryFile").option("recursiveFileLookup", "true")
+    if files.per_batch is not None:
+        reader = reader.option("maxFilesPerTrigger", files.per_batch)
+    return reader.load(files.directory).select(
+        F.lit(name).alias("source"),
+        "path",
+        "length",
+        F.unix_micros("modificationTime").alias("modified"),
+    )
+
+
+def _materialised(setup: Setup, root: str) -> dict[str, Source]:
+    """Sources with bounded frames replaced by files in the checkpoint, written once: a restart reads the same rows."""
+    made = {}
+    for name, source in setup.sources.items():
+        data = source.data
+        if isinstance(data, Files) or (isinstance(data, DataFrame) and data.isStreaming):
+            made[name] = source
+            continue
+        directory = Path(root) / "inputs" / slug(name)
+        if not (directory / "complete").exists():
+            directory.mkdir(parents=True, exist_ok=True)
+            _write_input(data, directory, setup.streams[name].schema)
+            (directory / "complete").touch()
+        files = Files(str(directory / "rows"), "parquet")
+        made[name] = Source(files, source.delay, source.progress_columns, source.policy, bounded=True)
+    return made
+
+
+def _write_input(data: Any, directory: Path, schema: Schema) -> None:
+    rows = str(directory / "rows")
+    if isinstance(data, DataFrame):
+        data.write.mode("overwrite").parquet(rows)
+        return
+    Path(rows).mkdir(exist_ok=True)
+    pq.write_table(input_table(data, schema), f"{rows}/rows.parquet")
+
+
+def _store_statics(setup: Setup, root: str) -> dict[str, str]:
+    """Static tables as files that workers read, named by their content."""
+    paths = {}
+    for name, frame in setup.statics.items():
+        path = Path(root) / "statics" / f"{slug(name)}-{static_digest(frame)}.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            temporary = path.with_suffix(f".{time.time_ns()}")
+            pq.write_table(frame.to_arrow(compat_level=ARROW), temporary)
+            temporary.rename(path)
+        paths[name] = str(path)
+    return paths

@@ -1,0 +1,192 @@
+"""How the Spark engine does the steps of a batch: ingest in workers, increments as DataFrames or, small ones, in the driver."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tidegate.algebra.terms import Term
+from tidegate.runtime.embedded.executor import EmbeddedExecutor
+from tidegate.runtime.intake import Arrival, Intake
+from tidegate.runtime.plan.steps import Buffer, Progress, QueryPlan
+from tidegate.runtime.runner import Increment, Ingested, Work
+from tidegate.runtime.spark.increment import increment
+from tidegate.runtime.spark.workers import FileTask, Ingesting, Place, ingest_files, store_results
+from tidegate.runtime.state.batch import Batch
+from tidegate.runtime.state.manifest import SourceCounts
+from tidegate.runtime.state.segments import Segment
+
+#: Below this much relevant data an increment is cheaper in the driver than as a Spark job.
+DRIVER_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """What Spark offers of one stream in a batch: files to read, or rows that workers stored already."""
+
+    files: tuple[FileTask, ...] = ()
+    bytes: int = 0
+    stored: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(slots=True)
+class SparkExecutor:
+    """Runs steps on Spark. With `driver_bytes=0` everything that Spark can do is done by Spark."""
+
+    spark: SparkSession
+    local: EmbeddedExecutor
+    root: str
+    static_paths: Mapping[str, str]
+    driver_bytes: int = DRIVER_BYTES
+    name: str = "spark"
+    parallelism: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.parallelism = max(1, self.spark.sparkContext.defaultParallelism)
+
+    def place(self, batch: Batch) -> Place:
+        return Place(self.root, batch.seq, batch.attempt, self.static_paths)
+
+    def ingest(self, batch: Batch, work: Work, intakes: Mapping[str, Intake]) -> dict[str, Ingested]:
+        offered: Mapping[str, Offered] = work.arrivals
+        if sum(one.bytes for one in offered.values()) <= self.driver_bytes:
+            done = self._ingest_here(batch, offered, intakes)
+        else:
+            files = [task for one in offered.values() for task in one.files]
+            done = _merge_summaries(batch, self._ingest_job(batch, files, intakes))
+        stored = [summary for one in offered.values() for summary in one.stored]
+        for name, other in _merge_summaries(batch, stored).items():
+            done[name] = _join(done[name], other) if name in done else other
+        return done
+
+    def _ingest_here(
+        self, batch: Batch, offered: Mapping[str, Offered], intakes: Mapping[str, Intake]
+    ) -> dict[str, Ingested]:
+        from tidegate.runtime.inputs import read_file
+
+        arrivals = {
+            name: [
+                Arrival(
+                    path,
+                    read_file(path, task.format, intakes[name].stream.schema, self.local.options[name].progress_columns),
+                )
+                for task in one.files
+                for path in task.paths
+            ]
+            for name, one in offered.items()
+            if one.files
+        }
+        return self.local.ingest(batch, Work(arrivals), intakes)
+
+    def _ingest_job(
+        self, batch: Batch, files: Sequence[FileTask], intakes: Mapping[str, Intake]
+    ) -> list[Mapping[str, Any]]:
+        single = [FileTask(task.stream, task.format, (path,)) for task in files for path in task.paths]
+        count = min(len(single), self.parallelism)
+        tasks = [_gather(single[number::count]) for number in range(count)]
+        work = Ingesting(self.place(batch), intakes, self.local.options)
+        with self.described(f"batch {batch.seq}: ingest {len(single)} files"):
+            numbers = self.spark.range(0, count, 1, count)
+            lines = numbers.mapInArrow(ingest_files(work, tasks), "summary string").collect()
+        return [json.loads(line.summary) for line in lines]
+
+    def increment(
+        self,
+        batch: Batch,
+        query: QueryPlan,
+        inputs: Sequence[Sequence[Segment]],
+        old: Progress,
+        new: Progress,
+        feeds: Sequence[tuple[Buffer, Term]],
+    ) -> Increment:
+        if sum(segment.bytes for segments in inputs for segment in segments) <= self.driver_bytes and self.driver_bytes:
+            return self.local.increment(batch, query, inputs, old, new, feeds)
+        frames = [
+            None if leaf.buffer is None else self._read(leaf.buffer, segments)
+            for leaf, segments in zip(query.leaves, inputs, strict=True)
+        ]
+        rows = increment(query, frames, self.statics(), old, new)
+        written = query.stream in self.local.written
+        store = store_results(self.place(batch), query.name, query.facts.output.schema, feeds, written=written)
+        with self.described(f"batch {batch.seq}: increment of {query.name}"):
+            lines = rows.mapInArrow(store, "summary string").collect()
+        total = 0
+        segments: dict[str, tuple[Segment, ...]] = {}
+        for summary in (json.loads(line.summary) for line in lines):
+            total += summary["rows"]
+            if summary["output"]:
+                batch.adopt_output(query.name, summary["output"], summary["rows"])
+            for buffer, text in summary["segments"].items():
+                segments[buffer] = (*segments.get(buffer, ()), Segment.from_json(text))
+        return Increment(total, segments, "catalyst")
+
+    def rewrite(self, batch: Batch, buffer: Buffer, segments: Sequence[Segment], keep: Term) -> Segment | None:
+        return self.local.rewrite(batch, buffer, segments, keep)
+
+    def forget(self, live: frozenset[str]) -> None:
+        self.local.forget(live)
+
+    def statics(self) -> dict[str, DataFrame]:
+        return {name: self.spark.read.parquet(path) for name, path in self.static_paths.items()}
+
+    def _read(self, buffer: Buffer, segments: Sequence[Segment]) -> DataFrame:
+        from tidegate.runtime.spark.increment import empty, stored_schema
+
+        if not segments:
+            return empty(self.spark, buffer)
+        paths = [f"{self.root}/{segment.path}" for segment in segments]
+        return self.spark.read.schema(stored_schema(buffer)).parquet(*paths)
+
+    @contextmanager
+    def described(self, what: str) -> Iterator[None]:
+        """Names the jobs inside the block in Spark's UI."""
+        context = self.spark.sparkContext
+        before = context.getLocalProperty("spark.job.description")
+        context.setJobDescription(f"tidegate {what}")
+        try:
+            yield
+        finally:
+            context.setLocalProperty("spark.job.description", before)  # type: ignore[arg-type]  # None clears it
+
+
+def _gather(tasks: Sequence[FileTask]) -> list[FileTask]:
+    """Tasks of one worker with files of the same stream together."""
+    by_stream: dict[tuple[str, Any], list[str]] = {}
+    for task in tasks:
+        by_stream.setdefault((task.stream, task.format), []).extend(task.paths)
+    return [FileTask(stream, format_, tuple(paths)) for (stream, format_), paths in by_stream.items()]
+
+
+def _merge_summaries(batch: Batch, summaries: Sequence[Mapping[str, Any]]) -> dict[str, Ingested]:
+    done: dict[str, Ingested] = {}
+    for summary in summaries:
+        rejected = {reason: int(rows) for reason, rows in summary["rejected"].items()}
+        counts = SourceCounts(summary["accepted"] + sum(rejected.values()), summary["accepted"], rejected)
+        segments = {buffer: (Segment.from_json(text),) for buffer, text in summary["segments"].items()}
+        if summary["quarantine"]:
+            batch.adopt_quarantine(summary["stream"], *summary["quarantine"])
+        one = Ingested(counts, summary["greatest"], summary["punctuation"], segments)
+        name = summary["stream"]
+        done[name] = _join(done[name], one) if name in done else one
+    return done
+
+
+def _join(one: Ingested, other: Ingested) -> Ingested:
+    return Ingested(
+        one.counts + other.counts,
+        _greatest(one.greatest, other.greatest),
+        _greatest(one.punctuation, other.punctuation),
+        {
+            buffer: (*one.segments.get(buffer, ()), *other.segments.get(buffer, ()))
+            for buffer in {*one.segments, *other.segments}
+        },
+    )
+
+
+def _greatest(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    return {name: max(values[name] for values in (one, other) if name in values) for name in {*one, *other}}

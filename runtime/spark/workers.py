@@ -1,0 +1,192 @@
+"""What runs in Spark's Python workers: rows in, files of segments and results written, one summary line per task out.
+
+Workers get plain values only. Each file has a name that no other attempt can choose; it counts once the driver's
+manifest names it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from tidegate.algebra.schema import Schema
+from tidegate.algebra.terms import Term
+from tidegate.runtime.columns import to_user_table
+from tidegate.runtime.embedded.executor import ARROW
+from tidegate.runtime.inputs import read_file
+from tidegate.runtime.intake import Arrival, Intake, absorb, ingest_rows
+from tidegate.runtime.plan.steps import Buffer
+from tidegate.runtime.sources import FileFormat, SourceOptions
+from tidegate.runtime.state.local import LocalStore
+from tidegate.runtime.state.segments import new_path, write_segment
+
+Batches = Iterator[pa.RecordBatch]
+SUMMARY = pa.schema([pa.field("summary", pa.string())])
+#: A task writes what it has gathered once it holds this much, so that its memory stays bounded.
+FLUSH_BYTES = 256 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a worker writes and for which attempt at which batch; static tables lie in files."""
+
+    root: str
+    seq: int
+    attempt: str
+    statics: Mapping[str, str]
+
+    def load_statics(self, names: Iterable[str]) -> dict[str, pl.DataFrame]:
+        return {name: pl.read_parquet(self.statics[name]) for name in set(names)}
+
+
+@dataclass(frozen=True, slots=True)
+class FileTask:
+    """Files of one stream for one task."""
+
+    stream: str
+    format: FileFormat
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ingesting:
+    """Everything that ingesting rows of any stream needs."""
+
+    place: Place
+    intakes: Mapping[str, Intake]
+    options: Mapping[str, SourceOptions]
+
+    def store(self, stream: str, arrivals: Sequence[Arrival]) -> str:
+        """Judges and stores rows of one stream; the summary as JSON."""
+        intake, store = self.intakes[stream], LocalStore(self.place.root)
+        statics = self.place.load_statics(name for buffer in intake.buffers for _, name in buffer.statics)
+        rows = ingest_rows(arrivals, intake, statics, self.options[stream])
+        refused = None
+        if rows.quarantine:
+            refused = new_path("staging", f"rejected {stream}", self.place.seq, self.place.attempt)
+            store.write_table(refused, rows.quarantine_table())
+        segments = {
+            buffer.id: _segment(store, self.place, buffer, stored)
+            for buffer in intake.buffers
+            if (stored := rows.stored.get(buffer.id)) is not None and stored.height
+        }
+        return json.dumps(
+            {
+                "stream": stream,
+                "accepted": rows.accepted,
+                "rejected": rows.rejected,
+                "greatest": rows.greatest,
+                "punctuation": rows.punctuation,
+                "segments": segments,
+                "quarantine": [refused, len(rows.quarantine)] if refused else None,
+            }
+        )
+
+
+def _segment(store: LocalStore, place: Place, buffer: Buffer, rows: pl.DataFrame) -> str:
+    table = rows.to_arrow(compat_level=ARROW)
+    return write_segment(store, buffer.id, table, buffer.instant_columns, place.seq, place.attempt).to_json()
+
+
+def _summary(lines: Sequence[str]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array(lines, pa.string())], schema=SUMMARY)
+
+
+def ingest_files(work: Ingesting, tasks: Sequence[Sequence[FileTask]]) -> Callable[[Batches], Batches]:
+    """For `mapInArrow` over task numbers: opens the files of a task with the needed columns only."""
+
+    def run(batches: Batches) -> Batches:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                lines = [line for task in tasks[number] for line in _ingest_task(work, task)]
+                yield _summary(lines)
+
+    return run
+
+
+def _ingest_task(work: Ingesting, task: FileTask) -> Iterator[str]:
+    schema, extra = work.intakes[task.stream].stream.schema, work.options[task.stream].progress_columns
+    waiting: list[Arrival] = []
+    size = 0
+    for path in task.paths:
+        waiting.append(Arrival(path, read_file(path, task.format, schema, extra)))
+        size += os.path.getsize(path)
+        if size >= FLUSH_BYTES:
+            yield work.store(task.stream, waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield work.store(task.stream, waiting)
+
+
+def ingest_offered(work: Ingesting, columns: Mapping[str, Mapping[str, str]]) -> Callable[[Batches], Batches]:
+    """For `mapInArrow` over the union of all sources: stores rows, and passes on the paths that file sources offer.
+
+    `columns` maps, per stream whose rows come typed, the union's column names to the stream's.
+    """
+
+    def run(batches: Batches) -> Batches:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        origin = f"partition {context.partitionId() if context else 0}"
+        waiting: dict[str, list[pa.Table]] = {}
+        for batch in batches:
+            table = pa.Table.from_batches([batch])
+            for name in table.column("source").unique().to_pylist():
+                part = table.filter(pa.compute.equal(table.column("source"), name))
+                if name in columns:
+                    rows = part.select(list(columns[name])).rename_columns(list(columns[name].values()))
+                    waiting.setdefault(name, []).append(rows)
+                    if sum(t.nbytes for t in waiting[name]) >= FLUSH_BYTES:
+                        yield _summary([work.store(name, [Arrival(origin, pa.concat_tables(waiting.pop(name)))])])
+                else:
+                    yield _summary([json.dumps({"offered": row}) for row in part.select(_OFFERED).to_pylist()])
+        for name, tables in waiting.items():
+            yield _summary([work.store(name, [Arrival(origin, pa.concat_tables(tables))])])
+
+    return run
+
+
+_OFFERED = ["source", "path", "length", "modified"]
+
+
+def store_results(
+    place: Place, query: str, schema: Schema, feeds: Sequence[tuple[Buffer, Term]], *, written: bool
+) -> Callable[[Batches], Batches]:
+    """For `mapInArrow` over a query's new rows: writes result files and what other queries' buffers store of them."""
+
+    def store(rows: pl.DataFrame) -> str:
+        files = LocalStore(place.root)
+        path = None
+        if written:
+            path = new_path("staging", query, place.seq, place.attempt)
+            files.write_table(path, to_user_table(rows.to_arrow(compat_level=ARROW), schema))
+        statics = place.load_statics(name for buffer, _ in feeds for _, name in buffer.statics)
+        stored = {buffer: absorb(rows, buffer, door, statics) for buffer, door in feeds}
+        segments = {b.id: _segment(files, place, b, part) for b, part in stored.items() if part.height}
+        return json.dumps({"rows": rows.height, "output": path, "segments": segments})
+
+    def run(batches: Batches) -> Batches:
+        waiting: list[Any] = []
+        size = 0
+        for batch in batches:
+            if batch.num_rows:
+                waiting.append(batch)
+                size += batch.nbytes
+            if size >= FLUSH_BYTES:
+                yield _summary([store(_frame(waiting))])
+                waiting, size = [], 0
+        if waiting:
+            yield _summary([store(_frame(waiting))])
+
+    return run
+
+
+def _frame(batches: Sequence[pa.RecordBatch]) -> pl.DataFrame:
+    return pl.DataFrame(pa.Table.from_batches(list(batches)))
