@@ -111,7 +111,7 @@ class EmbeddedExecutor:
             self._cached += size
 
     def _write(self, batch: Batch, buffer: Buffer, rows: pl.DataFrame) -> Segment:
-        segment = batch.write_segment(buffer.id, rows.to_arrow(compat_level=ARROW), buffer.instant_columns)
+        segment = batch.write_segment(buffer.id, rows.to_arrow(compat_level=ARROW), buffer.instants)
         self._remember(segment.path, rows)
         return segment
 

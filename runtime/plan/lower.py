@@ -1,17 +1,20 @@
 """Lowering: from an analysed program to its physical plan.
 
 Each maximal row-wise part above a scan (selections, projections, new attributes, joins with static tables) becomes a
-buffer and runs once, before a row is stored; what stays above runs in increments. A grouping that stands directly above
+buffer and runs once, before a row is stored; what stays above runs in increments. Parts that differ in names and kept
+attributes only share a buffer. A grouping that stands directly above
 one such part stores partial aggregates instead of rows, where all promised attributes are grouping keys.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
+from typing import assert_never
 
+from tidegate.algebra.errors import InternalError
 from tidegate.algebra.nodes import (
     Difference,
     Distinct,
@@ -31,60 +34,176 @@ from tidegate.algebra.nodes import (
     with_children,
 )
 from tidegate.algebra.schema import Schema, StreamDef
-from tidegate.algebra.terms import Attr
-from tidegate.analysis.pipeline import ProgramFacts, QueryFacts
+from tidegate.algebra.terms import rename_attributes
+from tidegate.analysis.pipeline import OccurrenceFacts, ProgramFacts, QueryFacts
 from tidegate.runtime.plan.steps import Buffer, Leaf, Plan, QueryPlan
-
-#: Stored copies of instants that a query projects away, but that keep and relevance need, carry this prefix.
-INSTANT_PREFIX = "@"
 
 MERGEABLE = frozenset(Function) - {Function.COUNT_DISTINCT}
 
 
 def lower(facts: ProgramFacts, *, optimise: Callable[[Node], Node] | None = None) -> Plan:
     """The physical plan of a program. `optimise` rewrites trees, keeping meaning, schema and the order of scans."""
-    buffers: dict[tuple[object, ...], Buffer] = {}
-    plans = tuple(_lower_query(query, buffers, optimise or (lambda node: node)) for query in facts.queries)
+    layout = _Layout()
+    drafts = [_draft(query, layout, optimise or (lambda node: node)) for query in facts.queries]
+    buffers = layout.buffers()
+    plans = tuple(
+        QueryPlan(draft.facts, draft.tree, tuple(leaf.finished(buffers) for leaf in draft.leaves), draft.grouping)
+        for draft in drafts
+    )
     description = _description(facts, plans)
     joined = "\n".join(f"{key}={value}" for key, value in sorted(description.items()))
-    return Plan(facts, plans, tuple(buffers.values()), hashlib.sha256(joined.encode()).hexdigest(), description)
+    fingerprint = hashlib.sha256(joined.encode()).hexdigest()
+    return Plan(facts, plans, tuple(buffers.values()), fingerprint, description)
 
 
-def _lower_query(
-    facts: QueryFacts, buffers: dict[tuple[object, ...], Buffer], optimise: Callable[[Node], Node]
-) -> QueryPlan:
+#: What makes two row-wise parts share a buffer: the part without renames and projections, and its partial grouping.
+_Key = tuple[Node, Group | None]
+
+
+@dataclass(slots=True)
+class _Layout:
+    """The buffers in the making: for each row-wise part the columns that its readers need, all readers together."""
+
+    columns: dict[_Key, dict[str, None]] = field(default_factory=dict)
+    keys: dict[_Key, tuple[str, ...]] = field(default_factory=dict)
+
+    def want(self, key: _Key, columns: Iterable[str], instants: tuple[str, ...]) -> None:
+        self.columns.setdefault(key, {}).update(dict.fromkeys((*columns, *instants)))
+        self.keys[key] = instants
+
+    def buffers(self) -> dict[_Key, Buffer]:
+        made: dict[_Key, Buffer] = {}
+        for (part, partial), columns in self.columns.items():
+            streams = occurrences(part)
+            scan = next(i for i, stream in enumerate(streams) if not stream.static)
+            stream = streams[scan]
+            number = sum(1 for buffer in made.values() if buffer.stream.name == stream.name)
+            chain = part if partial is not None else Project(part, tuple(columns))
+            statics = tuple((i, s.name) for i, s in enumerate(streams) if s.static)
+            instants = self.keys[part, partial]
+            made[part, partial] = Buffer(f"{stream.name}#{number}", stream, chain, scan, statics, instants, partial)
+        return made
+
+
+@dataclass(frozen=True, slots=True)
+class _LeafDraft:
+    """An input of a query before the columns of its buffer are known."""
+
+    key: _Key | None
+    static: str | None
+    occurrence: OccurrenceFacts | None
+    columns: tuple[str, ...] = ()
+    outputs: tuple[tuple[str, str], ...] = ()
+
+    def finished(self, buffers: Mapping[_Key, Buffer]) -> Leaf:
+        buffer = None if self.key is None else buffers[self.key]
+        return Leaf(buffer, self.static, self.occurrence, self.columns, self.outputs)
+
+
+@dataclass(frozen=True, slots=True)
+class _QueryDraft:
+    facts: QueryFacts
+    tree: Node
+    leaves: tuple[_LeafDraft, ...]
+    grouping: Group | None = None
+
+
+def _draft(facts: QueryFacts, layout: _Layout, optimise: Callable[[Node], Node]) -> _QueryDraft:
     node = optimise(facts.query.node)
-    assert occurrences(node) == occurrences(facts.query.node), "a rewrite changed the order of scans"
+    if occurrences(node) != occurrences(facts.query.node):
+        raise InternalError("TG490", f"rewriting {facts.query.name} changed the order of its scans")
     partial = _partial_grouping(node, facts)
     if partial is not None:
         group, above, outputs = partial
-        buffer = _buffer(group.input, buffers, group, tuple(dict(outputs).items()))
-        occurrence = facts.occurrences[buffer.scan]
-        source = _stored("grouped", group.schema)
-        return QueryPlan(facts, above(source), (Leaf(buffer, None, occurrence, outputs),), group)
-    leaves: list[Leaf] = []
-    tree = _cut(node, facts, 0, buffers, leaves)
-    return QueryPlan(facts, tree, tuple(leaves))
+        scan = next(i for i, stream in enumerate(occurrences(group.input)) if not stream.static)
+        key = (group.input, group)
+        layout.want(key, (), tuple(column for _, column in outputs))
+        leaf = _LeafDraft(key, None, facts.occurrences[scan], (), outputs)
+        return _QueryDraft(facts, above(_stored("grouped", group.schema)), (leaf,), group)
+    leaves: list[_LeafDraft] = []
+    tree = _cut(node, facts, 0, layout, leaves)
+    return _QueryDraft(facts, tree, tuple(leaves))
 
 
-def _cut(
-    node: Node, facts: QueryFacts, first: int, buffers: dict[tuple[object, ...], Buffer], leaves: list[Leaf]
-) -> Node:
+def _cut(node: Node, facts: QueryFacts, first: int, layout: _Layout, leaves: list[_LeafDraft]) -> Node:
     """The tree with row-wise parts replaced by scans of buffers; `first` is the occurrence number of its first scan."""
     streams = occurrences(node)
     if all(stream.static for stream in streams):
-        leaves.extend(Leaf(None, stream.name, None) for stream in streams)
+        leaves.extend(_LeafDraft(None, stream.name, None) for stream in streams)
         return node
     if is_row_wise(node):
-        buffer = _buffer(node, buffers, None, ())
-        leaves.append(Leaf(buffer, None, facts.occurrences[first + buffer.scan]))
-        stored: Node = _stored(buffer.id, buffer.schema)
-        return stored if buffer.schema.names == node.schema.names else Project(stored, node.schema.names)
+        part, names = _bare(node)
+        scan = next(i for i, stream in enumerate(streams) if not stream.static)
+        columns = tuple(dict.fromkeys(names.values()))
+        layout.want((part, None), columns, streams[scan].schema.temporal)
+        leaves.append(_LeafDraft((part, None), None, facts.occurrences[first + scan], columns))
+        stored = _stored(f"{streams[scan].name} rows", Schema(tuple(part.schema[name] for name in columns)))
+        pairs = tuple((name, outer) for outer, name in names.items() if outer != name)
+        return Rename(stored, pairs) if pairs else stored
     cut, offset = [], first
     for child in children(node):
-        cut.append(_cut(child, facts, offset, buffers, leaves))
+        cut.append(_cut(child, facts, offset, layout, leaves))
         offset += len(occurrences(child))
     return with_children(node, tuple(cut))
+
+
+def _bare(node: Node) -> tuple[Node, dict[str, str]]:
+    """A row-wise part without its renames and projections, and which of its attributes each attribute of `node` is.
+
+    Parts that differ only in names or in the attributes they keep become one, and the instants of the stream stay
+    under their own names.
+    """
+    match node:
+        case Scan(stream):
+            return node, {name: name for name in stream.schema}
+        case Rename(input_, pairs):
+            part, names = _bare(input_)
+            new = dict(pairs)
+            return part, {new.get(outer, outer): name for outer, name in names.items()}
+        case Project(input_, kept):
+            part, names = _bare(input_)
+            return part, {outer: names[outer] for outer in kept}
+        case Select(input_, condition):
+            part, names = _bare(input_)
+            return Select(part, rename_attributes(condition, names)), names
+        case Imbed(input_, name, term):
+            part, names = _bare(input_)
+            free = _free(name, part.schema)
+            return Imbed(part, free, rename_attributes(term, names)), names | {name: free}
+        case Join(left, right, condition, kind):
+            one, other, names = _bare_sides(left, right)
+            visible = names if kind in ("inner", "left") else {outer: names[outer] for outer in left.schema}
+            return Join(one, other, rename_attributes(condition, names), kind), visible
+        case Product(left, right):
+            one, other, names = _bare_sides(left, right)
+            return Product(one, other), names
+        case Group() | Distinct() | Union() | Difference():
+            raise InternalError("TG490", f"{type(node).__name__} is not row-wise")
+        case _:
+            assert_never(node)
+
+
+def _bare_sides(left: Node, right: Node) -> tuple[Node, Node, dict[str, str]]:
+    """Both sides of a join with a static one: the stream's side bare, the static side renamed where names would clash."""
+    stream_first = not _is_static(left)
+    part, names = _bare(left if stream_first else right)
+    static = right if stream_first else left
+    clashes: dict[str, str] = {}
+    for name in static.schema:
+        clashes[name] = _free(name, part.schema, {*clashes.values(), *static.schema} - {name})
+    pairs = tuple((name, free) for name, free in clashes.items() if name != free)
+    renamed = Rename(static, pairs) if pairs else static
+    both = {**names, **clashes}
+    ordered = {name: both[name] for name in (*left.schema, *right.schema)}
+    return (part, renamed, ordered) if stream_first else (renamed, part, ordered)
+
+
+def _free(name: str, schema: Schema, taken: Collection[str] = ()) -> str:
+    free, number = name, 1
+    while free in schema or free in taken:
+        number += 1
+        free = f"{name}~{number}"
+    return free
 
 
 def _stored(name: str, schema: Schema) -> Scan:
@@ -110,55 +229,6 @@ def is_row_wise(node: Node) -> bool:
 
 def _is_static(node: Node) -> bool:
     return all(stream.static for stream in occurrences(node))
-
-
-def _buffer(
-    node: Node, buffers: dict[tuple[object, ...], Buffer], partial: Group | None, outputs: tuple[tuple[str, str], ...]
-) -> Buffer:
-    streams = occurrences(node)
-    scan = next(i for i, stream in enumerate(streams) if not stream.static)
-    stream = streams[scan]
-    if partial is None:
-        kept = _lineage(node)
-        lost = tuple(x for x in stream.schema.temporal if x not in kept)
-        chain = _carry(node, tuple((x, f"{INSTANT_PREFIX}{x}") for x in lost)) if lost else node
-        instants = tuple((x, kept.get(x, f"{INSTANT_PREFIX}{x}")) for x in stream.schema.temporal)
-    else:
-        chain, instants = node, outputs
-    key = (stream.name, chain, partial and (partial.keys, partial.aggregates), instants)
-    if key not in buffers:
-        number = sum(1 for buffer in buffers.values() if buffer.stream.name == stream.name)
-        statics = tuple((i, s.name) for i, s in enumerate(streams) if s.static)
-        buffers[key] = Buffer(f"{stream.name}#{number}", stream, chain, scan, statics, instants, partial)
-    return buffers[key]
-
-
-def _lineage(node: Node) -> dict[str, str]:
-    """Which result attribute still holds which temporal attribute of the scan."""
-    match node:
-        case Scan(stream):
-            return {} if stream.static else {x: x for x in stream.schema.temporal}
-        case Project(input_, names):
-            return {x: name for x, name in _lineage(input_).items() if name in names}
-        case Rename(input_, pairs):
-            return {x: dict(pairs).get(name, name) for x, name in _lineage(input_).items()}
-        case _:
-            return {x: name for child in children(node) for x, name in _lineage(child).items()}
-
-
-def _carry(node: Node, copies: tuple[tuple[str, str], ...]) -> Node:
-    """The row-wise part with copies of some instants carried through to its result."""
-    if isinstance(node, Scan):
-        if node.stream.static:
-            return node
-        made: Node = node
-        for x, name in copies:
-            made = Imbed(made, name, Attr(x))
-        return made
-    if isinstance(node, Project):
-        return Project(_carry(node.input, copies), (*node.names, *(name for _, name in copies)))
-    inputs = tuple(child if _is_static(child) else _carry(child, copies) for child in children(node))
-    return with_children(node, inputs)
 
 
 def _partial_grouping(

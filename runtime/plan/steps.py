@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tidegate.algebra.nodes import Group, Node
 from tidegate.algebra.schema import Schema, StreamDef
-from tidegate.algebra.terms import Attr, Term, call, conjunction, disjunction, rename_attributes
+from tidegate.algebra.terms import Attr, Term, call, conjunction, disjunction
 from tidegate.algebra.terms import Lit as Literal
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import DataType
@@ -23,9 +23,9 @@ Bounds = Mapping[str, tuple[int, int]]
 class Buffer:
     """Rows of one stream kept after the row-wise operators that stand directly above the scan.
 
-    `chain` maps the stream's rows (occurrence `scan`; its other occurrences are static tables) to stored rows;
-    `instants` says which stored column holds which temporal attribute of the stream. With `partial`, not rows are
-    stored but partial aggregates of that grouping over the chain's result, and `instants` are grouping keys.
+    `chain` maps the stream's rows (occurrence `scan`; its other occurrences are static tables) to stored rows, in which
+    `instants`, the temporal attributes of the stream, keep their names. With `partial`, not rows are stored but partial
+    aggregates of that grouping over the chain's result, and `instants` are the grouping keys that time results.
     """
 
     id: str
@@ -33,7 +33,7 @@ class Buffer:
     chain: Node
     scan: int
     statics: tuple[tuple[int, str], ...]
-    instants: tuple[tuple[str, str], ...]
+    instants: tuple[str, ...]
     partial: Group | None = None
 
     @property
@@ -41,19 +41,19 @@ class Buffer:
         """Schema of the chain's rows (with `partial`: before they are aggregated)."""
         return self.chain.schema
 
-    @property
-    def instant_columns(self) -> tuple[str, ...]:
-        """Stored columns whose least and greatest value each segment records."""
-        return tuple(dict.fromkeys(column for _, column in self.instants))
-
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """One input of a query's tree: a buffer, with the occurrence whose keep and relevance it obeys, or a static table."""
+    """One input of a query's tree: a buffer, with the occurrence whose keep and relevance it obeys, or a static table.
+
+    `columns` are the stored columns that the tree reads (of partials: all); `outputs`, of partials, the grouping key that
+    holds each promised attribute.
+    """
 
     buffer: Buffer | None
     static: str | None
     occurrence: OccurrenceFacts | None
+    columns: tuple[str, ...] = ()
     outputs: tuple[tuple[str, str], ...] = ()
 
     def keep(self, p: Progress) -> Term:
@@ -62,7 +62,7 @@ class Leaf:
         if self.buffer.partial is not None:
             return pass_window({column: p[a] for a, column in self.outputs}, None, self.buffer.schema)
         assert self.occurrence is not None
-        return rename_attributes(self.occurrence.keep.condition(p), dict(self.buffer.instants))
+        return self.occurrence.keep.condition(p)
 
     def relevant(self, p: Progress, new: Progress) -> Term:
         """Which stored rows matter for the increment from `p` to `new`."""
@@ -71,7 +71,7 @@ class Leaf:
             columns = dict(self.outputs)
             return pass_window({columns[a]: p[a] for a in columns}, {columns[a]: new[a] for a in columns}, self.buffer.schema)
         assert self.occurrence is not None
-        return rename_attributes(self.occurrence.relevance.condition(p, new), dict(self.buffer.instants))
+        return self.occurrence.relevance.condition(p, new)
 
     def keeps_segment(self, bounds: Bounds, p: Progress) -> bool:
         """Whether a segment with these bounds may hold a row that still matters."""
@@ -79,7 +79,7 @@ class Leaf:
         if self.buffer.partial is not None:
             return all(bounds[column][1] > p[a] for a, column in self.outputs)
         assert self.occurrence is not None
-        return self.occurrence.keep.segment({x: bounds[column] for x, column in self.buffer.instants}, p)
+        return self.occurrence.keep.segment(bounds, p)
 
     def segment_relevant(self, bounds: Bounds, p: Progress, new: Progress) -> bool:
         """Whether a segment with these bounds may hold a row that matters for this increment."""
@@ -87,7 +87,7 @@ class Leaf:
         if self.buffer.partial is not None:
             return any(bounds[column][0] <= new[a] for a, column in self.outputs) and self.keeps_segment(bounds, p)
         assert self.occurrence is not None
-        return self.occurrence.relevance.segment({x: bounds[column] for x, column in self.buffer.instants}, p, new)
+        return self.occurrence.relevance.segment(bounds, p, new)
 
 
 @dataclass(frozen=True, slots=True)

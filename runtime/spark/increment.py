@@ -32,7 +32,8 @@ def increment(
             leaves[index] = statics[leaf.static]
         else:
             assert frame is not None
-            leaves[index] = keep_true(frame, leaf.relevant(old, new), leaf.buffer.schema)
+            rows = keep_true(frame, leaf.relevant(old, new), leaf.buffer.schema)
+            leaves[index] = rows.select(*map(quoted, leaf.columns)) if leaf.columns else rows
     if query.grouping is not None:
         leaves[0] = final(query.grouping, merge(query.grouping, leaves[0]))
     schema = query.facts.output.schema

@@ -91,7 +91,7 @@ class Ingesting:
 
 def _segment(store: LocalStore, place: Place, buffer: Buffer, rows: pl.DataFrame) -> str:
     table = rows.to_arrow(compat_level=ARROW)
-    return write_segment(store, buffer.id, table, buffer.instant_columns, place.seq, place.attempt).to_json()
+    return write_segment(store, buffer.id, table, buffer.instants, place.seq, place.attempt).to_json()
 
 
 def _summary(lines: Sequence[str]) -> pa.RecordBatch:
