@@ -1,0 +1,80 @@
+"""Rewrites of queries: each preserves meaning, schema and the order of scans; together they reach a fixpoint.
+
+Selections move towards the scans, what remains above products becomes a join, and attributes that nobody reads are
+dropped early. What can fail keeps failing, and nothing else does: a term that can fail on some row is neither evaluated
+on more rows nor on fewer. (A sum that would overflow in a group that a selection discards is the one exception.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tidegate.algebra.errors import InternalError
+from tidegate.algebra.nodes import Node, children, with_children
+from tidegate.algebra.rewrites.join_from_product import join_from_product
+from tidegate.algebra.rewrites.merge_projects import merge_projects
+from tidegate.algebra.rewrites.merge_renames import merge_renames
+from tidegate.algebra.rewrites.merge_selects import merge_selects
+from tidegate.algebra.rewrites.prune import prune
+from tidegate.algebra.rewrites.select_in_join import select_in_join
+from tidegate.algebra.rewrites.select_through_group import select_through_group
+from tidegate.algebra.rewrites.select_through_imbed import select_through_imbed
+from tidegate.algebra.rewrites.select_through_join import select_through_join
+from tidegate.algebra.rewrites.select_through_names import select_through_names
+from tidegate.algebra.rewrites.select_through_union import select_through_union
+
+Rewrite = Callable[[Node], Node | None]
+
+#: All rewrites, in the order in which they are tried; none undoes what another does.
+REWRITES: tuple[Rewrite, ...] = (
+    merge_selects,
+    merge_projects,
+    merge_renames,
+    select_through_names,
+    select_through_imbed,
+    select_through_union,
+    select_through_group,
+    select_through_join,
+    select_in_join,
+    join_from_product,
+    prune,
+)
+
+#: Far above what a query of a hundred operators takes; reaching it means that two rewrites undo each other.
+_MOST_STEPS = 100_000
+
+
+def rewrite(node: Node, rewrites: tuple[Rewrite, ...] = REWRITES) -> Node:
+    """The query with the rewrites applied until none applies any more."""
+    done: dict[Node, Node] = {}
+    steps = 0
+
+    def visit(current: Node) -> Node:
+        nonlocal steps
+        if current in done:
+            return done[current]
+        start = current
+        while True:
+            current = with_children(current, tuple(visit(child) for child in children(current)))
+            changed = step(current, rewrites)
+            if changed is None:
+                done[start] = done[current] = current
+                return current
+            current, steps = changed, steps + 1
+            if steps > _MOST_STEPS:
+                raise InternalError("TG903", "rewrites reach no fixpoint", hint="please report the query")
+
+    return visit(node)
+
+
+def step(node: Node, rewrites: tuple[Rewrite, ...] = REWRITES) -> Node | None:
+    """The first rewrite that applies at the root.
+
+    One that would sharpen what is known of an attribute (a NULL test moved below a computed instant) is left out: the
+    analysis has spoken of the schema as it is.
+    """
+    for one in rewrites:
+        changed = one(node)
+        if changed is not None and changed != node and changed.schema == node.schema:
+            return changed
+    return None
