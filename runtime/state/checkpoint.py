@@ -146,6 +146,7 @@ class Checkpoint:
         pending = self.pending
         replayed = pending is not None and replays(pending, offer, mode)
         if pending is None or not replayed:
+            self._log.check_names(offer)
             self.store.failpoints.hit("batch-before-intent")
             if pending is not None:
                 self.discard_intent()
@@ -243,7 +244,7 @@ class Checkpoint:
         self.store.failpoints.hit("commit-before-marker")
         if manifest.outputs or manifest.quarantine:
             with storage_errors("noting that outputs are published"):
-                self.store.create_exclusive(marker_path(manifest.seq), b"")
+                self.store.note(marker_path(manifest.seq))
 
     def _collect(self, unnamed: list[str]) -> None:
         for path in unnamed:

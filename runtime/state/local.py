@@ -66,6 +66,9 @@ class LocalStore:
         temporary.unlink(missing_ok=True)
         return created
 
+    def note(self, path: str) -> None:
+        self._new(path).touch()
+
     def write_table(self, path: str, table: Any) -> FileRef:
         import pyarrow.parquet as pq
 

@@ -49,6 +49,9 @@ class MemoryStore:
         self.failpoints.hit("store-exclusive-linked")
         return True
 
+    def note(self, path: str) -> None:
+        self.files.setdefault(check_relative(path), b"")
+
     def write_table(self, path: str, table: Any) -> FileRef:
         self._add(path, table)
         return FileRef(path, table.nbytes, _TABLE)

@@ -1,7 +1,7 @@
 """Source positions: which files of file sources are consumed, and how far other sources were read.
 
-Consumed files are a log: every batch appends what it read as a small table, and the tables are merged by size tiers, so that
-a source of n files costs n·log n rows written in all, not n per batch.
+Consumed files are a log: the newest stand in the manifest itself, and when they become many they go to a table, of which
+there are few, since they are merged by size tiers. So n files cost n·log n rows written in all, not n per batch.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from tidegate.runtime.state.segments import Segment, append_segment, read_segmen
 from tidegate.runtime.state.store import Store
 
 EMBEDDED = "embedded"
-_FANOUT = 16  # few files to open at a start, and a rewrite at every 16th batch only
+_FANOUT = 16
+_RECENT = 64  # a table costs two syncs and a millisecond, 64 entries in a manifest a tenth of that
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -49,8 +50,9 @@ class SourceOffset:
 
 @dataclass(frozen=True, slots=True)
 class Positions:
-    """The part of a manifest that says what was read: the log's files, and offsets of the other sources."""
+    """The part of a manifest that says what was read: consumed files per source, those in tables, offsets of other sources."""
 
+    recent: Mapping[str, tuple[SourceFile, ...]] = field(default_factory=dict)
     log: tuple[Segment, ...] = ()
     offsets: Mapping[str, SourceOffset] = field(default_factory=dict)
 
@@ -103,6 +105,7 @@ class PositionLog:
                 raise StateError(DATA, "the log of consumed files has other columns than it should")
             for source, path, size, mtime_ns in zip(*columns, strict=True):
                 self._consumed[source, path] = SourceFile(path, size, mtime_ns)
+        self._count(positions.recent)
 
     def __len__(self) -> int:
         return len(self._consumed)
@@ -131,6 +134,17 @@ class PositionLog:
             fresh[source] = tuple(news)
         return fresh, changed
 
+    def check_names(self, offer: Offer) -> None:
+        """`StateError` TG500 for a file name that can not be written down."""
+        for files in offer.files.values():
+            for file in files:
+                try:
+                    file.path.encode("utf-8")
+                except UnicodeEncodeError:
+                    raise StateError(
+                        LOCATION, f"a file name is not UTF-8: {file.path!r}", hint="rename the file"
+                    ) from None
+
     def check_reader(self, offer: Offer) -> None:
         """`StateError` TG506 if someone else began to read a source that only its first reader can go on with."""
         for source in offer.offsets:
@@ -145,36 +159,41 @@ class PositionLog:
 
     def appended(self, offer: Offer, seq: int, attempt: str) -> Positions:
         """The positions after reading `offer`, written durably but not yet counted: see `accept`."""
-        rows = [(source, file) for source, files in offer.files.items() for file in files]
         log = self.positions.log
-        if rows:
+        recent = dict(self.positions.recent)
+        for source, files in offer.files.items():
+            if files:
+                recent[source] = (*recent.get(source, ()), *files)
+        rows = [(source, file) for source, files in recent.items() for file in files]
+        if len(rows) > _RECENT:
             log = append_segment(
                 self._store, "files", log, _table(rows), (), seq, attempt, area="positions", fanout=_FANOUT
             )
+            recent = {}
         offsets = dict(self.positions.offsets)
         for source, value in offer.offsets.items():
             offsets[source] = SourceOffset(value, offer.reader)
-        return Positions(log, offsets)
+        return Positions(recent, log, offsets)
 
     def accept(self, offer: Offer, positions: Positions) -> None:
         """Count what was appended: its batch is committed."""
-        for source, files in offer.files.items():
-            for file in files:
-                self._consumed[source, file.path] = file
+        self._count(offer.files)
         self.positions = positions
+
+    def _count(self, files: Mapping[str, Sequence[SourceFile]]) -> None:
+        for source, found in files.items():
+            for file in found:
+                self._consumed[source, file.path] = file
 
 
 def _table(rows: list[tuple[str, SourceFile]]) -> Any:
     import pyarrow as pa
 
-    try:
-        return pa.table(
-            {
-                "source": pa.array([source for source, _ in rows], pa.string()),
-                "path": pa.array([file.path for _, file in rows], pa.string()),
-                "size": pa.array([file.size for _, file in rows], pa.int64()),
-                "mtime_ns": pa.array([file.mtime_ns for _, file in rows], pa.int64()),
-            }
-        )
-    except UnicodeEncodeError as error:
-        raise StateError(LOCATION, f"a file name is not UTF-8: {error.object!r}", hint="rename the file") from None
+    return pa.table(
+        {
+            "source": pa.array([source for source, _ in rows], pa.string()),
+            "path": pa.array([file.path for _, file in rows], pa.string()),
+            "size": pa.array([file.size for _, file in rows], pa.int64()),
+            "mtime_ns": pa.array([file.mtime_ns for _, file in rows], pa.int64()),
+        }
+    )

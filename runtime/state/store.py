@@ -53,6 +53,9 @@ class Store(Protocol):
     def create_exclusive(self, path: str, data: bytes) -> bool:
         """Write a file that appears complete or not at all; False, changing nothing, if `path` exists."""
 
+    def note(self, path: str) -> None:
+        """Make an empty file if there is none; it may get lost when the machine dies."""
+
     def write_table(self, path: str, table: Any) -> FileRef:
         """Write a table into a new file; `FileExistsError` if it exists."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import re
 from dataclasses import replace
@@ -245,6 +247,23 @@ def test_second_writer_without_locks(place: Place) -> None:
     check_finished(place)
 
 
+def test_without_locks_nothing_is_swept(local: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What looks like a leftover may belong to a run elsewhere; which is noticed as a takeover by the one that came first."""
+
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "no locks available")
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    first = open_toy(local.store(), local)
+    segment = first.begin(0, Offer(), engine=ENGINE).write_segment(
+        "b", pa.table({"t": pa.array([1], pa.int64())}), ["t"]
+    )
+    second = open_toy(local.store(), local)
+    assert local.store().exists(segment.path)
+    refused(WRITER, first.begin, 0, Offer(), engine=ENGINE)
+    step(second, FILES[0])
+
+
 def test_the_manifest_alone_keeps_writers_apart(local: Place) -> None:
     first = open_toy(local.store(), local)
     batch = first.begin(0, Offer({"s": (FILES[0],)}), engine=ENGINE)
@@ -376,12 +395,12 @@ def test_files_stay_few(place: Place) -> None:
         assert manifest is not None
         assert sum(segment.rows for segment in manifest.segments["b"]) == 100 * ROWS
         assert len(manifest.segments["b"]) <= 10
-        assert len(manifest.positions.log) <= 30
+        assert len(manifest.positions.recent["s"]) == 35
     assert len(store.list_files("segments")) <= 14
     assert len(store.list_files("manifests")) == 2
     assert len(store.list_files("intents")) <= 3
     assert len(store.list_files("published")) <= 2
-    assert len(store.list_files("positions")) <= 32
+    assert len(store.list_files("positions")) == 1
     assert store.list_files("staging") == []
 
 
@@ -530,6 +549,23 @@ def test_consumed_files(place: Place) -> None:
         admitted = checkpoint.admit(Offer({"s": (changed, FILES[1], FILES[2])}))
         assert admitted.offer.files == {"s": (FILES[2],)}
         assert [(c.source, c.consumed, c.found) for c in admitted.changed] == [("s", FILES[0], changed)]
+
+
+@pytest.mark.parametrize("per_batch", [1, 40, 65])
+def test_many_consumed_files(place: Place, per_batch: int) -> None:
+    files = source_files(600)
+    batches = [files[at : at + per_batch] for at in range(0, len(files), per_batch)]
+    store = place.store()
+    with open_toy(store, place) as checkpoint:
+        for batch in batches:
+            commit_empty(checkpoint, Offer({"s": batch, "u": batch[:1]}))
+    with open_toy(place.store(), place) as checkpoint:
+        assert len(checkpoint.positions) == 600 + len(batches)
+        fresh, changed = checkpoint.positions.unconsumed({"s": source_files(601), "u": files[:2]})
+        assert fresh["s"] == source_files(601)[600:]
+        assert len(fresh["u"]) == (0 if per_batch == 1 else 1)
+        assert changed == []
+    assert len(store.list_files("positions")) <= 18
 
 
 def test_file_name_that_is_no_text(place: Place) -> None:

@@ -92,6 +92,9 @@ manifests = st.builds(
     batch_counts=st.dictionaries(names, source_counts, max_size=2),
     positions=st.builds(
         Positions,
+        recent=st.dictionaries(
+            names, st.lists(st.builds(SourceFile, names, counts, ints), max_size=2).map(tuple), max_size=2
+        ),
         log=st.lists(segments, max_size=1).map(tuple),
         offsets=st.dictionaries(names, st.builds(SourceOffset, json_values, names), max_size=2),
     ),
