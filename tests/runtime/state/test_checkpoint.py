@@ -255,13 +255,12 @@ def test_without_locks_nothing_is_swept(local: Place, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(fcntl, "flock", no_locks)
     first = open_toy(local.store(), local)
-    segment = first.begin(0, Offer(), engine=ENGINE).write_segment(
-        "b", pa.table({"t": pa.array([1], pa.int64())}), ["t"]
-    )
+    batch = first.begin(0, Offer(), engine=ENGINE)
+    segment = batch.write_segment("b", pa.table({"t": pa.array([1], pa.int64())}), ["t"])
     second = open_toy(local.store(), local)
     assert local.store().exists(segment.path)
-    refused(WRITER, first.begin, 0, Offer(), engine=ENGINE)
-    step(second, FILES[0])
+    assert "taken over" in refused(WRITER, batch.commit, segments={"b": [segment]}, progress={}, counts={}).message
+    assert commit_empty(second, Offer()) == 1
 
 
 def test_the_manifest_alone_keeps_writers_apart(local: Place) -> None:
