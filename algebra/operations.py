@@ -82,7 +82,7 @@ def resolve(term: Term, attributes: Mapping[str, Attribute]) -> Typed:
 
 
 def operation(name: str) -> Operation:
-    """The operation of this name; `QueryError` TG109 if there is none."""
+    """The operation of this name; `QueryError` TG131 if there is none."""
     found = OPERATIONS.get(name)
     if found is not None:
         return found
@@ -92,7 +92,7 @@ def operation(name: str) -> Operation:
 
     near = difflib.get_close_matches(name, list(OPERATIONS), n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else "the reference lists all operations"
-    raise QueryError("TG109", f"unknown operation {name!r}", hint=hint)
+    raise QueryError("TG131", f"unknown operation {name!r}", hint=hint)
 
 
 # --- types -----------------------------------------------------------------------------------------------------------
@@ -508,7 +508,11 @@ def _cast(name: str) -> Operation:
             return coerce(arg, to)
         kernel = _CASTS.get((kind, target))
         if kernel is None:
-            hint = "engines print doubles differently; round and cast to bigint first" if kind is Kind.DOUBLE else ""
+            hint = (
+                "engines print doubles differently; cast to bigint or decimal units first"
+                if kind is Kind.DOUBLE
+                else ""
+            )
             raise mismatch(call, args, takes, hint)
         return apply(kernel, args, to, call, lenient=lenient)
 
@@ -619,13 +623,13 @@ def aggregate_type(aggregate: Aggregate, argument: DataType | None, by: DataType
     function = aggregate.function
     ordered = function in (Function.FIRST, Function.LAST)
     if ordered and by is None:
-        raise QueryError("TG110", f"{function.value} needs an order", hint="name it: by=e.time")
+        raise QueryError("TG132", f"{function.value} needs an order", hint="name it: by=e.time")
     if not ordered and by is not None:
-        raise QueryError("TG110", f"{function.value} takes no order", hint="only first and last take by=")
+        raise QueryError("TG132", f"{function.value} takes no order", hint="only first and last take by=")
     if argument is None:
         if function is Function.COUNT:
             return BIGINT
-        raise QueryError("TG110", f"{function.value} needs an argument", hint="only count() counts rows")
+        raise QueryError("TG132", f"{function.value} needs an argument", hint="only count() counts rows")
     match function:
         case Function.COUNT | Function.COUNT_DISTINCT:
             return BIGINT

@@ -1,0 +1,270 @@
+"""What terms and aggregates mean: their evaluation over one row, or one group, in plain Python."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cmp_to_key
+from types import MappingProxyType
+
+from tidegate.algebra.errors import InternalError, Problem, QueryError, Site
+from tidegate.algebra.kernels import OVERFLOW, STRICT, KernelFailure, compare, overflow
+from tidegate.algebra.nodes import Function
+from tidegate.algebra.operations import resolve
+from tidegate.algebra.pretty import term_text, value_text
+from tidegate.algebra.schema import Attribute
+from tidegate.algebra.terms import Attr, Call, Lit, Param, Term, Value
+from tidegate.algebra.typed import Typed, type_range
+from tidegate.algebra.types import BIGINT, BOOLEAN, DOUBLE, NULL, STRING, DataType, Kind
+
+#: Values of one row by the names of attributes (and of parameters, each as `$name`).
+Values = Mapping[str, Value]
+Evaluator = Callable[[Values], Value]
+
+
+class EvaluationError(QueryError):
+    """A term has no value for a row: TG301 overflow, TG302 division by zero, TG303 failed cast; with the operands.
+
+    Engines carry errors as text, perhaps with their own lines around it: such a text alone makes the error again.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str | None = None,
+        *,
+        hint: str = "",
+        because: tuple[str, ...] = (),
+        site: Site | None = None,
+        problems: tuple[Problem, ...] = (),
+    ) -> None:
+        if message is None and not problems:
+            code, message, because, hint = _read_problem(code)
+        super().__init__(code, message or "", hint=hint, because=because, site=site, problems=problems)
+
+
+_PROBLEM = re.compile(r"(?P<code>TG30\d) (?P<message>[^\n]*)(?P<rest>(?:\n  [^\n]*)*)")
+_HINTS: Mapping[str, str] = MappingProxyType(
+    {
+        "TG301": "try_add, try_sub and try_mul yield NULL instead",
+        "TG302": "try_div, try_idiv and try_mod yield NULL instead",
+        "TG303": "the try_ form of the cast yields NULL instead",
+    }
+)
+
+
+def _read_problem(text: str) -> tuple[str, str, tuple[str, ...], str]:
+    """Code, message, witness and hint of the first problem in a text."""
+    found = _PROBLEM.search(text)
+    if found is None:
+        raise InternalError("TG901", f"no evaluation error: {text}")
+    lines = [line for line in found["rest"].split("\n") if line]
+    hint = next((line.removeprefix("  hint").strip() for line in lines if line.startswith("  hint")), "")
+    witness = (line.removeprefix("  because").strip() for line in lines if not line.startswith("  hint"))
+    return (
+        found["code"],
+        found["message"],
+        tuple(line for line in witness if line),
+        hint or _HINTS.get(found["code"], ""),
+    )
+
+
+def is_evaluation_error(text: str) -> bool:
+    """Whether an engine's message carries an `EvaluationError`, which its text then makes again."""
+    return _PROBLEM.search(text) is not None
+
+
+def evaluate_term(term: Term, values: Values, attributes: Mapping[str, Attribute] | None = None) -> Value:
+    """The term's value over one row; `EvaluationError` where it has none.
+
+    Without `attributes` types are those of the values, and instants and durations are the plain integers that hold
+    them: enough for temporal conditions, not for decimals of different scale or parts of a date.
+    """
+    if attributes is None:
+        attributes = {name: Attribute(name, _plain_type(value)) for name, value in values.items()}
+        term = _with_plain_literals(term)
+    return evaluator(resolve(term, attributes))(values)
+
+
+def _plain_type(value: Value) -> DataType:
+    match value:
+        case None:
+            return NULL
+        case bool():
+            return BOOLEAN
+        case int():
+            return BIGINT
+        case float():
+            return DOUBLE
+        case str():
+            return STRING
+
+
+def _with_plain_literals(term: Term) -> Term:
+    match term:
+        case Lit(value, type_) if type_.is_integer_held:
+            return Lit(value, BIGINT)
+        case Call(op, args):
+            return Call(op, tuple(_with_plain_literals(arg) for arg in args))
+        case _:
+            return term
+
+
+def evaluator(term: Typed) -> Evaluator:
+    """The typed term as a function of a row.
+
+    and, or, if and coalesce evaluate from the left, and nothing that can no longer matter: neither its value nor its
+    failure. All else evaluates every operand first and is NULL where one of them is.
+    """
+    source = term.source
+    if term.kernel == "literal":
+        assert isinstance(source, Lit)
+        constant = source.value
+        return lambda row: constant
+    if term.kernel == "attribute":
+        assert isinstance(source, Attr)
+        name = source.name
+        return lambda row: row[name]
+    if term.kernel == "parameter":
+        assert isinstance(source, Param)
+        parameter = f"${source.name}"
+        return lambda row: row[parameter]
+    args = [evaluator(arg) for arg in term.args]
+    match term.kernel:
+        case "and":
+            return lambda row: _all(arg(row) for arg in args)
+        case "or":
+            return lambda row: _any(arg(row) for arg in args)
+        case "if":
+            return lambda row: args[1](row) if args[0](row) is True else args[2](row)
+        case "coalesce":
+            return lambda row: next((value for arg in args if (value := arg(row)) is not None), None)
+        case "is_null":
+            return lambda row: args[0](row) is None
+        case "is_not_null":
+            return lambda row: args[0](row) is not None
+        case "eq_null_safe":
+            return lambda row: same_value(args[0](row), args[1](row))
+        case kernel:
+            function = STRICT[kernel]
+            return lambda row: _strict(term, function, [arg(row) for arg in args])
+
+
+def _all(values: Iterable[Value]) -> bool | None:
+    unknown = False
+    for value in values:
+        if value is False:
+            return False
+        unknown |= value is None
+    return None if unknown else True
+
+
+def _any(values: Iterable[Value]) -> bool | None:
+    unknown = False
+    for value in values:
+        if value is True:
+            return True
+        unknown |= value is None
+    return None if unknown else False
+
+
+def _strict(term: Typed, function: Callable[..., Value], operands: list[Value]) -> Value:
+    if any(operand is None for operand in operands):
+        return None
+    try:
+        result = function(*operands, *term.constants)
+        limits = type_range(term.type)
+        if limits is not None and isinstance(result, int) and not limits[0] <= result <= limits[1]:
+            raise overflow()
+    except KernelFailure as failure:
+        if term.lenient:
+            return None
+        raise evaluation_error(failure.code, str(failure), term, operands) from None
+    return result
+
+
+def evaluation_error(code: str, reason: str, term: Typed, operands: Sequence[Value]) -> EvaluationError:
+    """The error of a typed term over these operands."""
+    shown = [
+        f"{term_text(arg.source)} = {value_text(value, arg.type)}"
+        for arg, value in zip(term.args, operands, strict=True)
+        if not isinstance(arg.source, Lit)
+    ]
+    return EvaluationError(code, f"{term_text(term.source)}: {reason}", because=tuple(shown), hint=_HINTS.get(code, ""))
+
+
+# --- values ----------------------------------------------------------------------------------------------------------
+
+
+def key_of(value: Value) -> Value | tuple[str]:
+    """Equal for exactly the values that are one: NULL for NULL, NaN for NaN, 0.0 for -0.0."""
+    if isinstance(value, float):
+        return ("NaN",) if math.isnan(value) else value + 0.0
+    return value
+
+
+def same_value(a: Value, b: Value) -> bool:
+    return key_of(a) == key_of(b)
+
+
+def order_values(values: Iterable[Value]) -> list[Value]:
+    """Values, none of them NULL, from least to greatest."""
+    return sorted(values, key=cmp_to_key(compare))
+
+
+# --- aggregates ------------------------------------------------------------------------------------------------------
+
+
+def aggregate(function: Function, arguments: Sequence[Value], by: Sequence[Value], type_: DataType, name: str) -> Value:
+    """An aggregate over the arguments of a group's rows (`by`: their orders, for first and last; else ignored).
+
+    `arguments` of a count of rows are anything but NULL. `type_` is the argument's type.
+    """
+    present = [value for value in arguments if value is not None]
+    match function:
+        case Function.COUNT:
+            return len(present)
+        case Function.COUNT_DISTINCT:
+            return len({key_of(value) for value in present})
+        case Function.MIN:
+            return order_values(present)[0] if present else None
+        case Function.MAX:
+            return order_values(present)[-1] if present else None
+        case Function.SUM:
+            return _sum(present, type_, name) if present else None
+        case Function.AVG:
+            if not present:
+                return None
+            if type_.kind is Kind.DOUBLE:
+                return _sum_doubles(present) / len(present)
+            return float(sum(int(v) for v in present)) / float(10**type_.scale) / len(present)
+        case Function.FIRST | Function.LAST:
+            pairs = [(b, a) for a, b in zip(arguments, by, strict=True) if a is not None and b is not None]
+            if not pairs:
+                return None
+            orders = order_values(b for b, _ in pairs)
+            end = orders[0] if function is Function.FIRST else orders[-1]
+            return order_values(a for b, a in pairs if compare(b, end) == 0)[0]
+
+
+def _sum(present: Sequence[Value], type_: DataType, name: str) -> Value:
+    if type_.kind is Kind.DOUBLE:
+        return _sum_doubles(present)
+    # Exact whatever the order: only the total counts, as partial sums of other batchings may differ.
+    total = sum(int(value) for value in present if value is not None)
+    limits = (-(10**18) + 1, 10**18 - 1) if type_.kind is Kind.DECIMAL else type_range(type_)
+    if limits is not None and not limits[0] <= total <= limits[1]:
+        raise EvaluationError(OVERFLOW, f"{name}: the sum is out of range", because=(f"total = {total}",))
+    return total
+
+
+def _sum_doubles(present: Sequence[Value]) -> float:
+    values = [float(value) for value in present if value is not None]
+    try:
+        return math.fsum(values)
+    except ValueError:  # +inf and -inf
+        return math.nan
+    except OverflowError:  # a partial sum was too large, perhaps not the total
+        total = math.fsum(math.ldexp(value, -64) for value in values)
+        return math.ldexp(total, 64) if abs(total) < 2.0**959 else math.copysign(math.inf, total)

@@ -1,0 +1,209 @@
+"""The reference semantics: what queries yield over complete finite relations, as the definitions say it.
+
+Rows are tuples of values as held, in the order of the schema; relations are bags, lists in no particular order. Slow and
+obvious on purpose: every other evaluation is tested against this one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
+from itertools import chain
+from typing import assert_never
+
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.evaluation import (
+    EvaluationError,
+    Evaluator,
+    aggregate,
+    evaluate_term,
+    evaluator,
+    key_of,
+)
+from tidegate.algebra.nodes import (
+    Aggregate,
+    Difference,
+    Distinct,
+    Group,
+    Imbed,
+    Join,
+    Node,
+    Product,
+    Project,
+    Rename,
+    Scan,
+    Select,
+    Union,
+    occurrences,
+)
+from tidegate.algebra.operations import resolve
+from tidegate.algebra.program import ProgramDef
+from tidegate.algebra.schema import Schema
+from tidegate.algebra.terms import Term, Value, term_type
+from tidegate.algebra.types import BIGINT, DataType
+
+Row = tuple[Value, ...]
+Bag = Counter[tuple[object, ...]]
+
+__all__ = ["Bag", "EvaluationError", "Row", "as_bag", "bags_equal", "evaluate", "evaluate_program", "evaluate_term"]
+
+
+def evaluate(node: Node, relations: Mapping[str, Sequence[Row]]) -> list[Row]:
+    """Rows of a query over complete relations, given by the names of streams and static tables."""
+    match node:
+        case Scan(stream):
+            return list(relations[stream.name])
+        case Select(input_, condition):
+            holds = _over(input_.schema, condition)
+            return [row for row in evaluate(input_, relations) if holds(row) is True]
+        case Project(input_, names):
+            places = [input_.schema.names.index(name) for name in names]
+            return [tuple(row[place] for place in places) for row in evaluate(input_, relations)]
+        case Rename(input_, _):
+            return evaluate(input_, relations)
+        case Imbed(input_, _, term):
+            value = _over(input_.schema, term)
+            return [(*row, value(row)) for row in evaluate(input_, relations)]
+        case Group(input_, keys, aggregates):
+            return _group(evaluate(input_, relations), input_.schema, keys, aggregates)
+        case Distinct(input_):
+            return list({_key(row): row for row in evaluate(input_, relations)}.values())
+        case Product(left, right):
+            others = evaluate(right, relations)
+            return [one + other for one in evaluate(left, relations) for other in others]
+        case Join():
+            return _join(node, evaluate(node.left, relations), evaluate(node.right, relations))
+        case Union(inputs):
+            return [row for one in inputs for row in _aligned(evaluate(one, relations), one.schema, node.schema)]
+        case Difference(left, right):
+            removed = {_key(row) for row in _aligned(evaluate(right, relations), right.schema, left.schema)}
+            return [row for row in evaluate(left, relations) if _key(row) not in removed]
+        case _:
+            assert_never(node)
+
+
+def evaluate_program(program: ProgramDef, inputs: Mapping[str, Sequence[Row]]) -> dict[str, list[Row]]:
+    """Rows of every result stream, each after those it reads; several queries for one stream add up.
+
+    `QueryError` TG133 for recursion, which has no meaning over complete relations here.
+    """
+    reads: dict[str, set[str]] = {name: set() for name in program.result_names}
+    for query in program.queries:
+        reads[query.stream] |= {s.name for s in occurrences(query.node)} & program.result_names
+    try:
+        order = list(TopologicalSorter(reads).static_order())
+    except CycleError as cycle:
+        raise QueryError("TG133", f"recursive queries: {' <- '.join(cycle.args[1])}") from None
+    known: dict[str, Sequence[Row]] = dict(inputs)
+    results: dict[str, list[Row]] = {}
+    for name in order:
+        queries = [query for query in program.queries if query.stream == name]
+        schema = queries[0].declared.schema if queries[0].declared else queries[0].node.schema
+        rows = [_aligned(evaluate(query.node, known), query.node.schema, schema) for query in queries]
+        known[name] = results[name] = list(chain.from_iterable(rows))
+    return results
+
+
+def _over(schema: Schema, term: Term) -> RowFunction:
+    return RowFunction(schema.names, evaluator(resolve(term, schema)))
+
+
+class RowFunction:
+    """A term as a function of a row that is a tuple."""
+
+    __slots__ = ("_names", "_term")
+
+    def __init__(self, names: tuple[str, ...], term: Evaluator) -> None:
+        self._names, self._term = names, term
+
+    def __call__(self, row: Row) -> Value:
+        return self._term(dict(zip(self._names, row, strict=True)))
+
+
+def _key(row: Row) -> tuple[object, ...]:
+    return tuple(key_of(value) for value in row)
+
+
+def _aligned(rows: Iterable[Row], own: Schema, wanted: Schema) -> list[Row]:
+    """Rows with their attributes in the order of another schema of the same names."""
+    places = [own.names.index(name) for name in wanted.names]
+    return [tuple(row[place] for place in places) for row in rows]
+
+
+def _join(node: Join, left: list[Row], right: list[Row]) -> list[Row]:
+    holds = _over(Schema((*node.left.schema.attributes, *node.right.schema.attributes)), node.condition)
+    partners = [(one, [other for other in right if holds(one + other) is True]) for one in left]
+    padding: Row = (None,) * len(node.right.schema)
+    match node.kind:
+        case "inner":
+            return [one + other for one, others in partners for other in others]
+        case "left":
+            return [one + other for one, others in partners for other in others or [padding]]
+        case "semi":
+            return [one for one, others in partners if others]
+        case "anti":
+            return [one for one, others in partners if not others]
+        case _:
+            assert_never(node.kind)
+
+
+def _group(rows: list[Row], schema: Schema, keys: tuple[str, ...], aggregates: tuple[Aggregate, ...]) -> list[Row]:
+    """γ (Def. 15): one row per combination of keys that occurs, so grouping nothing yields no row, also without keys."""
+    places = [schema.names.index(key) for key in keys]
+    groups: dict[tuple[object, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(_key(tuple(row[place] for place in places)), []).append(row)
+    return [
+        (*(members[0][place] for place in places), *(_aggregate(a, members, schema) for a in aggregates))
+        for members in groups.values()
+    ]
+
+
+def _aggregate(made: Aggregate, rows: list[Row], schema: Schema) -> Value:
+    arguments: list[Value] = [1] * len(rows)
+    by: list[Value] = [None] * len(rows)
+    type_: DataType = BIGINT
+    if made.argument is not None:
+        function = _over(schema, made.argument)
+        type_ = term_type(made.argument, schema)
+        arguments = [function(row) for row in rows]
+    if made.by is not None:
+        order = _over(schema, made.by)
+        by = [order(row) for row in rows]
+    return aggregate(made.function, arguments, by, type_, made.name)
+
+
+# --- comparing results -----------------------------------------------------------------------------------------------
+
+
+def as_bag(rows: Iterable[Row]) -> Bag:
+    """How often each row occurs; NaN is NaN and -0.0 is 0.0."""
+    return Counter(_key(row) for row in rows)
+
+
+def bags_equal(one: Iterable[Row], other: Iterable[Row], tolerance: float = 1e-12) -> bool:
+    """Whether two bags hold the same rows, doubles to a relative tolerance; types count: 1 is not 1.0 nor true."""
+    left, right = as_bag(map(_tagged, one)), as_bag(map(_tagged, other))
+    missing, extra = list((left - right).elements()), list((right - left).elements())
+    if len(missing) != len(extra):
+        return False
+    while missing:
+        row = missing.pop()
+        match = next((candidate for candidate in extra if _close(row, candidate, tolerance)), None)
+        if match is None:
+            return False
+        extra.remove(match)
+    return True
+
+
+def _tagged(row: Row) -> Row:
+    return tuple(chain.from_iterable((type(value).__name__, value) for value in row))
+
+
+def _close(one: tuple[object, ...], other: tuple[object, ...], tolerance: float) -> bool:
+    return len(one) == len(other) and all(
+        math.isclose(a, b, rel_tol=tolerance) if isinstance(a, float) and isinstance(b, float) else a == b
+        for a, b in zip(one, other, strict=True)
+    )
