@@ -500,6 +500,18 @@ def test_spark_replays_the_last_batch(place: Place) -> None:
         assert not checkpoint.admit(spark(3, FILES[3])).skip
 
 
+def test_spark_replays_a_batch_that_was_begun(place: Place) -> None:
+    with open_toy(place.store(), place) as checkpoint:
+        recorded = checkpoint.begin(5, spark(0, FILES[0], FILES[1]), engine=ENGINE).intent
+    with open_toy(place.store(), place) as checkpoint:
+        again = checkpoint.begin(9, checkpoint.admit(spark(0, FILES[1], FILES[0])).offer, engine=ENGINE)
+        assert again.replayed
+        assert again.intent == recorded
+        other = checkpoint.begin(9, spark(0, FILES[0]), engine=ENGINE)
+        assert not other.replayed
+        assert other.intent.offer.files == {"s": (FILES[0],)}
+
+
 def test_new_spark_query(place: Place) -> None:
     with open_toy(place.store(), place) as checkpoint:
         commit_empty(checkpoint, spark(0, *FILES[:2]))
