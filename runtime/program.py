@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tidegate.algebra.dsl.here import Here
@@ -13,8 +15,12 @@ from tidegate.algebra.pretty import node_text
 from tidegate.algebra.program import ProgramDef
 
 if TYPE_CHECKING:
-    from tidegate.analysis.facts import ProgramFacts
+    from tidegate.analysis.pipeline import ProgramFacts
     from tidegate.analysis.report import Explanation
+    from tidegate.runtime.api import Results
+    from tidegate.runtime.embedded.session import Session
+    from tidegate.runtime.runner import BatchReport, GarbageCollection
+    from tidegate.runtime.sinks import Sink
 
 
 class Program:
@@ -53,26 +59,48 @@ class Program:
             return list(error.problems)
         return []
 
-    def explain(self) -> Explanation:
+    def explain(self, *, zones: bool = False) -> Explanation:
         """Schema, progress, when results are final, what is kept and how much; `str()` of it is text."""
         from tidegate.analysis.report import explain
 
-        return explain(self.facts)
+        return explain(self.facts, zones=zones)
 
-    def run(self, inputs: Any, **options: Any) -> Any:
-        """Results over complete inputs, in this process."""
+    def run(
+        self,
+        inputs: Mapping[str, Any],
+        *,
+        sinks: Mapping[str, Sink] | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        on_batch: Callable[[BatchReport], None] | None = None,
+    ) -> Results:
+        """Results over complete inputs, by stream and table name, in this process."""
         from tidegate.runtime.api import run
 
-        return run(self.facts, inputs, **options)
+        return run(self.facts, inputs, sinks=sinks, checkpoint=checkpoint, on_batch=on_batch)
 
-    def session(self, **options: Any) -> Any:
-        """A session in this process: push rows, advance progress, read results."""
+    def session(
+        self,
+        *,
+        sources: Mapping[str, Any] | None = None,
+        statics: Mapping[str, Any] | None = None,
+        sinks: Mapping[str, Sink] | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        collect_garbage: GarbageCollection = "amortised",
+    ) -> Session:
+        """A session in this process: push rows, advance progress, read results; `checkpoint` lets it survive."""
         from tidegate.runtime.api import session
 
-        return session(self.facts, **options)
+        return session(
+            self.facts,
+            sources=sources,
+            statics=statics,
+            sinks=sinks,
+            checkpoint=checkpoint,
+            collect_garbage=collect_garbage,
+        )
 
     def start(self, spark: Any, **options: Any) -> Any:
-        """Starts the program on Spark and returns its `StreamingQuery`."""
+        """Starts the program on Spark and returns its `StreamingQuery`; options are those of the Spark engine."""
         from tidegate.runtime.api import start
 
         return start(self.facts, spark, **options)

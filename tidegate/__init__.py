@@ -1,5 +1,7 @@
 """Tidegate: temporal relational algebra over event streams, analysed before it runs, incremental on Spark and embedded."""
 
+from typing import TYPE_CHECKING
+
 from tidegate.algebra.dsl.aggregates import AggregateExpression, avg, count, count_distinct, first, last, max, min, sum
 from tidegate.algebra.dsl.expression import Expression
 from tidegate.algebra.dsl.functions import (
@@ -24,7 +26,30 @@ from tidegate.algebra.errors import InternalError, Problem, QueryError, Site, Ti
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.runtime.program import Program, program, result_of
 
+if TYPE_CHECKING:
+    from tidegate.runtime.sinks import callback, parquet_sink
+    from tidegate.runtime.sources import Source, csv, json, parquet, source
+
 __version__ = "0.1.0"
+
+#: Names that only running a program needs, loaded when they are first used.
+_WHEN_USED = {
+    **dict.fromkeys(("Source", "csv", "json", "parquet", "source"), "tidegate.runtime.sources"),
+    **dict.fromkeys(("callback", "parquet_sink"), "tidegate.runtime.sinks"),
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _WHEN_USED:
+        raise AttributeError(f"module 'tidegate' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_WHEN_USED[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_WHEN_USED})
+
 
 __all__ = [
     # where rows come from, and where results go
@@ -34,6 +59,13 @@ __all__ = [
     "result_of",
     "query",
     "program",
+    # data at run time
+    "source",
+    "parquet",
+    "csv",
+    "json",
+    "parquet_sink",
+    "callback",
     # relations
     "product",
     # values
@@ -68,6 +100,7 @@ __all__ = [
     "Expression",
     "AggregateExpression",
     "Program",
+    "Source",
     "Attribute",
     "Schema",
     "StreamDef",
