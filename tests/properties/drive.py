@@ -1,0 +1,312 @@
+"""Increments by hand: the rules of the analysis applied to rows in plain Python, no engine involved.
+
+Every occurrence has a buffer of its own and is evaluated from it alone, so that a keep or relevance that is wrong for
+one occurrence cannot be hidden by another that keeps the same row.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tests.strategies.programs import Case
+from tests.strategies.streams import Script
+from tidegate.algebra.evaluation import evaluate_term, key_of
+from tidegate.algebra.nodes import Node, Scan, children, with_children
+from tidegate.algebra.schema import StreamDef
+from tidegate.algebra.semantics import Row, evaluate, evaluate_program
+from tidegate.algebra.terms import Value
+from tidegate.algebra.time import INF, Extended
+from tidegate.analysis.bounds import Bounded
+from tidegate.analysis.facts import OccurrenceFacts, ProgramFacts, QueryFacts
+from tidegate.analysis.pass_ import passes
+
+Key = tuple[Value | tuple[str], ...]
+Progress = Mapping[tuple[str, str], Extended]
+
+
+class Broken(AssertionError):
+    """A rule of the analysis was contradicted by rows."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a run of cases went through: shows that the checks met something to check."""
+
+    cases: int = 0
+    valid: int = 0
+    runs: int = 0
+    increments: int = 0
+    results: int = 0
+    with_results: int = 0
+    collected: int = 0
+    irrelevant: int = 0
+    bounded: int = 0
+    attained: int = 0
+    rejected: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(slots=True)
+class _Run:
+    """A query while it runs: its progress, the buffers of its occurrences, and what it has emitted."""
+
+    facts: QueryFacts
+    node: Node
+    complete: list[Row]
+    progress: dict[str, Extended]
+    buffers: list[list[Row]]
+    fresh: list[Row] = field(default_factory=list)
+    emitted: list[Row] = field(default_factory=list)
+
+    def instants(self, row: Row) -> dict[str, int]:
+        return _instants(self.facts.output, row)
+
+
+def by_occurrence(node: Node) -> Node:
+    """The expression with every reference to a stream reading a relation of its own, `#i` for occurrence i."""
+    count = 0
+
+    def rebuild(current: Node) -> Node:
+        nonlocal count
+        if isinstance(current, Scan):
+            count += 1
+            s = current.stream
+            return Scan(StreamDef(f"#{count - 1}", s.schema, s.relations, s.progress, s.static))
+        return with_children(current, tuple(rebuild(child) for child in children(current)))
+
+    return rebuild(node)
+
+
+def as_tuples(case: Case) -> dict[str, list[Row]]:
+    """The case's complete input relations as `semantics` wants them."""
+    return {s.name: [_as_tuple(s, row) for row in case.rows.get(s.name, ())] for s in case.program.inputs}
+
+
+def check_rules(case: Case, script: Script, facts: ProgramFacts, tally: Tally, *, lean: bool) -> None:
+    """Runs the script by the rules alone; `Broken` as soon as they and the complete evaluation disagree.
+
+    After every step each query must have emitted exactly the rows of the complete result that lie at or below its
+    progress on some promised attribute: nothing early, late, twice or missing, and nothing is ever taken back.
+    `lean`: rows are also collected by keep and left out of increments by relevance.
+    """
+    inputs = as_tuples(case)
+    complete: dict[str, list[Row]] = {**inputs, **evaluate_program(case.program, inputs)}
+    rng = random.Random(case.seed)
+    definitions = {**{s.name: s for s in case.program.inputs}, **facts.streams}
+    b: dict[tuple[str, str], Extended] = {(s.name, a): -INF for s in definitions.values() for a in s.progress}
+    runs = [_begun(query, complete) for query in facts.queries]
+    for run in runs:
+        _check_relations(run)
+    arrived: dict[str, list[Row]] = {s.name: [] for s in definitions.values()}
+    tally.runs += 1
+    for number, step in enumerate(script):
+        new_rows = {name: [_as_tuple(definitions[name], row) for row in rows] for name, rows in step.rows.items()}
+        for name, progress in step.progress.items():
+            b |= {(name, a): reached for a, reached in progress.items()}
+        for stream in dict.fromkeys(run.facts.query.stream for run in runs):
+            for run in (run for run in runs if run.facts.query.stream == stream):
+                _advance(run, new_rows, b, rng, tally, f"{run.facts.query.name} at step {number}", lean=lean)
+            feeding = [run for run in runs if run.facts.query.stream == stream]
+            new_rows[stream] = [row for run in feeding for row in run.fresh]
+            for a in facts.streams[stream].progress:
+                b[stream, a] = min(run.progress[a] for run in feeding)
+        for name, rows in new_rows.items():
+            arrived[name] += rows
+        if lean:
+            for run in runs:
+                _check_bounds(run, b, arrived, tally, f"{run.facts.query.name} at step {number}")
+    tally.results += sum(len(run.emitted) for run in runs)
+    tally.with_results += any(run.emitted for run in runs)
+
+
+def _begun(query: QueryFacts, complete: Mapping[str, list[Row]]) -> _Run:
+    buffers = [list(complete[o.stream.name]) if o.stream.static else [] for o in query.occurrences]
+    return _Run(
+        query,
+        by_occurrence(query.query.node),
+        evaluate(query.query.node, complete),
+        dict.fromkeys(query.propagation, -INF),
+        buffers,
+    )
+
+
+def _check_relations(run: _Run) -> None:
+    output = run.facts.output
+    for row in run.complete:
+        values = dict(zip(output.schema.names, row, strict=True))
+        if evaluate_term(output.relations, values, output.schema) is not True:
+            raise Broken(f"{run.facts.query.name}: the relations of {output.name} do not hold for {row}")
+
+
+def _advance(
+    run: _Run,
+    new_rows: Mapping[str, list[Row]],
+    b: Progress,
+    rng: random.Random,
+    tally: Tally,
+    where: str,
+    *,
+    lean: bool,
+) -> None:
+    query = run.facts
+    old = run.progress
+    new = query.progress(b, old)
+    if any(new[a] < old[a] for a in new):
+        raise Broken(f"{where}: progress went back from {old} to {new}")
+    for o in query.occurrences:
+        fresh = new_rows.get(o.stream.name, [])
+        if lean and not o.stream.static:
+            fresh = [row for row in fresh if _kept(o, row, old, where)]
+        run.buffers[o.index] += fresh
+    run.fresh = []
+    if new != old:
+        tally.increments += 1
+        relations = {
+            f"#{o.index}": _relevant(run, o, old, new, tally, where) if lean else run.buffers[o.index]
+            for o in query.occurrences
+        }
+        found = evaluate(run.node, relations)
+        run.fresh = [row for row in found if passes(run.instants(row), old, new)]
+        _check_pass_condition(run, found, old, new, where)
+        run.emitted += run.fresh
+        run.progress = new
+        if lean:
+            _collect(run, rng, tally, where)
+    wanted = [row for row in run.complete if any(run.instants(row)[a] <= new[a] for a in new)]
+    _compare(run.emitted, wanted, where)
+
+
+def _check_pass_condition(
+    run: _Run, found: Sequence[Row], old: Mapping[str, Extended], new: Mapping[str, Extended], where: str
+) -> None:
+    schema = run.facts.output.schema
+    condition = run.facts.passes(old, new)
+    for row in found:
+        by_condition = evaluate_term(condition, dict(zip(schema.names, row, strict=True)), schema)
+        if by_condition is not passes(run.instants(row), old, new):
+            raise Broken(f"{where}: the pass condition says {by_condition} for {row}, the rule otherwise")
+
+
+def _kept(o: OccurrenceFacts, row: Row, p: Mapping[str, Extended], where: str) -> bool:
+    """Keep by the rule, after checking that the condition and a segment of this row alone say the same."""
+    instants = _instants(o.stream, row)
+    kept = o.keep.row(instants, p)
+    values = dict(zip(o.stream.schema.names, row, strict=True))
+    if evaluate_term(o.keep.condition(p), values, o.stream.schema) is not kept:
+        raise Broken(f"{where}: keep of {o.stream.name}#{o.index} is {kept} for {row} at {p}, its condition not")
+    if o.keep.segment(_bounds([instants]), p) is not kept:
+        raise Broken(f"{where}: keep of {o.stream.name}#{o.index} is {kept} for {row} at {p}, for its segment not")
+    return kept
+
+
+def _collect(run: _Run, rng: random.Random, tally: Tally, where: str) -> None:
+    for o in run.facts.occurrences:
+        if o.stream.static:
+            continue
+        rows = run.buffers[o.index]
+        kept = [_kept(o, row, run.progress, where) for row in rows]
+        for chosen in _segments(len(rows), rng):
+            bounds = _bounds([_instants(o.stream, rows[i]) for i in chosen])
+            if any(kept[i] for i in chosen) and not o.keep.segment(bounds, run.progress):
+                raise Broken(f"{where}: a segment of {o.stream.name}#{o.index} goes with a row that stays")
+        run.buffers[o.index] = [row for row, stays in zip(rows, kept, strict=True) if stays]
+        tally.collected += len(rows) - len(run.buffers[o.index])
+
+
+def _relevant(
+    run: _Run, o: OccurrenceFacts, old: Mapping[str, Extended], new: Mapping[str, Extended], tally: Tally, where: str
+) -> list[Row]:
+    """The rows of an occurrence that matter to this increment; conditions and segments are checked on the way."""
+    if o.stream.static:
+        return run.buffers[o.index]
+    condition = o.relevance.condition(old, new)
+    found: list[Row] = []
+    for row in run.buffers[o.index]:
+        instants = _instants(o.stream, row)
+        relevant = o.relevance.row(instants, old, new)
+        values = dict(zip(o.stream.schema.names, row, strict=True))
+        if evaluate_term(condition, values, o.stream.schema) is not relevant:
+            raise Broken(f"{where}: relevance of {o.stream.name}#{o.index} is {relevant} for {row}, its condition not")
+        if o.relevance.segment(_bounds([instants]), old, new) is not relevant:
+            raise Broken(
+                f"{where}: relevance of {o.stream.name}#{o.index} is {relevant} for {row}, for its segment not"
+            )
+        if relevant:
+            found.append(row)
+    rows = run.buffers[o.index]
+    for chosen in _segments(len(rows), random.Random(len(rows))):
+        bounds = _bounds([_instants(o.stream, rows[i]) for i in chosen])
+        if any(rows[i] in found for i in chosen) and not o.relevance.segment(bounds, old, new):
+            raise Broken(f"{where}: a segment of {o.stream.name}#{o.index} is left out with a relevant row")
+    tally.irrelevant += len(rows) - len(found)
+    return found
+
+
+def _check_bounds(run: _Run, b: Progress, arrived: Mapping[str, list[Row]], tally: Tally, where: str) -> None:
+    """Live rows never exceed what the bound allows for the measured rate, skew ahead and lag."""
+    inputs = {(c.stream, y) for f in run.facts.propagation.values() for c in f.clauses for y, _ in c.distances}
+    for o in run.facts.occurrences:
+        # With several progressing attributes, each view may be bounded along another one.
+        if not isinstance(o.bound, Bounded) or len(o.stream.progress) != 1:
+            continue
+        y = o.stream.progress[0]
+        seen = [_instants(o.stream, row)[y] for row in arrived[o.stream.name]]
+        live = len(run.buffers[o.index])
+        reached = [b[key] for key in inputs if b[key] != INF]
+        if not reached:
+            most = 0
+        elif min(reached) == -INF or o.bound.horizon == -INF or not seen:
+            most = len(seen) if o.bound.horizon != -INF else 0
+        else:
+            # A finished input waits for nothing: it reaches as far as its last row.
+            own = b[o.stream.name, y]
+            front = max(seen) if own == INF else own
+            lag = max(0, front - min(reached))
+            skew = max(0, max(seen) - front)
+            most = _rate(seen, o.bound.span(skew, lag))
+        if live > most:
+            raise Broken(f"{where}: {live} live rows of {o.stream.name}#{o.index}, but at most {most} by {o.bound}")
+        tally.bounded += 1
+        tally.attained += 0 < live == most
+
+
+def _rate(instants: Sequence[int], span: Extended) -> int:
+    """The most instants in any closed interval of a length."""
+    return max((sum(start <= t <= start + span for t in instants) for start in instants), default=0) if span >= 0 else 0
+
+
+def _compare(found: Iterable[Row], wanted: Iterable[Row], where: str) -> None:
+    one, other = _bag(found), _bag(wanted)
+    if one != other:
+        early, missing = one - other, other - one
+        raise Broken(f"{where}: emitted though not final or twice {dict(early)}, missing {dict(missing)}")
+
+
+def _bag(rows: Iterable[Row]) -> Counter[Key]:
+    return Counter(tuple(key_of(round(v, 9) if isinstance(v, float) else v) for v in row) for row in rows)
+
+
+def _segments(count: int, rng: random.Random) -> list[list[int]]:
+    places = list(range(count))
+    rng.shuffle(places)
+    size = rng.randint(1, 3)
+    return [places[i : i + size] for i in range(0, count, size)]
+
+
+def _bounds(rows: Sequence[Mapping[str, int]]) -> dict[str, tuple[int, int]]:
+    return {name: (min(row[name] for row in rows), max(row[name] for row in rows)) for name in rows[0]}
+
+
+def _instants(stream: StreamDef, row: Row) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for attribute, value in zip(stream.schema.attributes, row, strict=True):
+        if attribute.temporal:
+            assert isinstance(value, int)
+            found[attribute.name] = value
+    return found
+
+
+def _as_tuple(stream: StreamDef, row: Mapping[str, object]) -> Row:
+    return tuple(row[name] for name in stream.schema.names)  # type: ignore[misc]  # values of generated rows

@@ -1,0 +1,69 @@
+"""The families of random checks: what a test runs a few hundred times, `tools/fuzz.py` many thousand times."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tests.properties.drive import Broken, Tally, check_rules
+from tests.strategies.programs import ONE_QUERY, STAGED, Case, Options, random_case
+from tests.strategies.streams import Script, random_script, show_script, shrink
+from tidegate.algebra.errors import QueryError
+from tidegate.analysis.facts import ProgramFacts
+from tidegate.analysis.pipeline import analyse
+
+SCRIPTS = 3
+
+Check = Callable[[Case, Script, ProgramFacts, Tally], None]
+
+
+@dataclass(slots=True)
+class Family:
+    """A check over random cases. A seed gives a case and its arrival scripts, `run` what it breaks, shrunk, or None."""
+
+    check: Check
+    options: Options | None = None
+    tally: Tally = field(default_factory=Tally)
+
+    def run(self, seed: int) -> str | None:
+        case = random_case(seed, self.options)
+        self.tally.cases += 1
+        try:
+            facts = analyse(case.program)
+        except QueryError as error:
+            self.tally.rejected.update({problem.code for problem in error.problems})
+            return None
+        self.tally.valid += 1
+        for number in range(SCRIPTS):
+            script = random_script(case, number)
+            found = self.failure(case, script, facts)
+            if found is not None:
+                small, less = shrink(case, script, lambda c, s: self.failure(c, s, facts) is not None)
+                return f"{self.failure(small, less, facts)}\n{small}\n{show_script(less)}"
+        return None
+
+    def failure(self, case: Case, script: Script, facts: ProgramFacts) -> str | None:
+        try:
+            self.check(case, script, facts, self.tally)
+        except Broken as broken:
+            return str(broken)
+        return None
+
+
+def by_rules(case: Case, script: Script, facts: ProgramFacts, tally: Tally) -> None:
+    """Pass and propagation alone, then with keep and relevance as well."""
+    check_rules(case, script, facts, tally, lean=False)
+    check_rules(case, script, facts, tally, lean=True)
+
+
+FAMILIES: dict[str, Family] = {
+    "rules": Family(by_rules, ONE_QUERY),
+    "staged": Family(by_rules, STAGED),
+}
+
+
+def seeds(default: int) -> range:
+    """Seeds of a test run: `TIDEGATE_CASES` and `TIDEGATE_SEED` override how many and from where."""
+    first = int(os.environ.get("TIDEGATE_SEED", "0"))
+    return range(first, first + int(os.environ.get("TIDEGATE_CASES", default)))

@@ -1,0 +1,18 @@
+"""The rules of the analysis hold on random programs, rows and arrivals: nothing early, late, twice, missing or retracted."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.properties.families import FAMILIES, seeds
+
+SHARDS = 4
+
+
+@pytest.mark.parametrize("family", ["rules", "staged"])
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_increments_by_the_rules_are_the_complete_result(family: str, shard: int) -> None:
+    chosen = FAMILIES[family]
+    for seed in seeds(400)[shard::SHARDS]:
+        failure = chosen.run(seed)
+        assert failure is None, failure
