@@ -55,13 +55,6 @@ def named_query(name: str, relation: Relation, site: Site | None) -> Query:
 
 
 def _declared(name: str, schema: Schema, declaration: Declaration) -> StreamDef:
-    for attribute in declaration.progress:
-        if not schema[attribute].temporal:
-            raise QueryError(
-                "TG117",
-                f"{name}.{attribute} cannot progress: it holds no instants of the streams",
-                hint="instants are temporal attributes of streams, shifted, rounded, or the least or greatest of several",
-            )
     return StreamDef(name, schema, declaration.relations, declaration.progress)
 
 
@@ -84,6 +77,12 @@ def _bring_along(made: list[Query], used: dict[str, Result]) -> None:
                 "TG123", f"nothing feeds the result stream {name}", hint=f"add tg.query({name}, ...) to the program"
             )
         if own is None:
+            if any(query.declared is None for query in given):
+                raise QueryError(
+                    "TG121",
+                    f"{name} is declared, but its query is given by name",
+                    hint=f"write tg.query({name}, ...) instead",
+                )
             continue
         if not given:
             made.insert(0, own)

@@ -20,6 +20,7 @@ from tidegate.algebra.dsl.relation_checks import (
     listed,
     place,
     renamed,
+    require_instants,
     require_same_attributes,
     require_temporal,
 )
@@ -217,6 +218,7 @@ class Relation:
             parts = [self._condition(condition) for condition in listed(relations)]
             require_temporal(parts)
             plain = self._unqualified()
+            require_instants(plain.schema, promised)
             sites: dict[Term | Node, Site] = dict(plain._sites)
             for part in parts:
                 sites.update({rename_attributes(term, names): at for term, at in part._sites.items()})

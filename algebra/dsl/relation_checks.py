@@ -75,6 +75,17 @@ def place(sites: dict[Term | Node, Site], node: Node, site: Site | None) -> None
         sites.setdefault(node, site)
 
 
+def require_instants(schema: Schema, names: Iterable[str]) -> None:
+    """What progresses holds instants."""
+    for name in names:
+        if not schema[name].temporal:
+            raise QueryError(
+                "TG117",
+                f"{name!r} cannot progress: it holds no instants of the streams",
+                hint="instants are temporal attributes of streams, shifted, rounded, or the least or greatest of several",
+            )
+
+
 def joined_origins(
     left: Schema, left_origins: Mapping[str, Origin], right: Schema, right_origins: Mapping[str, Origin]
 ) -> dict[str, Origin]:
