@@ -36,6 +36,8 @@ from tidegate.runtime.state.positions import Offer, SourceFile, SparkBatch
 
 _ENGINE = Engine("spark", tidegate.__version__)
 _OFFERED_COLUMNS = {"path": "string", "length": "bigint", "modified": "bigint"}
+#: What Spark says of a file; the content is never selected, so never read.
+_BINARY_FILE = "path string, modificationTime timestamp, length bigint, content binary"
 
 
 class RunningQuery(StreamingQuery):
@@ -209,7 +211,7 @@ def _union(spark: SparkSession, setup: Setup) -> tuple[DataFrame, dict[str, dict
 
 def _paths(spark: SparkSession, name: str, files: Files) -> DataFrame:
     Path(files.directory).mkdir(parents=True, exist_ok=True)
-    reader = spark.readStream.format("binaryFile").option("recursiveFileLookup", "true")
+    reader = spark.readStream.format("binaryFile").schema(_BINARY_FILE).option("recursiveFileLookup", "true")
     if files.per_batch is not None:
         reader = reader.option("maxFilesPerTrigger", files.per_batch)
     return reader.load(files.directory).select(

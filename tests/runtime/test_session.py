@@ -1,0 +1,224 @@
+"""The embedded session: fates of rows, progress, restart, sinks, garbage collection."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import tidegate as tg
+from tidegate.algebra.errors import QueryError
+from tidegate.runtime.embedded.session import Session
+from tidegate.runtime.sinks import CallbackSink, DiscardSink, ParquetSink
+from tidegate.runtime.sources import Files, Source, source
+from tidegate.runtime.state.failpoints import crash
+from tidegate.runtime.state import LocalStore, MemoryStore, SimulatedCrash, StateError
+
+events = tg.stream("E", "k bigint, t bigint, v double", progress="t")
+spans = tg.stream("S", "a bigint, b bigint", progress="a", relations=lambda s: s.a <= s.b)
+
+
+def counted() -> tg.Program:
+    """Events per key and window of ten, window ends included."""
+    return tg.program(Counted=events.group_by(events.k, w=tg.ceil(events.t, 10)).agg(n=tg.count(), total=tg.sum(events.v)))
+
+
+def silent() -> tg.Program:
+    """Events with no event of the same key in the five ticks after."""
+    a, b = events.as_("a"), events.as_("b")
+    return tg.program(Silent=a.anti_join(b, a.k == b.k, a.t < b.t, b.t <= a.t + 5).select(k=a.k, t=a.t))
+
+
+def event(k: int, t: int | None, v: float = 1.0) -> dict[str, Any]:
+    return {"k": k, "t": t, "v": v}
+
+
+def rows(session: Session, name: str) -> list[tuple[Any, ...]]:
+    return sorted(tuple(row.values()) for row in session.results(name))
+
+
+def test_windows_are_final_when_progress_reaches_their_end() -> None:
+    with Session(counted().facts) as session:
+        session.push("E", [event(1, 3), event(1, 10), event(1, 11)])
+        session.advance("E", {"t": 9})
+        session.step()
+        assert rows(session, "Counted") == []
+        session.advance("E", {"t": 10})
+        session.step()
+        assert rows(session, "Counted") == [(1, 10, 2, 2.0)]
+        session.finish()
+        session.step()
+        assert rows(session, "Counted") == [(1, 10, 2, 2.0), (1, 20, 1, 1.0)]
+
+
+def test_a_row_at_progress_is_late_and_one_tick_later_is_not() -> None:
+    with Session(counted().facts) as session:
+        session.advance("E", {"t": 10})
+        session.step()
+        session.push("E", [event(1, 10), event(1, 11)])
+        report = session.step()
+    assert report.counts["E"].rejected == {"late": 1}
+    assert report.counts["E"].accepted == 1
+    assert session.quarantine()[0]["reason"] == "late"
+
+
+def test_the_declared_delay_leaves_ties_on_time() -> None:
+    with Session(counted().facts, sources={"E": Source(None, delay=5)}) as session:
+        session.push("E", [event(1, 20)])
+        session.step()
+        session.push("E", [event(1, 15), event(1, 14)])
+        report = session.step()
+    assert report.counts["E"].rejected == {"late": 1}  # 14 = 20 - 5 - 1
+
+
+def test_malformed_rows_and_broken_relations_are_set_aside_with_a_reason() -> None:
+    program = tg.program(Spans=spans)
+    with Session(program.facts) as session:
+        session.push("S", [{"a": 1, "b": 2}, {"a": None, "b": 2}, {"a": 5, "b": 4}, {"a": "x", "b": 9}, {"a": 2**62, "b": 2**62}])
+        report = session.step()
+        reasons = {row["position"]: row["reason"] for row in session.quarantine()}
+    counts = report.counts["S"]
+    assert counts.accepted == 1
+    assert counts.rows_in == 5 == counts.accepted + sum(counts.rejected.values())
+    assert reasons[1] == "null"
+    assert reasons[2] == "relation"
+    assert set(reasons) == {1, 2, 3, 4}
+
+
+def test_policy_fail_stops_the_batch_and_the_session_can_go_on() -> None:
+    store = MemoryStore()
+    session = Session(counted().facts, store, sources={"E": Source(None, policy="fail")})
+    session.push("E", [event(1, None)])
+    with pytest.raises(QueryError, match="TG410"):
+        session.step()
+    session.close()
+    with Session(counted().facts, store, sources={"E": Source(None, policy="fail")}) as again:
+        again.push("E", [event(1, 5)])
+        again.finish()
+        again.step()
+        assert rows(again, "Counted") == [(1, 10, 1, 1.0)]
+
+
+def test_policy_drop_counts_without_storing() -> None:
+    with Session(counted().facts, sources={"E": Source(None, policy="drop")}) as session:
+        session.push("E", [event(1, None)])
+        assert session.step().counts["E"].rejected == {"null": 1}
+        assert session.quarantine() == []
+
+
+@pytest.mark.parametrize("collect", ["amortised", "exact", "off"])
+def test_garbage_collection_changes_no_result(collect: Any) -> None:
+    with Session(silent().facts, collect_garbage=collect) as session:
+        for t in range(0, 60, 3):
+            session.push("E", [event(t % 2, t), event(7, t)])
+            session.advance("E", {"t": t})
+            session.step()
+        live = sum(session.live_rows().values())
+        session.finish()
+        session.step()
+        found = rows(session, "Silent")
+    everything = [(t % 2, t) for t in range(0, 60, 3)] + [(7, t) for t in range(0, 60, 3)]
+    expected = sorted((k, t) for k, t in everything if not any(k2 == k and t < t2 <= t + 5 for k2, t2 in everything))
+    assert found == expected
+    if collect == "exact":
+        assert live <= 2 * 2 * 3
+    if collect == "off":
+        assert live == 40
+
+
+def test_a_new_session_on_the_same_store_goes_on() -> None:
+    store = MemoryStore()
+    for t in range(0, 40, 4):
+        with Session(silent().facts, store) as session:
+            session.push("E", [event(1, t), event(t, t)])
+            session.advance("E", {"t": t - 1})
+            session.step()
+    with Session(silent().facts, store) as session:
+        session.finish()
+        session.step()
+        assert rows(session, "Silent") == sorted([(1, 36), *((t, t) for t in range(0, 40, 4))])
+
+
+def test_another_program_is_refused_on_the_same_store() -> None:
+    store = MemoryStore()
+    with Session(silent().facts, store) as session:
+        session.step()
+    with pytest.raises(StateError, match="TG501"):
+        Session(counted().facts, store)
+
+
+def write(directory: Path, number: int, ts: list[int]) -> None:
+    directory.mkdir(exist_ok=True)
+    table = pa.table({"k": [1] * len(ts), "t": ts, "v": [1.0] * len(ts)})
+    pq.write_table(table, directory / f"{number:03d}.parquet")
+
+
+def test_a_bounded_directory_is_read_to_its_end_and_a_crash_reads_no_file_twice(tmp_path: Path) -> None:
+    for number in range(6):
+        write(tmp_path / "in", number, [number * 10 + 1, number * 10 + 5])
+    files = source(Files(str(tmp_path / "in"), "parquet", per_batch=2), delay=3, bounded=True)
+    store = LocalStore(tmp_path / "checkpoint")
+    out = ParquetSink(str(tmp_path / "out"))
+    session = Session(counted().facts, store, sources={"E": files}, sinks={"Counted": out})
+    session.step()
+    store.failpoints.arm("commit-after-manifest", crash)
+    with pytest.raises(SimulatedCrash):
+        session.step()
+    session.close()
+    store = LocalStore(tmp_path / "checkpoint")
+    with Session(counted().facts, store, sources={"E": files}, sinks={"Counted": out}) as again:
+        again.process()
+        assert again.counts["E"].accepted == 12
+        assert sorted(row["n"] for row in again.results("Counted")) == [2] * 6
+
+
+def test_callbacks_get_new_rows_and_discarded_results_still_feed_queries() -> None:
+    first = tg.result("First", "t bigint, k bigint", progress="t")
+    a = first.as_("a")
+    program = tg.program(
+        tg.query(first, events.select(t=events.t, k=events.k)), Second=a.where(a.k == 1).select(t=a.t, k=a.k)
+    )
+    seen: list[tuple[int, int]] = []
+    sinks = {"First": DiscardSink(), "Second": CallbackSink(lambda table, batch: seen.append((batch, table.num_rows)))}
+    with Session(program.facts, sinks=sinks) as session:
+        session.push("E", [event(1, 1), event(2, 2), event(1, 3)])
+        session.advance("E", {"t": 2})
+        session.step()
+        session.finish()
+        session.step()
+    assert seen == [(1, 1), (2, 1)]
+
+
+def test_results_of_static_tables_alone_are_there_after_the_first_batch() -> None:
+    table = tg.table("T", "k bigint, name string")
+    big = tg.result_of("Big", table.where(table.k > 1))
+    b = big.as_("b")
+    program = tg.program(Named=events.join(b, b.k == events.k).select(t=events.t, name=b.name))
+    with Session(program.facts, statics={"T": [{"k": 1, "name": "one"}, {"k": 2, "name": "two"}]}) as session:
+        session.push("E", [event(1, 1), event(2, 2)])
+        session.finish()
+        session.step()
+        assert rows(session, "Big") == [(2, "two")]
+        assert rows(session, "Named") == [(2, "two")]
+
+
+def test_a_progress_column_speaks_for_its_stream() -> None:
+    with Session(counted().facts, sources={"E": Source(None, progress_columns={"t": "upto"})}) as session:
+        session.push("E", [event(1, 3) | {"upto": 2}, event(1, 12) | {"upto": 10}])
+        session.step()
+        assert rows(session, "Counted") == [(1, 10, 1, 1.0)]
+
+
+def test_unknown_names_are_refused_with_those_that_exist() -> None:
+    with pytest.raises(QueryError, match="TG402.*'X'"):
+        Session(counted().facts, sources={"X": Source(None)})
+    with Session(counted().facts) as session:
+        with pytest.raises(QueryError, match="TG402"):
+            session.push("X", [])
+        with pytest.raises(QueryError, match="TG401"):
+            session.advance("E", {"k": 3})
+        with pytest.raises(QueryError, match="TG403"):
+            session.advance("E", {"t": "soon"})
