@@ -39,7 +39,7 @@ REJECTED_SCHEMA = pa.schema(
 
 
 def held_arrow_type(type_: DataType) -> pa.DataType:
-    """The Arrow type in which engines hold values of a type."""
+    """The Arrow type in which engines hold values of a type; a NULL of no type counts as an integer."""
     match type_.kind:
         case Kind.BOOLEAN:
             return pa.bool_()
@@ -47,9 +47,7 @@ def held_arrow_type(type_: DataType) -> pa.DataType:
             return pa.float64()
         case Kind.STRING:
             return pa.string()
-        case Kind.NULL:
-            return pa.null()
-        case Kind.BIGINT | Kind.TIMESTAMP | Kind.DATE | Kind.DURATION | Kind.DECIMAL:
+        case Kind.BIGINT | Kind.TIMESTAMP | Kind.DATE | Kind.DURATION | Kind.DECIMAL | Kind.NULL:
             return pa.int64()
         case _:
             assert_never(type_.kind)
@@ -80,21 +78,9 @@ def user_arrow_schema(schema: Schema) -> pa.Schema:
 
 def polars_type(type_: DataType) -> pl.DataType:
     """The Polars type in which the embedded engine holds values of a type."""
-    import polars as pl
+    from tidegate.runtime.embedded.terms import held_type
 
-    match type_.kind:
-        case Kind.BOOLEAN:
-            return pl.Boolean()
-        case Kind.DOUBLE:
-            return pl.Float64()
-        case Kind.STRING:
-            return pl.String()
-        case Kind.NULL:
-            return pl.Null()
-        case Kind.BIGINT | Kind.TIMESTAMP | Kind.DATE | Kind.DURATION | Kind.DECIMAL:
-            return pl.Int64()
-        case _:
-            assert_never(type_.kind)
+    return held_type(type_)
 
 
 def polars_schema(schema: Schema) -> pl.Schema:
@@ -114,9 +100,7 @@ def spark_type(type_: DataType) -> spark_types.DataType:
             return t.DoubleType()
         case Kind.STRING:
             return t.StringType()
-        case Kind.NULL:
-            return t.NullType()
-        case Kind.BIGINT | Kind.TIMESTAMP | Kind.DATE | Kind.DURATION | Kind.DECIMAL:
+        case Kind.BIGINT | Kind.TIMESTAMP | Kind.DATE | Kind.DURATION | Kind.DECIMAL | Kind.NULL:
             return t.LongType()
         case _:
             assert_never(type_.kind)

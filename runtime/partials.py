@@ -83,7 +83,7 @@ _FORMS = {
 def states(group: Group) -> tuple[State, ...]:
     """The state of every aggregate of a grouping, in order; column names differ from the grouping's keys."""
     schema = group.input.schema
-    mark = "~" * (1 + max((len(key) - len(key.lstrip("~")) for key in group.keys), default=0))
+    mark = _mark(group)
     made = []
     for index, aggregate in enumerate(group.aggregates):
         argument = NULL if aggregate.argument is None else term_type(aggregate.argument, schema)
@@ -94,6 +94,15 @@ def states(group: Group) -> tuple[State, ...]:
         result = group.schema[aggregate.name].type
         made.append(State(aggregate, form, argument, by, result, f"{mark}{index}."))
     return tuple(made)
+
+
+def row_column(group: Group) -> str:
+    """Name of a helper column that differs from the keys and from every state column."""
+    return f"{_mark(group)}row"
+
+
+def _mark(group: Group) -> str:
+    return "~" * (1 + max((len(key) - len(key.lstrip("~")) for key in group.keys), default=0))
 
 
 def has_partials(group: Group) -> bool:

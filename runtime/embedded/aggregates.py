@@ -1,0 +1,204 @@
+"""Grouping in the embedded engine (TSA Def. 15): whole groups, and partial results that merge.
+
+A row is the partial result of itself, so there is one way to aggregate: `lift` rows to states, then merge states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial as partial_function
+
+import polars as pl
+
+from tidegate.algebra.evaluation import EvaluationError
+from tidegate.algebra.kernels import OVERFLOW
+from tidegate.algebra.nodes import Function, Group
+from tidegate.algebra.schema import Schema
+from tidegate.algebra.terms import Term
+from tidegate.algebra.typed import type_range
+from tidegate.algebra.types import DataType, Kind
+from tidegate.runtime.columns import polars_type
+from tidegate.runtime.embedded.sums import SUM_TYPE, sum_lists
+from tidegate.runtime.embedded.terms import compile_term
+from tidegate.runtime.partials import Form, State, require_partials, row_column, states
+
+_HALF = 2**32
+#: High halves whose totals fit every type, decimals of 18 digits too.
+_SAFE = 2**27
+
+
+def aggregate(group: Group, frame: pl.LazyFrame) -> pl.LazyFrame:
+    """One row per group of the grouping's input."""
+    return final(group, _merged(group, _lifted(group, frame), rows=True))
+
+
+def partial(group: Group, frame: pl.LazyFrame) -> pl.LazyFrame:
+    """Partial results, one per group, of the rows of the grouping's input in `frame`."""
+    require_partials(group)
+    return _merged(group, _lifted(group, frame), rows=True)
+
+
+def merge(group: Group, partials: pl.LazyFrame) -> pl.LazyFrame:
+    """Partial results with one row per group, from those of disjoint parts of the input."""
+    require_partials(group)
+    return _merged(group, partials.select(_columns(group)), rows=False)
+
+
+def final(group: Group, partials: pl.LazyFrame) -> pl.LazyFrame:
+    """Results of the grouping from its merged partial results."""
+    return partials.select(
+        *map(pl.col, group.keys), *(_result(state).alias(state.aggregate.name) for state in states(group))
+    )
+
+
+def same_zero(column: pl.Expr) -> pl.Expr:
+    """Doubles with -0.0 as 0.0, which it equals."""
+    return pl.when(column == 0.0).then(0.0).otherwise(column)
+
+
+def _columns(group: Group) -> list[str]:
+    return [*group.keys, *(column for state in states(group) for column in state.columns)]
+
+
+def _lifted(group: Group, frame: pl.LazyFrame) -> pl.LazyFrame:
+    """Rows as the partial results of themselves: keys and states."""
+    schema = group.input.schema
+    keys = [same_zero(pl.col(key)).alias(key) if schema[key].type.kind is Kind.DOUBLE else pl.col(key) for key in group.keys]
+    all_states = states(group)
+    # Terms are evaluated once, before what is derived from them.
+    values = [expression for state in all_states for expression in _values(state, schema)]
+    lifted = [expression for state in all_states for expression in _lift(state, row_column(group))]
+    rows = row_column(group)
+    counted = frame.with_columns(pl.lit(1, pl.Int64).alias(rows))
+    return counted.select(rows, *keys, *values).select(*group.keys, *lifted)
+
+
+def _values(state: State, schema: Schema) -> Sequence[pl.Expr]:
+    """Argument and order of one aggregate, per row."""
+
+    def value(term: Term, type_: DataType, part: str) -> pl.Expr:
+        compiled = compile_term(term, schema)
+        return (same_zero(compiled) if type_.kind is Kind.DOUBLE else compiled).alias(state.column(part))
+
+    argument, by = state.aggregate.argument, state.aggregate.by
+    made = [] if argument is None else [value(argument, state.argument, "argument")]
+    return made if by is None else [*made, value(by, state.by, "order")]
+
+
+def _lift(state: State, rows: str) -> Sequence[pl.Expr]:
+    """The state that one row is, part by part."""
+    value, order = pl.col(state.column("argument")), pl.col(state.column("order"))
+    counted = (value.is_not_null().cast(pl.Int64),) if state.aggregate.function is Function.AVG else ()
+    lifted: tuple[pl.Expr, ...]
+    match state.form:
+        case Form.COUNT:
+            lifted = (pl.col(rows) if state.aggregate.argument is None else value.is_not_null().cast(pl.Int64),)
+        case Form.DISTINCT | Form.LEAST | Form.GREATEST:
+            lifted = (value,)
+        case Form.INTEGER_SUM:
+            lifted = (value // _HALF, value - value // _HALF * _HALF, *counted)
+        case Form.DOUBLE_SUM:
+            lifted = (value, value * 0.0, *counted)
+        case Form.EARLIEST | Form.LATEST:
+            both = value.is_not_null() & order.is_not_null()
+            lifted = (pl.when(both).then(order), pl.when(both).then(value))
+    return [expression.alias(column) for expression, column in zip(lifted, state.columns, strict=True)]
+
+
+def _merged(group: Group, frame: pl.LazyFrame, *, rows: bool) -> pl.LazyFrame:
+    """One row of states per group; `rows`: the states are those of single rows."""
+    keys = list(group.keys)
+    all_states = states(group)
+    if not keys:  # one group of all rows, none of no rows; grouping by a literal would make one of no rows
+        keys = [row_column(group)]
+        frame = frame.with_columns(pl.lit(0, pl.Int8).alias(keys[0]))
+    combined = [expression for state in all_states for expression in _combine(state, rows=rows)]
+    grouped = frame.group_by(keys).agg(*combined)
+    finished = [expression for state in all_states for expression in _finish(state)]
+    return grouped.with_columns(*finished).select(_columns(group))
+
+
+def _combine(state: State, *, rows: bool) -> Sequence[pl.Expr]:
+    """Aggregations over the states of one group."""
+
+    def part(name: str) -> pl.Expr:
+        return pl.col(state.column(name))
+
+    counted = (part("n").sum(),) if state.aggregate.function is Function.AVG else ()
+    match state.form:
+        case Form.COUNT:
+            return (part("n").sum(),)
+        case Form.DISTINCT:
+            return (part("n").drop_nulls().n_unique().cast(pl.Int64),)
+        case Form.INTEGER_SUM:
+            present = part("hi").count() > 0
+            return (pl.when(present).then(part("hi").sum()), pl.when(present).then(part("lo").sum()), *counted)
+        case Form.DOUBLE_SUM:
+            values = part("sum") if rows else part("sum").append(part("comp"))
+            return (values.drop_nulls(), *counted)
+        case Form.LEAST:
+            return (part("v").min(),)
+        case Form.GREATEST:
+            return (_greatest(part("v"), state.argument),)
+        case Form.EARLIEST:
+            best = part("v").sort_by([part("by"), part("v")], nulls_last=True).first()
+            return (part("by").min(), best)
+        case Form.LATEST:
+            best = part("v").sort_by([part("by"), part("v")], descending=[True, False], nulls_last=True).first()
+            return (_greatest(part("by"), state.by), best)
+
+
+def _greatest(column: pl.Expr, type_: DataType) -> pl.Expr:
+    return column.nan_max() if type_.kind is Kind.DOUBLE else column.max()
+
+
+def _finish(state: State) -> Sequence[pl.Expr]:
+    """State columns that a grouping leaves unfinished."""
+    match state.form:
+        case Form.INTEGER_SUM:
+            high, low = pl.col(state.column("hi")), pl.col(state.column("lo"))
+            carry = low // _HALF
+            return ((high + carry).alias(state.column("hi")), (low - carry * _HALF).alias(state.column("lo")))
+        case Form.DOUBLE_SUM:
+            name = state.column("sum")
+            both = pl.col(name).map_batches(sum_lists, return_dtype=SUM_TYPE)
+            return (both.struct.field("sum").alias(name), both.struct.field("comp").alias(state.column("comp")))
+        case _:
+            return ()
+
+
+def _total(packed: pl.Series, *, state: State) -> pl.Series:
+    """Integer sums as single numbers; `EvaluationError` TG301 where one is out of its type's range."""
+    parts = packed.struct.unnest()
+    high, low = parts.to_series(0), parts.to_series(1)
+    limits = type_range(state.result)
+    assert limits is not None
+    if bool(high.is_between(-_SAFE, _SAFE, closed="left").all()):
+        return high * _HALF + low
+    for one, other in parts.iter_rows():
+        if one is not None and not limits[0] <= one * _HALF + other <= limits[1]:
+            total = one * _HALF + other
+            because = (f"total = {total}",)
+            raise EvaluationError(OVERFLOW, f"{state.aggregate.name}: the sum is out of range", because=because)
+    return high * _HALF + low
+
+
+def _result(state: State) -> pl.Expr:
+    def part(name: str) -> pl.Expr:
+        return pl.col(state.column(name))
+
+    type_ = polars_type(state.result)
+    match state.form:
+        case Form.COUNT | Form.DISTINCT:
+            return part("n")
+        case Form.INTEGER_SUM:
+            if state.aggregate.function is Function.AVG:
+                total = part("hi").cast(pl.Float64) * float(_HALF) + part("lo").cast(pl.Float64)
+                return total / 10.0**state.argument.scale / part("n")
+            whole = pl.struct(part("hi"), part("lo"))
+            return whole.map_batches(partial_function(_total, state=state), return_dtype=pl.Int64)
+        case Form.DOUBLE_SUM:
+            total = part("sum") + part("comp")
+            return total / part("n") if state.aggregate.function is Function.AVG else total
+        case Form.LEAST | Form.GREATEST | Form.EARLIEST | Form.LATEST:
+            return part("v").cast(type_)

@@ -1,0 +1,117 @@
+"""Queries over finite relations in the embedded engine: every operator as Polars steps (TSA Def. 12 to 18)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import count
+from typing import assert_never
+
+import polars as pl
+
+from tidegate.algebra.nodes import (
+    Difference,
+    Distinct,
+    Group,
+    Imbed,
+    Join,
+    Node,
+    Product,
+    Project,
+    Rename,
+    Scan,
+    Select,
+    Union,
+)
+from tidegate.algebra.schema import Schema
+from tidegate.algebra.terms import conjunction
+from tidegate.runtime.columns import polars_schema
+from tidegate.runtime.embedded.aggregates import aggregate
+from tidegate.runtime.embedded.joins import join_frames
+from tidegate.runtime.embedded.terms import compile_term
+from tidegate.runtime.joins import JoinParts, join_parts
+
+
+def evaluate(node: Node, leaves: Mapping[int, pl.LazyFrame]) -> pl.LazyFrame:
+    """The bag of rows that a query yields; columns are the attributes of its schema, in order.
+
+    `leaves`: rows by occurrence, that is by the place of the reference among all, from the left and from 0.
+    """
+    return _evaluate(node, (leaves[place] for place in count()))
+
+
+def _evaluate(node: Node, leaves: Iterator[pl.LazyFrame]) -> pl.LazyFrame:
+    match node:
+        case Scan(stream):
+            return next(leaves).select(stream.schema.names)
+        case Select(input_, condition):
+            return _evaluate(input_, leaves).filter(compile_term(condition, input_.schema))
+        case Project(input_, names):
+            return _evaluate(input_, leaves).select(names)
+        case Rename(input_, pairs):
+            return _evaluate(input_, leaves).rename(dict(pairs))
+        case Imbed(input_, name, term):
+            return _evaluate(input_, leaves).with_columns(compile_term(term, input_.schema).alias(name))
+        case Group(input_):
+            return aggregate(node, _evaluate(input_, leaves))
+        case Distinct(input_):
+            return _evaluate(input_, leaves).unique()
+        case Product(left, right):
+            one = _evaluate(left, leaves)
+            return one.join(_evaluate(right, leaves), how="cross")
+        case Join(left, right):
+            one = _evaluate(left, leaves)
+            return _join(node, one, _evaluate(right, leaves))
+        case Union(inputs):
+            names = node.schema.names
+            return pl.concat([_evaluate(input_, leaves).select(names) for input_ in inputs])
+        case Difference(left, right):
+            one = _evaluate(left, leaves)
+            return one.join(_evaluate(right, leaves), on=list(left.schema.names), how="anti", nulls_equal=True)
+        case _:
+            assert_never(node)
+
+
+def _join(node: Join, left: pl.LazyFrame, right: pl.LazyFrame) -> pl.LazyFrame:
+    both = Schema((*node.left.schema.attributes, *node.right.schema.attributes))
+    parts = join_parts(node.condition, node.left.schema, node.right.schema)
+    if parts.equalities and not parts.ranges and not parts.rest:
+        return _equi_join(node, left, right, both, parts)
+
+    def joined() -> pl.DataFrame:
+        one, other = pl.collect_all([left, right])
+        return join_frames(one, other, both, parts, node.kind)
+
+    return pl.defer(joined, schema=polars_schema(node.schema))
+
+
+def _equi_join(node: Join, left: pl.LazyFrame, right: pl.LazyFrame, both: Schema, parts: JoinParts) -> pl.LazyFrame:
+    """A join by equal keys alone, with whatever concerns one side."""
+    if parts.right:
+        right = right.filter(compile_term(conjunction(parts.right), both))
+    ours = [compile_term(e.left, both) for e in parts.equalities]
+    theirs = [compile_term(e.right, both) for e in parts.equalities]
+    if parts.left:
+        condition = compile_term(conjunction(parts.left), both)
+        if node.kind == "inner":
+            left = left.filter(condition)
+        else:  # a left row that fails it has a key that no right row has
+            ours.append(condition.fill_null(value=False))
+            theirs.append(pl.lit(value=True))
+    keys = [f"key {i}" for i in range(len(ours))]
+    keys = [_fresh(key, both) for key in keys]
+    one = left.with_columns(key.alias(name) for key, name in zip(ours, keys, strict=True))
+    other = right.with_columns(key.alias(name) for key, name in zip(theirs, keys, strict=True))
+    if any(e.null_safe for e in parts.equalities):
+        plain = [name for e, name in zip(parts.equalities, keys, strict=False) if not e.null_safe]
+        if plain:
+            other = other.filter(*(pl.col(name).is_not_null() for name in plain))
+        nulls_equal = True
+    else:
+        nulls_equal = False
+    return one.join(other, on=keys, how=node.kind, nulls_equal=nulls_equal).select(node.schema.names)
+
+
+def _fresh(name: str, schema: Schema) -> str:
+    while name in schema:
+        name += " "
+    return name

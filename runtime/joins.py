@@ -1,0 +1,142 @@
+"""What a join condition says about how to find partners: equal keys, ranges, one side alone, and the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tidegate.algebra.operations import common_type, resolve
+from tidegate.algebra.schema import Attribute, Schema
+from tidegate.algebra.terms import Call, Lit, Term, attributes_of, conjuncts, term_type
+from tidegate.algebra.types import DOUBLE, Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Equality:
+    """`left = right`, each over one side, of one type; `null_safe`: NULL equals NULL."""
+
+    left: Term
+    right: Term
+    null_safe: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """`left <= right`, or `<` where `strict`, between integers; `left_first`: `left` is over the join's left side."""
+
+    left: Term
+    right: Term
+    strict: bool
+    left_first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class JoinParts:
+    """The conjuncts of a join condition by what they are good for; together they say what the condition says."""
+
+    equalities: tuple[Equality, ...]
+    ranges: tuple[Range, ...]
+    left: tuple[Term, ...]
+    right: tuple[Term, ...]
+    rest: tuple[Term, ...]
+
+
+_MIRROR = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
+
+
+def join_parts(condition: Term, left: Schema, right: Schema) -> JoinParts:
+    """Sorts the conjuncts of a join condition over two schemas with different names."""
+    both = Schema((*left.attributes, *right.attributes))
+    equalities: list[Equality] = []
+    ranges: list[Range] = []
+    sides: tuple[list[Term], list[Term], list[Term]] = ([], [], [])
+    for part in conjuncts(condition):
+        place = _side(part, left, right)
+        if place is not None:
+            sides[place].append(part)
+        elif (equality := _equality(part, left, right, both)) is not None:
+            equalities.append(equality)
+        elif (found := _range(part, left, right, both)) is not None:
+            ranges.append(found)
+        else:
+            sides[2].append(part)
+    return JoinParts(tuple(equalities), tuple(ranges), *map(tuple, sides))
+
+
+def _side(term: Term, left: Schema, right: Schema) -> int | None:
+    """0 where a term speaks of the left side alone, 1 of the right; constants count as left."""
+    names = attributes_of(term)
+    if names <= set(left):
+        return 0
+    return 1 if names <= set(right) else None
+
+
+def _equality(part: Term, left: Schema, right: Schema, both: Schema) -> Equality | None:
+    match part:
+        case Call("eq" | "eq_null_safe" as op, (one, other)):
+            sides = (_side(one, left, right), _side(other, left, right))
+            if sides == (1, 0):
+                one, other = other, one
+            elif sides != (0, 1):
+                return None
+            keys = _one_type(one, other, both, null_safe=op == "eq_null_safe")
+            return None if keys is None else Equality(*keys, null_safe=op == "eq_null_safe")
+        case _:
+            return None
+
+
+def _one_type(one: Term, other: Term, both: Mapping[str, Attribute], *, null_safe: bool) -> tuple[Term, Term] | None:
+    """Both sides as values of the type in which they are compared."""
+    types = (term_type(one, both), term_type(other, both))
+    if types[0] == types[1]:
+        return None if types[0].kind is Kind.NULL else (one, other)
+    to = common_type(list(types))
+    if to is None or Kind.NULL in (types[0].kind, types[1].kind):
+        return None
+    if to == DOUBLE:
+        cast = "cast_double"
+    elif null_safe:
+        return None  # a value that does not fit would become the other side's NULL
+    else:
+        cast = f"try_cast_decimal_{to.precision}_{to.scale}"  # what does not fit equals nothing, as NULL does
+    made = tuple(term if type_ == to else Call(cast, (term,)) for term, type_ in zip((one, other), types, strict=True))
+    return made[0], made[1]
+
+
+def _range(part: Term, left: Schema, right: Schema, both: Schema) -> Range | None:
+    match part:
+        case Call("lt" | "le" | "gt" | "ge" as op, (one, other)):
+            pair = _isolated(one, op, other, left, right, both)
+        case _:
+            return None
+    if pair is None:
+        return None
+    one, relation, other = pair
+    types = (term_type(one, both), term_type(other, both))
+    if types[0] != types[1] or not types[0].is_integer_held:
+        return None
+    if relation in ("gt", "ge"):
+        one, relation, other = other, _MIRROR[relation], one
+    return Range(one, other, strict=relation == "lt", left_first=_side(one, left, right) == 0)
+
+
+def _isolated(
+    one: Term, op: str, other: Term, left: Schema, right: Schema, both: Schema
+) -> tuple[Term, str, Term] | None:
+    """A comparison with one side of the join on each side: as written, or `later - earlier op c` as `later op earlier + c`."""
+    if {_side(one, left, right), _side(other, left, right)} == {0, 1}:
+        return one, op, other
+    for difference, limit, relation in ((one, other, op), (other, one, _MIRROR[op])):
+        if (
+            isinstance(difference, Call)
+            and difference.op == "sub"
+            and isinstance(limit, Lit)
+            and limit.value is not None
+        ):
+            later, earlier = difference.args
+            moved = Call("add", (earlier, limit))
+            sound = {_side(later, left, right), _side(earlier, left, right)} == {0, 1}
+            # Only where neither form can overflow do both say the same.
+            if sound and not resolve(difference, both).fallible and not resolve(moved, both).fallible:
+                return later, relation, moved
+    return None
