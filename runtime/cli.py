@@ -1,4 +1,4 @@
-"""The command line: `tidegate doctor`, `tidegate version`."""
+"""The command line: `tidegate check`, `explain`, `doctor` and `version`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
-from tidegate.algebra.errors import TidegateError
+from tidegate.algebra.errors import Problem, TidegateError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -26,6 +27,17 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="tidegate", description="Temporal relational algebra over event streams.")
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
+    check = commands.add_parser("check", help="say whether the programs in a Python file are valid")
+    check.add_argument("file", type=Path, help="a Python file that defines one program or several")
+    check.add_argument("--json", action="store_true", help="print the problems as JSON")
+    check.set_defaults(command=_check)
+
+    explain = commands.add_parser("explain", help="say when results are final, what is kept, and how much")
+    explain.add_argument("file", type=Path, help="a Python file that defines one program or several")
+    explain.add_argument("--zones", action="store_true", help="print each query's temporal constraints as well")
+    explain.add_argument("--json", action="store_true", help="print the report as JSON")
+    explain.set_defaults(command=_explain)
+
     doctor = commands.add_parser("doctor", help="say what this machine has and what is missing")
     doctor.add_argument("--json", action="store_true", help="print the findings as JSON")
     doctor.set_defaults(command=_doctor)
@@ -33,6 +45,48 @@ def parser() -> argparse.ArgumentParser:
     version = commands.add_parser("version", help="print the version")
     version.set_defaults(command=_version)
     return top
+
+
+def _check(options: argparse.Namespace) -> int:
+    from tidegate.runtime.program_files import load_programs
+
+    problems: dict[str, list[Problem]] = {}
+    try:
+        programs = load_programs(options.file)
+        problems = {name: program.check() for name, program in programs.items()}
+        raised: list[Problem] = []
+    except TidegateError as error:
+        raised = list(error.problems)
+    found = [*raised, *(problem for those in problems.values() for problem in those)]
+    if options.json:
+        answer = {
+            "file": str(options.file),
+            "valid": not found,
+            "programs": {name: {"valid": not those} for name, those in problems.items()},
+            "problems": [problem.to_dict() for problem in raised]
+            + [{**problem.to_dict(), "program": name} for name, those in problems.items() for problem in those],
+        }
+        print(json.dumps(answer, indent=2))
+        return 1 if found else 0
+    for problem in found:
+        print(problem, end="\n\n")
+    for name, those in problems.items():
+        print(f"{options.file}: {name} is {'not valid' if those else 'valid'}")
+    if found:
+        print(f"{len(found)} problem{'s' if len(found) > 1 else ''}")
+    return 1 if found else 0
+
+
+def _explain(options: argparse.Namespace) -> int:
+    from tidegate.runtime.program_files import load_programs
+
+    reports = {name: program.explain(zones=options.zones) for name, program in load_programs(options.file).items()}
+    if options.json:
+        print(json.dumps({name: report.to_dict() for name, report in reports.items()}, indent=2))
+        return 0
+    for name, report in reports.items():
+        print(f"program {name}\n\n{report}\n" if len(reports) > 1 else report)
+    return 0
 
 
 def _doctor(options: argparse.Namespace) -> int:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.dsl.programs import named_query, program_of
 from tidegate.algebra.dsl.relation import Relation
+from tidegate.algebra.dsl.relation_checks import what_else
 from tidegate.algebra.dsl.sources import QueryHandle, Result, result_stream
 from tidegate.algebra.errors import Problem, QueryError
 from tidegate.algebra.pretty import node_text
@@ -123,9 +124,7 @@ def result_of(name: str, relation: Relation) -> Result:
     """
     with Here() as site:
         if not isinstance(relation, Relation):
-            raise QueryError(
-                "TG114", f"a query is a relation, not a {type(relation).__name__}", hint="finish groups with agg(...)"
-            )
+            raise QueryError("TG114", f"result_of got {what_else(relation)}", hint="finish groups with agg(...)")
         query = named_query(name, relation, site)
         from tidegate.analysis.pipeline import analyse
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tidegate.algebra.dsl.relation import Declaration, Relation
+from tidegate.algebra.dsl.relation_checks import what_else
 from tidegate.algebra.dsl.sources import QueryHandle, Result
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.nodes import occurrences
@@ -29,7 +30,7 @@ def program_of(queries: Sequence[QueryHandle], named: Mapping[str, Relation], si
     for name, relation in named.items():
         if not isinstance(relation, Relation):
             raise QueryError(
-                "TG114", f"{name} is no relation but a {type(relation).__name__}", hint="finish groups with agg(...)"
+                "TG114", f"{name} is {what_else(relation)}", hint="a program has relations: finish groups with agg(...)"
             )
         if name in streams:
             raise QueryError(

@@ -23,6 +23,7 @@ from tidegate.algebra.dsl.relation_checks import (
     require_instants,
     require_same_attributes,
     require_temporal,
+    what_else,
 )
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.nodes import (
@@ -392,5 +393,4 @@ def product(*relations: Relation) -> Relation:
 
 def _require_relation(value: object, where: str) -> None:
     if not isinstance(value, Relation):
-        what = "groups without agg(...)" if isinstance(value, Grouped) else f"a {type(value).__name__}"
-        raise QueryError("TG114", f"{where} takes relations, not {what}", hint="give it a stream, a table or a query")
+        raise QueryError("TG114", f"{where} got {what_else(value)}", hint="give it a stream, a table or a query")

@@ -36,6 +36,7 @@ def require_temporal(parts: Iterable[Expression]) -> None:
                 "TG116",
                 f"declared relations compare instants, and {term_text(source)} does not",
                 hint="compare temporal attributes: s.start <= s.end + tg.hours(1); filter by anything else with where()",
+                site=part._sites.get(source),
             )
 
 
@@ -115,3 +116,10 @@ def require_same_attributes(left: Schema, right: Schema, what: str) -> None:
             f"{what} needs equal attributes; only left: {listed_names(first - second)}; only right: {listed_names(second - first)}",
             hint="use select(), rename() or unqualified() on one side",
         )
+
+
+def what_else(value: object) -> str:
+    """What stands where a relation should."""
+    return (
+        "groups without agg(...)" if type(value).__name__ == "Grouped" else f"a {type(value).__name__}, not a relation"
+    )

@@ -10,7 +10,7 @@ from tidegate.algebra.ddl import to_schema
 from tidegate.algebra.dsl.expression import Expression, Origin
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.dsl.relation import Condition, Relation
-from tidegate.algebra.dsl.relation_checks import listed, require_temporal
+from tidegate.algebra.dsl.relation_checks import listed, require_temporal, what_else
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.nodes import Node, Project, Scan
 from tidegate.algebra.program import Query
@@ -111,9 +111,7 @@ def query(result: Result, relation: Relation, *, name: str | None = None) -> Que
                 "TG114", f"a query feeds a result stream, not {result!r}", hint="declare it with tg.result(...)"
             )
         if not isinstance(relation, Relation):
-            raise QueryError(
-                "TG114", f"a query is a relation, not a {type(relation).__name__}", hint="finish groups with agg(...)"
-            )
+            raise QueryError("TG114", f"query got {what_else(relation)}", hint="finish groups with agg(...)")
         if relation._declaration is not None:
             raise QueryError(
                 "TG114",

@@ -1,0 +1,62 @@
+"""Programs in the user's own Python files, for the command line."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+
+from tidegate.algebra.errors import QueryError, Site, TidegateError
+from tidegate.runtime.program import Program
+
+
+def load_programs(path: Path) -> Mapping[str, Program]:
+    """The programs that a file binds to names, by the first name of each.
+
+    The file runs as an import of it would: what stands under `if __name__ == "__main__"` does not. `QueryError` where
+    there is no such file or program, where the file fails, or where a query in it is wrong.
+    """
+    if not path.is_file():
+        raise QueryError("TG140", f"there is no file {path}", hint="name a Python file that defines a program")
+    # What the file prints is no part of our answer.
+    with _imports_beside(path), redirect_stdout(sys.stderr):
+        try:
+            names = runpy.run_path(str(path), run_name=path.stem)
+        except TidegateError:
+            raise
+        except Exception as error:  # whatever the user's file raises is the finding
+            raise _failed(path, error) from error
+    found: dict[str, Program] = {}
+    for name, value in names.items():
+        if isinstance(value, Program) and not any(value is known for known in found.values()):
+            found[name] = value
+    if not found:
+        raise QueryError("TG141", f"{path} defines no program", hint="write program = tg.program(Name=relation) in it")
+    return found
+
+
+@contextmanager
+def _imports_beside(path: Path) -> Iterator[None]:
+    """Modules beside the file, and below the working directory, can be imported, as when Python runs it."""
+    before = list(sys.path)
+    sys.path[:0] = [str(path.resolve().parent), str(Path.cwd())]
+    try:
+        yield
+    finally:
+        sys.path[:] = before
+
+
+def _failed(path: Path, error: Exception) -> QueryError:
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).name == path.name]
+    site = Site(frames[-1].filename, frames[-1].lineno or 0, frames[-1].line or "") if frames else None
+    if isinstance(error, SyntaxError):
+        site = Site(str(path), error.lineno or 0, (error.text or "").strip())
+    return QueryError(
+        "TG142",
+        f"{path} cannot be imported: {type(error).__name__}: {error}",
+        hint="run it with Python to see where",
+        site=site,
+    )

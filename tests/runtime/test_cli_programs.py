@@ -1,0 +1,111 @@
+"""`tidegate check FILE` and `tidegate explain FILE`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tidegate.runtime.cli import main
+
+VALID = """
+import tidegate as tg
+print("prints of the file are no part of the answer")
+smoke = tg.stream("Smoke", "time timestamp, area string, conc double", progress="time")
+program = tg.program(Alarm=smoke.where(smoke.conc > 3))
+same = program
+if __name__ == "__main__":
+    raise SystemExit("not when it is only read")
+"""
+INVALID = """
+import tidegate as tg
+smoke = tg.stream("Smoke", "time timestamp, until timestamp not null, area string, conc double", progress="time")
+good = tg.program(Alarm=smoke.where(smoke.conc > 3))
+bad = tg.program(
+    Worst=smoke.group_by("area").agg(worst=tg.max(smoke.conc)),
+    Never=smoke.where(smoke.time < smoke.until, smoke.until < smoke.time),
+)
+"""
+
+
+def write(folder: Path, text: str) -> str:
+    path = folder / "alarm.py"
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def test_a_valid_file_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path, VALID)
+    before = list(sys.path)
+    assert main(["check", path]) == 0
+    assert sys.path == before
+    assert capsys.readouterr().out == f"{path}: program is valid\n"
+    assert main(["check", path, "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer == {"file": path, "valid": True, "programs": {"program": {"valid": True}}, "problems": []}
+
+
+def test_all_problems_of_all_programs_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path, INVALID)
+    assert main(["check", path]) == 1
+    text = capsys.readouterr().out
+    assert "TG202" in text
+    assert "TG204" in text
+    assert text.endswith(f"{path}: good is valid\n{path}: bad is not valid\n2 problems\n")
+    assert main(["check", path, "--json"]) == 1
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["programs"] == {"good": {"valid": True}, "bad": {"valid": False}}
+    assert [(p["program"], p["query"], p["code"]) for p in answer["problems"]] == [
+        ("bad", "Worst", "TG202"),
+        ("bad", "Never", "TG204"),
+    ]
+    assert answer["problems"][1]["site"]["line"] == 7
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "line"),
+    [
+        ("import tidegate as tg\ntg.stream('S', 'time timestamp', progress='tme')\n", "TG101", 2),
+        ("x = 1\n", "TG141", None),
+        ("x = 1\ny = x +\n", "TG142", 2),
+        ("def f():\n    return 1 / 0\nf()\n", "TG142", 2),
+    ],
+)
+def test_files_that_cannot_be_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, code: str, line: int | None
+) -> None:
+    path = write(tmp_path, text)
+    assert main(["check", path, "--json"]) == 1
+    (problem,) = json.loads(capsys.readouterr().out)["problems"]
+    assert problem["code"] == code
+    assert (problem["site"] and problem["site"]["line"]) == line
+    assert main(["explain", path]) == 1
+    assert code in capsys.readouterr().err
+
+
+def test_a_missing_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(tmp_path / "nothing.py")]) == 1
+    assert "TG140 there is no file" in capsys.readouterr().out
+
+
+def test_explain_says_when_results_are_final(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path, VALID)
+    assert main(["explain", path]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("query Alarm\n")
+    assert "final when  time <= Smoke.time" in text
+    assert main(["explain", path, "--json", "--zones"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["program"]["queries"][0]["progress"] == ["time"]
+    assert "zones" in answer["program"]["queries"][0]
+
+
+def test_a_file_imports_what_lies_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "streams_beside.py").write_text(VALID.split("program =")[0], encoding="utf-8")
+    path = write(tmp_path, "import tidegate as tg\nfrom streams_beside import smoke\np = tg.program(A=smoke)\n")
+    try:
+        assert main(["check", path]) == 0
+    finally:
+        sys.modules.pop("streams_beside", None)
