@@ -1,0 +1,289 @@
+"""Valid and invalid queries: codes, witnesses that are checked again, chains of constraints with lines (rule R12)."""
+
+from __future__ import annotations
+
+import pytest
+
+import tidegate as tg
+from tidegate import minutes, seconds
+from tidegate.algebra.errors import Problem
+from tidegate.algebra.nodes import Imbed, Join, Node, Product, Project, Select, Union
+from tidegate.algebra.program import ProgramDef
+from tidegate.algebra.schema import StreamDef
+from tidegate.algebra.semantics import evaluate_term
+from tidegate.algebra.terms import Attr, Term, call, conjunction, disjunction
+from tidegate.analysis.federation import federation
+from tidegate.analysis.pipeline import analyse
+from tidegate.analysis.progress_sets import (
+    is_progressing_set,
+    is_static,
+    minimal_progressing_sets,
+    progressing_attributes,
+)
+from tidegate.analysis.validity import refuting
+from tests.analysis.build import eq, facts, le, lt, plus, query, query_facts, scan, stream, table, ticks
+
+
+def problems(node: Node, declared: StreamDef | None = None) -> tuple[Problem, ...]:
+    with pytest.raises(tg.QueryError) as caught:
+        analyse(ProgramDef((query(node, declared=declared),)))
+    return caught.value.problems
+
+
+def declared(node: Node, relations: Term | None = None, progress: tuple[str, ...] | None = None) -> StreamDef:
+    times = node.schema.temporal
+    return StreamDef("Q", node.schema, conjunction([] if relations is None else [relations]), progress or times[:1])
+
+
+A, B = stream("A"), stream("B")
+
+
+def pair(*conditions: Term) -> Node:
+    return Select(Product(scan(A, "a"), scan(B, "b")), conjunction(conditions))
+
+
+def test_an_undeclared_result_promises_all_that_progresses() -> None:
+    assert query_facts(pair(le("a.t", "b.t"))).output.progress == ("b.t",)
+    assert query_facts(pair(le("a.t", "b.t"), le("b.t", plus("a.t", 9)))).output.progress == ("a.t", "b.t")
+
+
+def test_a_product_progresses_on_a_set_but_on_no_attribute() -> None:
+    found = federation(pair())
+    assert progressing_attributes(found) == ()
+    assert minimal_progressing_sets(found) == (frozenset({"a.t", "b.t"}),)
+    assert not is_progressing_set(found, ())
+    (problem,) = problems(pair())
+    assert problem.code == "TG201"
+    assert problem.message == "not valid: B.t (b.t) has no upper bound relative to a.t"
+    assert problem.because == ("no chain of constraints bounds b.t from above by a.t",)
+    assert problem.hint == "bound it, for example: b.t - a.t <= 100"
+
+
+def test_a_progressing_set_need_not_hold_a_progressing_attribute() -> None:
+    """`a <= x or a <= y`: no bound on one of x and y bounds a, a bound on both does (against a remark of Def. 11)."""
+    s = stream("S", ("a", "x", "y"), ())
+    node = Project(Select(scan(s, "s"), disjunction([le("s.a", "s.x"), le("s.a", "s.y")])), ("s.x", "s.y"))
+    found = federation(node)
+    assert progressing_attributes(found) == ()
+    assert minimal_progressing_sets(found) == (frozenset({"s.x", "s.y"}),)
+
+
+def test_adding_the_hinted_constraint_makes_the_query_valid() -> None:
+    """The witness checks again: without the constraint f is -∞ in the zone it names, with it the query is accepted."""
+    result = declared(pair(), progress=("a.t",))
+    (problem,) = problems(pair(le("a.t", "b.t")), result)
+    assert problem.hint == "bound it, for example: b.t - a.t <= 100"
+    assert facts(query(pair(le("a.t", "b.t"), le("b.t", plus("a.t", 100))), declared=result)).queries
+
+
+def test_the_chain_that_exists_is_shown_with_its_lines() -> None:
+    a = tg.stream("A", "time timestamp", progress="time").as_("a")
+    b = tg.stream("B", "time timestamp", progress="time").as_("b")
+    relation = tg.product(a, b).where(
+        a.time + seconds(5) <= b.time,
+    )
+    program = tg.program(Q=relation.select(start=a.time, end=b.time).declare(progress="start"))
+    (problem,) = program.check()
+    assert problem.code == "TG201"
+    assert problem.message == "not valid: B.time (b.time) has no upper bound relative to start"
+    assert problem.site is not None
+    assert problem.site.code == "a.time + seconds(5) <= b.time,"
+    line = problem.site.line
+    assert problem.because == (
+        "no chain of constraints bounds b.time from above by start",
+        "start is a.time",
+        "only the other way round:",
+        f"  a.time + 5s <= b.time   test_validity.py:{line}   a.time + seconds(5) <= b.time,",
+    )
+    assert problem.hint == "bound it, for example: b.time - a.time <= hours(24)"
+
+
+def test_all_problems_of_all_queries_come_at_once() -> None:
+    bad, worse = query(pair(), "First"), query(pair(lt("a.t", "b.t"), lt("b.t", "a.t")), "Second")
+    with pytest.raises(tg.QueryError) as caught:
+        facts(bad, worse)
+    assert [(p.code, p.query) for p in caught.value.problems] == [("TG201", "First"), ("TG204", "Second")]
+
+
+def test_one_problem_per_promised_attribute_and_stream() -> None:
+    node = pair()
+    result = declared(node, progress=("a.t", "b.t"))
+    messages = [p.message for p in problems(node, result)]
+    assert messages == [
+        "not valid: B.t (b.t) has no upper bound relative to a.t",
+        "not valid: A.t (a.t) has no upper bound relative to b.t",
+    ]
+
+
+def test_the_zone_is_shown_where_there_are_several() -> None:
+    node = pair(disjunction([conjunction([le("a.t", "b.t"), le("b.t", plus("a.t", 3))]), lt("b.t", plus("a.t", -9))]))
+    (problem,) = problems(node, declared(node, progress=("b.t",)))
+    assert problem.because[-2:] == ("in the case that:", "  b.t + 10 <= a.t")
+
+
+def test_a_result_without_instants_is_never_final() -> None:
+    (problem,) = problems(Project(scan(A, "a"), ("a.k",)))
+    assert problem.code == "TG202"
+
+
+def test_a_contradiction_prints_its_cycle() -> None:
+    (problem,) = problems(pair(le(plus("a.t", 5), "b.t"), le("b.t", plus("a.t", 2))))
+    assert problem.code == "TG204"
+    assert problem.because == (
+        "a.t + 5 <= b.t",
+        "b.t <= a.t + 2",
+        "together: b.t would lie 3 before itself",
+    )
+
+
+def test_a_contradiction_with_a_declaration_names_the_stream() -> None:
+    s = stream("S", ("t", "u"), relations=le("t", "u"))
+    (problem,) = problems(Select(scan(s, "s"), lt("s.u", "s.t")))
+    assert "s.t <= s.u   (declared by S)" in problem.because
+
+
+def test_a_false_branch_of_a_union_is_no_contradiction() -> None:
+    empty = Select(scan(A, "z"), conjunction([lt("z.t", plus("z.t", -1))]))
+    assert query_facts(Union((empty, scan(B, "z")))).propagation["z.t"].describe() == "B.t"
+
+
+# Relations ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_declared_relation_that_follows_is_accepted() -> None:
+    node = pair(le(plus("a.t", 5), "b.t"))
+    output = query_facts(node, declared(node, lt("a.t", "b.t"), ("b.t",))).output
+    assert output.relations == lt("a.t", "b.t")
+
+
+def test_a_declared_relation_that_does_not_follow_comes_with_a_counterexample() -> None:
+    node = pair(le(plus("a.t", 5), "b.t"))
+    relation = le(plus("a.t", 6), "b.t")
+    (problem,) = problems(node, declared(node, relation, ("b.t",)))
+    assert problem.code == "TG203"
+    assert problem.because == ("nothing in the query excludes a.t = 0, b.t = 5",)
+    witness = refuting(federation(node), relation, node.schema)
+    assert witness is not None
+    point = witness.point()
+    values = {name: point[witness.layout.rows[row]] for name, row in witness.layout.attributes.items()}
+    assert evaluate_term(relation, values, node.schema) is False
+    assert evaluate_term(le(plus("a.t", 5), "b.t"), values, node.schema) is True
+
+
+def test_relations_are_refuted_on_all_zones_together() -> None:
+    """`x <= y or y <= x` holds everywhere, though of no zone of `true` alone is either half implied."""
+    node = pair(le("a.t", plus("b.t", 9)), le("b.t", plus("a.t", 9)))
+    either = disjunction([le("a.t", "b.t"), le("b.t", "a.t")])
+    assert query_facts(node, declared(node, either, ("b.t",))).output.relations == either
+
+
+def test_a_relation_is_negated_before_it_is_normalised() -> None:
+    """`floor_5(t) <= t` always holds; negated after rounding it would read `t + 4 < t`, which proves less by luck only."""
+    s = stream("S", ("t", "u"), ())
+    node = Imbed(scan(s, "s"), "w", call("floor", Attr("s.t"), ticks(5)))
+    holds = call("not", call("gt", Attr("w"), Attr("s.t")))
+    assert query_facts(node, declared(node, holds)).output.relations == holds
+    (problem,) = problems(node, declared(node, le(plus("w", 4), "s.t")))
+    assert problem.code == "TG203"
+
+
+def test_a_relation_about_data_cannot_be_promised() -> None:
+    node = scan(A, "a")
+    (problem,) = problems(node, declared(node, eq("a.k", ticks(1))))
+    assert problem.code == "TG203"
+
+
+def test_each_conjunct_is_judged_by_itself() -> None:
+    node = pair(le("a.t", "b.t"))
+    result = declared(node, conjunction([le("a.t", "b.t"), lt("a.t", "b.t"), le("b.t", "a.t")]), ("b.t",))
+    assert [p.code for p in problems(node, result)] == ["TG203", "TG203"]
+
+
+def test_an_undeclared_result_states_what_relates_its_instants() -> None:
+    """Later queries know it: the second query is valid only because of what the first one implies."""
+    first = Project(pair(le(plus("a.t", 2), "b.t"), le("b.t", plus("a.t", 9))), ("a.t", "b.t"))
+    output = query_facts(first).output
+    assert output.relations == conjunction([le("b.t", plus("a.t", 9)), le(plus("a.t", 2), "b.t")])
+    read = StreamDef("Q", output.schema, progress=("a.t", "b.t"))
+    second = Project(scan(read, "q"), ("q.a.t",))
+    found = facts(query(first, "Q"), query(second, "R")).queries[1]
+    assert found.propagation["q.a.t"].describe() == "max(Q.a.t, Q.b.t - 9)"
+
+
+# Declarations, several queries, static results -----------------------------------------------------------------------
+
+
+def test_the_declared_schema_must_be_the_query_s() -> None:
+    node = Project(scan(A, "a"), ("a.t",))
+    (problem,) = problems(node, StreamDef("Q", scan(A, "a").schema, progress=("a.t",)))
+    assert problem.code == "TG205"
+    assert problem.message == "not valid: Q: a.k is missing"
+
+
+def test_several_queries_promise_what_all_of_them_keep() -> None:
+    both = facts(query(pair(le("a.t", "b.t"), le("b.t", plus("a.t", 3))), "Q")).streams["Q"]
+    assert both.progress == ("a.t", "b.t")
+    one, other = (
+        tg.algebra.program.Query(name, "Q", node)
+        for name, node in (("one", pair(le("a.t", "b.t"), le("b.t", plus("a.t", 3)))), ("two", pair(le("b.t", "a.t"))))
+    )
+    found = facts(one, other)
+    assert found.streams["Q"].progress == ("a.t",)
+    assert [list(q.propagation) for q in found.queries] == [["a.t"], ["a.t"]]
+
+
+def test_queries_of_one_stream_with_different_schemas_are_refused() -> None:
+    one, other = (
+        tg.algebra.program.Query(name, "Q", node) for name, node in (("one", scan(A, "a")), ("two", scan(B, "b")))
+    )
+    with pytest.raises(tg.QueryError) as caught:
+        facts(one, other)
+    assert [p.code for p in caught.value.problems] == ["TG206"]
+
+
+def test_a_result_of_tables_is_static() -> None:
+    node = scan(table("T", ("t",)), "x")
+    found = query_facts(node)
+    assert is_static(found.federation)
+    assert found.output.static
+    assert found.is_static
+    assert found.propagation == {}
+
+
+def test_a_static_declaration_of_a_moving_result_is_refused() -> None:
+    node = scan(A, "a")
+    (problem,) = problems(node, StreamDef("Q", node.schema, static=True))
+    assert problem.code == "TG208"
+
+
+def test_a_stream_read_by_another_definition_is_refused() -> None:
+    wrong = StreamDef("Q", scan(A, "a").schema, relations=conjunction([lt("a.t", plus("a.t", -1))]), progress=("a.t",))
+    with pytest.raises(tg.QueryError) as caught:
+        facts(query(scan(A, "a"), "Q"), query(scan(wrong, "q"), "R"))
+    assert caught.value.problems[0].code == "TG207"
+    other = stream("Q", ("a.t", "x"), ("a.k",))
+    with pytest.raises(tg.QueryError) as caught:
+        facts(query(scan(A, "a"), "Q"), query(scan(other, "q"), "R"))
+    assert "attributes" in caught.value.problems[0].because[0]
+
+
+def test_an_input_with_two_definitions_is_refused() -> None:
+    node = Product(scan(A, "a"), scan(stream("A", ("t", "u")), "b"))
+    with pytest.raises(tg.QueryError) as caught:
+        query_facts(Select(node, le("a.t", "b.t")))
+    assert "TG207" in {p.code for p in caught.value.problems}
+
+
+def test_a_left_join_waits_for_its_right_side() -> None:
+    node = Join(scan(A, "a"), scan(B, "b"), le("a.t", "b.t"), "left")
+    (problem,) = problems(node)
+    assert problem.message == "not valid: B.t (b.t) has no upper bound relative to a.t"
+
+
+def test_the_message_of_a_query_over_timestamps_suggests_hours() -> None:
+    a = tg.stream("A", "time timestamp", progress="time").as_("a")
+    b = tg.stream("B", "time timestamp", progress="time").as_("b")
+    valid = a.anti_join(b, a.time <= b.time, b.time <= a.time + minutes(5))
+    assert tg.program(Q=valid).check() == []
+    (problem,) = tg.program(Q=a.anti_join(b, a.time <= b.time)).check()
+    assert problem.hint == "bound it, for example: b.time - a.time <= hours(24)"
