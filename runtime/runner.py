@@ -53,6 +53,22 @@ class Work:
     advances: Mapping[tuple[str, str], Extended] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Job:
+    """An increment to be evaluated: the relevant segments per leaf, progress before and after, who stores the result."""
+
+    query: QueryPlan
+    inputs: Sequence[Sequence[Segment]]
+    old: Progress
+    new: Progress
+    feeds: Sequence[tuple[Buffer, Term]]
+
+    @property
+    def bytes(self) -> int:
+        """Size of the relevant segments."""
+        return sum(segment.bytes for segments in self.inputs for segment in segments)
+
+
 class Executor(Protocol):
     """How an engine does the steps of a batch that touch rows."""
 
@@ -61,16 +77,8 @@ class Executor(Protocol):
     def ingest(self, batch: Batch, work: Work, intakes: Mapping[str, Intake]) -> dict[str, Ingested]:
         """Read, judge and store the new rows of every stream."""
 
-    def increment(
-        self,
-        batch: Batch,
-        query: QueryPlan,
-        inputs: Sequence[Sequence[Segment]],
-        old: Progress,
-        new: Progress,
-        feeds: Sequence[tuple[Buffer, Term]],
-    ) -> Increment:
-        """Evaluate a query over the relevant segments of its leaves and store what passes."""
+    def increments(self, batch: Batch, jobs: Sequence[Job]) -> list[Increment]:
+        """Evaluate queries that do not read each other over the relevant segments of their leaves; store what passes."""
 
     def rewrite(self, batch: Batch, buffer: Buffer, segments: Sequence[Segment], keep: Term) -> Segment | None:
         """One segment with the rows of several that `keep` lets live; None where no row is left."""
@@ -195,22 +203,24 @@ class Runner:
             self.segments[buffer] = (*self.segments[buffer], *(s for s in segments if s.rows))
 
     def _increments(self, batch: Batch) -> dict[str, Increment]:
-        """In evaluation order, every query whose progress advances; what did not advance is not evaluated."""
+        """Level by level, every query whose progress advances; what did not advance is not evaluated."""
         done: dict[str, Increment] = {}
-        for query in self.plan.queries:
-            old = self.progress.queries[query.name]
-            new = query.propagate(self.progress.bounds(self.plan), old)
-            if new == old and not (query.facts.is_static and self.checkpoint.manifest is None):
-                continue
-            inputs = [self._relevant(query, i, old, new) for i in range(len(query.leaves))]
-            read = [segments for leaf, segments in zip(query.leaves, inputs, strict=True) if leaf.buffer is not None]
-            if any(read) or len(read) < len(query.leaves):
-                fed = self.plan.feeds(query.stream)
-                doors = self._doors(fed)
-                feeds = [(buffer, doors[buffer.id]) for buffer in fed]
-                done[query.name] = self.executor.increment(batch, query, inputs, old, new, feeds)
-                self._store(done[query.name].segments)
-            self.progress.queries[query.name] = new
+        for level in self.plan.levels():
+            jobs: list[Job] = []
+            for query in level:
+                old = self.progress.queries[query.name]
+                new = query.propagate(self.progress.bounds(self.plan), old)
+                if new == old and not (query.facts.is_static and self.checkpoint.manifest is None):
+                    continue
+                inputs = [self._relevant(query, i, old, new) for i in range(len(query.leaves))]
+                if any(inputs) or any(leaf.buffer is None for leaf in query.leaves):
+                    feeds = self.plan.feeds(query.stream)
+                    doors = self._doors(feeds)
+                    jobs.append(Job(query, inputs, old, new, [(buffer, doors[buffer.id]) for buffer in feeds]))
+                self.progress.queries[query.name] = new
+            for job, increment in zip(jobs, self.executor.increments(batch, jobs) if jobs else [], strict=True):
+                done[job.query.name] = increment
+                self._store(increment.segments)
         return done
 
     def _relevant(self, query: QueryPlan, index: int, old: Progress, new: Progress) -> list[Segment]:

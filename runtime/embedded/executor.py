@@ -12,8 +12,8 @@ from tidegate.runtime.columns import polars_schema, to_user_table
 from tidegate.runtime.embedded.aggregates import merge, partial
 from tidegate.runtime.embedded.increment import increment, keep_true
 from tidegate.runtime.intake import Intake, absorb, ingest_rows
-from tidegate.runtime.plan.steps import Buffer, Progress, QueryPlan
-from tidegate.runtime.runner import Increment, Ingested, Work
+from tidegate.runtime.plan.steps import Buffer
+from tidegate.runtime.runner import Increment, Ingested, Job, Work
 from tidegate.runtime.sources import SourceOptions
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.manifest import SourceCounts
@@ -55,27 +55,32 @@ class EmbeddedExecutor:
             done[name] = Ingested(counts, rows.greatest, rows.punctuation, segments)
         return done
 
-    def increment(
-        self,
-        batch: Batch,
-        query: QueryPlan,
-        inputs: Sequence[Sequence[Segment]],
-        old: Progress,
-        new: Progress,
-        feeds: Sequence[tuple[Buffer, Term]],
-    ) -> Increment:
+    def increments(self, batch: Batch, jobs: Sequence[Job]) -> list[Increment]:
         frames = [
-            None if leaf.buffer is None else self._frame(leaf.buffer, segments)
-            for leaf, segments in zip(query.leaves, inputs, strict=True)
+            increment(
+                job.query,
+                [
+                    None if leaf.buffer is None else self._frame(leaf.buffer, segments)
+                    for leaf, segments in zip(job.query.leaves, job.inputs, strict=True)
+                ],
+                self.statics,
+                job.old,
+                job.new,
+            )
+            for job in jobs
         ]
-        rows = increment(query, frames, self.statics, old, new).collect()
+        # Together, so that parts which queries have in common are computed once.
+        return [self._finish(batch, job, rows) for job, rows in zip(jobs, pl.collect_all(frames), strict=True)]
+
+    def _finish(self, batch: Batch, job: Job, rows: pl.DataFrame) -> Increment:
         if not rows.height:
             return Increment(0, place="driver")
         stored = {}
-        for buffer, door in feeds:
+        for buffer, door in job.feeds:
             part = absorb(rows, buffer, door, self.statics)
             if part.height:
                 stored[buffer.id] = (self._write(batch, buffer, part),)
+        query = job.query
         if query.stream in self.written:
             batch.stage_output(query.name, to_user_table(rows.to_arrow(compat_level=ARROW), query.facts.output.schema))
         return Increment(rows.height, stored, "driver")

@@ -126,6 +126,17 @@ class Plan:
     fingerprint: str
     description: Mapping[str, str] = field(hash=False)
 
+    def levels(self) -> tuple[tuple[QueryPlan, ...], ...]:
+        """Queries by the length of the longest chain of results below them: those of a level do not read each other."""
+        depth: dict[str, int] = {}
+        for query in self.queries:
+            below = [depth.get(occurrence.stream.name, -1) for occurrence in query.facts.occurrences]
+            depth[query.stream] = max(depth.get(query.stream, 0), 1 + max(below, default=-1))
+        found: dict[int, list[QueryPlan]] = {}
+        for query in self.queries:
+            found.setdefault(depth[query.stream], []).append(query)
+        return tuple(tuple(found[level]) for level in sorted(found))
+
     def feeds(self, stream: str) -> tuple[Buffer, ...]:
         """Buffers filled from a stream."""
         return tuple(buffer for buffer in self.buffers if buffer.stream.name == stream)

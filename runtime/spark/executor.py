@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from tidegate.algebra.terms import Term
 from tidegate.runtime.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.intake import Arrival, Intake
-from tidegate.runtime.plan.steps import Buffer, Progress, QueryPlan
-from tidegate.runtime.runner import Increment, Ingested, Work
+from tidegate.runtime.plan.steps import Buffer
+from tidegate.runtime.runner import Increment, Ingested, Job, Work
 from tidegate.runtime.spark.increment import increment
 from tidegate.runtime.spark.workers import FileTask, Ingesting, Place, ingest_files, store_results
 from tidegate.runtime.state.batch import Batch
@@ -95,24 +95,21 @@ class SparkExecutor:
             lines = numbers.mapInArrow(ingest_files(work, tasks), "summary string").collect()
         return [json.loads(line.summary) for line in lines]
 
-    def increment(
-        self,
-        batch: Batch,
-        query: QueryPlan,
-        inputs: Sequence[Sequence[Segment]],
-        old: Progress,
-        new: Progress,
-        feeds: Sequence[tuple[Buffer, Term]],
-    ) -> Increment:
-        if sum(segment.bytes for segments in inputs for segment in segments) <= self.driver_bytes and self.driver_bytes:
-            return self.local.increment(batch, query, inputs, old, new, feeds)
+    def increments(self, batch: Batch, jobs: Sequence[Job]) -> list[Increment]:
+        """Small ones together in the driver, each other as one Spark job."""
+        small = [job for job in jobs if job.bytes <= self.driver_bytes and self.driver_bytes]
+        here = dict(zip(map(id, small), self.local.increments(batch, small) if small else [], strict=True))
+        return [here[id(job)] if id(job) in here else self._increment(batch, job) for job in jobs]
+
+    def _increment(self, batch: Batch, job: Job) -> Increment:
+        query = job.query
         frames = [
             None if leaf.buffer is None else self._read(leaf.buffer, segments)
-            for leaf, segments in zip(query.leaves, inputs, strict=True)
+            for leaf, segments in zip(query.leaves, job.inputs, strict=True)
         ]
-        rows = increment(query, frames, self.statics(), old, new)
+        rows = increment(query, frames, self.statics(), job.old, job.new)
         written = query.stream in self.local.written
-        store = store_results(self.place(batch), query.name, query.facts.output.schema, feeds, written=written)
+        store = store_results(self.place(batch), query.name, query.facts.output.schema, job.feeds, written=written)
         with self.described(f"batch {batch.seq}: increment of {query.name}"):
             lines = rows.mapInArrow(store, "summary string").collect()
         total = 0

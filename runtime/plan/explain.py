@@ -1,0 +1,62 @@
+"""The plan as text and as JSON: what is stored of each stream, and what each increment evaluates."""
+
+from __future__ import annotations
+
+from tidegate.algebra.nodes import Group
+from tidegate.algebra.pretty import node_text
+from tidegate.runtime.plan.steps import Buffer, Plan, QueryPlan
+
+
+def plan_text(plan: Plan) -> str:
+    """Buffers first, then queries in the order in which they are evaluated."""
+    parts = [_buffer_text(plan, buffer) for buffer in plan.buffers] + [_query_text(query) for query in plan.queries]
+    return "\n\n".join(parts)
+
+
+def plan_dict(plan: Plan) -> dict[str, object]:
+    """The same as plain values."""
+    return {
+        "buffers": [
+            {
+                "buffer": buffer.id,
+                "stream": buffer.stream.name,
+                "columns": list(buffer.schema.names),
+                "holds": "partial aggregates" if buffer.partial is not None else "rows",
+                "chain": node_text(buffer.chain),
+                "read_by": _readers(plan, buffer),
+            }
+            for buffer in plan.buffers
+        ],
+        "queries": [
+            {"query": query.name, "reads": _inputs(query), "tree": node_text(query.tree)} for query in plan.queries
+        ],
+    }
+
+
+def _buffer_text(plan: Plan, buffer: Buffer) -> str:
+    holds = "rows" if buffer.partial is None else f"partial aggregates: {_aggregates(buffer.partial)}"
+    head = [f"buffer {buffer.id}", f"  holds       {holds}", f"  read by     {', '.join(_readers(plan, buffer))}"]
+    return "\n".join([*head, _indented("chain", node_text(buffer.chain))])
+
+
+def _query_text(query: QueryPlan) -> str:
+    lines = [f"increment {query.name}", f"  reads       {', '.join(_inputs(query)) or 'nothing'}"]
+    if query.grouping is not None:
+        lines.append(f"  merges      {_aggregates(query.grouping)}")
+    return "\n".join([*lines, _indented("tree", node_text(query.tree))])
+
+
+def _indented(name: str, text: str) -> str:
+    return "\n".join(f"  {name if i == 0 else '':<12}{line}" for i, line in enumerate(text.splitlines()))
+
+
+def _aggregates(group: Group) -> str:
+    return f"{', '.join(a.name for a in group.aggregates) or 'none'} by {', '.join(group.keys)}"
+
+
+def _readers(plan: Plan, buffer: Buffer) -> list[str]:
+    return list(dict.fromkeys(query.name for query, _ in plan.readers(buffer)))
+
+
+def _inputs(query: QueryPlan) -> list[str]:
+    return [leaf.buffer.id if leaf.buffer is not None else f"table {leaf.static}" for leaf in query.leaves]
