@@ -23,23 +23,24 @@ from tidegate.analysis.zones import Edge, Zone
 
 
 def contradictions(query: Query, found: Federation) -> list[Problem]:
-    """A problem if the temporal relations contradict each other, with the cycle of constraints that shows it."""
-    if found.zones or not found.conflicts:
+    """A problem if the temporal relations contradict each other, with the cycle of constraints that shows it.
+
+    There is no cycle where a single condition is false by itself, such as `t < t`.
+    """
+    if found.zones:
         return []
-    cycle = min((conflict.cycle() for conflict in found.conflicts), key=len)
-    surplus = sum(edge.c for edge in cycle)
-    label = found.label(cycle[-1].v)
-    together = f"together: {label.text} would lie {amount(-surplus, label.type)} before itself"
-    return [
-        Problem(
-            "TG204",
-            "no row can satisfy the temporal relations of this query",
-            first_site(query, reversed(cycle)) or query.site,
-            (*edge_lines(query, found, cycle), together),
-            "one of these comparisons is the wrong way round, or a duration too short",
-            query.name,
-        )
-    ]
+    because: tuple[str, ...] = ("a condition is false whatever the rows",)
+    site, hint = query.site, "one of these comparisons compares an instant with itself, or is constant"
+    if found.conflicts:
+        cycle = min((conflict.cycle() for conflict in found.conflicts), key=len)
+        surplus = sum(edge.c for edge in cycle)
+        label = found.label(cycle[-1].v)
+        together = f"together: {label.text} would lie {amount(-surplus, label.type)} before itself"
+        because = (*edge_lines(query, found, cycle), together)
+        site = first_site(query, reversed(cycle)) or query.site
+        hint = "one of these comparisons is the wrong way round, or a duration too short"
+    message = "no row can satisfy the temporal relations of this query"
+    return [Problem("TG204", message, site, because, hint, query.name)]
 
 
 def progress_problems(

@@ -61,7 +61,7 @@ class _Run:
     emitted: list[Row] = field(default_factory=list)
 
     def instants(self, row: Row) -> dict[str, int]:
-        return _instants(self.facts.output, row)
+        return instants_of(self.facts.output, row)
 
 
 def by_occurrence(node: Node) -> Node:
@@ -175,7 +175,7 @@ def _advance(
         if lean:
             _collect(run, rng, tally, where)
     wanted = [row for row in run.complete if any(run.instants(row)[a] <= new[a] for a in new)]
-    _compare(run.emitted, wanted, where)
+    compare(run.emitted, wanted, where)
 
 
 def _check_pass_condition(
@@ -191,7 +191,7 @@ def _check_pass_condition(
 
 def _kept(o: OccurrenceFacts, row: Row, p: Mapping[str, Extended], where: str) -> bool:
     """Keep by the rule, after checking that the condition and a segment of this row alone say the same."""
-    instants = _instants(o.stream, row)
+    instants = instants_of(o.stream, row)
     kept = o.keep.row(instants, p)
     values = dict(zip(o.stream.schema.names, row, strict=True))
     if evaluate_term(o.keep.condition(p), values, o.stream.schema) is not kept:
@@ -208,7 +208,7 @@ def _collect(run: _Run, rng: random.Random, tally: Tally, where: str) -> None:
         rows = run.buffers[o.index]
         kept = [_kept(o, row, run.progress, where) for row in rows]
         for chosen in _segments(len(rows), rng):
-            bounds = _bounds([_instants(o.stream, rows[i]) for i in chosen])
+            bounds = _bounds([instants_of(o.stream, rows[i]) for i in chosen])
             if any(kept[i] for i in chosen) and not o.keep.segment(bounds, run.progress):
                 raise Broken(f"{where}: a segment of {o.stream.name}#{o.index} goes with a row that stays")
         run.buffers[o.index] = [row for row, stays in zip(rows, kept, strict=True) if stays]
@@ -224,7 +224,7 @@ def _relevant(
     condition = o.relevance.condition(old, new)
     found: list[Row] = []
     for row in run.buffers[o.index]:
-        instants = _instants(o.stream, row)
+        instants = instants_of(o.stream, row)
         relevant = o.relevance.row(instants, old, new)
         values = dict(zip(o.stream.schema.names, row, strict=True))
         if evaluate_term(condition, values, o.stream.schema) is not relevant:
@@ -237,7 +237,7 @@ def _relevant(
             found.append(row)
     rows = run.buffers[o.index]
     for chosen in _segments(len(rows), random.Random(len(rows))):
-        bounds = _bounds([_instants(o.stream, rows[i]) for i in chosen])
+        bounds = _bounds([instants_of(o.stream, rows[i]) for i in chosen])
         if any(rows[i] in found for i in chosen) and not o.relevance.segment(bounds, old, new):
             raise Broken(f"{where}: a segment of {o.stream.name}#{o.index} is left out with a relevant row")
     tally.irrelevant += len(rows) - len(found)
@@ -252,7 +252,7 @@ def _check_bounds(run: _Run, b: Progress, arrived: Mapping[str, list[Row]], tall
         if not isinstance(o.bound, Bounded) or len(o.stream.progress) != 1:
             continue
         y = o.stream.progress[0]
-        seen = [_instants(o.stream, row)[y] for row in arrived[o.stream.name]]
+        seen = [instants_of(o.stream, row)[y] for row in arrived[o.stream.name]]
         live = len(run.buffers[o.index])
         reached = [b[key] for key in inputs if b[key] != INF]
         if not reached:
@@ -277,7 +277,7 @@ def _rate(instants: Sequence[int], span: Extended) -> int:
     return max((sum(start <= t <= start + span for t in instants) for start in instants), default=0) if span >= 0 else 0
 
 
-def _compare(found: Iterable[Row], wanted: Iterable[Row], where: str) -> None:
+def compare(found: Iterable[Row], wanted: Iterable[Row], where: str) -> None:
     one, other = _bag(found), _bag(wanted)
     if one != other:
         early, missing = one - other, other - one
@@ -299,7 +299,7 @@ def _bounds(rows: Sequence[Mapping[str, int]]) -> dict[str, tuple[int, int]]:
     return {name: (min(row[name] for row in rows), max(row[name] for row in rows)) for name in rows[0]}
 
 
-def _instants(stream: StreamDef, row: Row) -> dict[str, int]:
+def instants_of(stream: StreamDef, row: Row) -> dict[str, int]:
     found: dict[str, int] = {}
     for attribute, value in zip(stream.schema.attributes, row, strict=True):
         if attribute.temporal:

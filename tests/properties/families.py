@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -13,8 +14,6 @@ from tidegate.algebra.errors import QueryError
 from tidegate.analysis.facts import ProgramFacts
 from tidegate.analysis.pipeline import analyse
 
-SCRIPTS = 3
-
 Check = Callable[[Case, Script, ProgramFacts, Tally], None]
 
 
@@ -24,6 +23,7 @@ class Family:
 
     check: Check
     options: Options | None = None
+    scripts: int = 3
     tally: Tally = field(default_factory=Tally)
 
     def run(self, seed: int) -> str | None:
@@ -35,7 +35,7 @@ class Family:
             self.tally.rejected.update({problem.code for problem in error.problems})
             return None
         self.tally.valid += 1
-        for number in range(SCRIPTS):
+        for number in range(self.scripts):
             script = random_script(case, number)
             found = self.failure(case, script, facts)
             if found is not None:
@@ -48,6 +48,8 @@ class Family:
             self.check(case, script, facts, self.tally)
         except Broken as broken:
             return str(broken)
+        except Exception as error:  # noqa: BLE001  # a crash is a failing case like any other, to be shrunk and shown
+            return "".join(traceback.format_exception(error, limit=-4))
         return None
 
 
@@ -57,9 +59,17 @@ def by_rules(case: Case, script: Script, facts: ProgramFacts, tally: Tally) -> N
     check_rules(case, script, facts, tally, lean=True)
 
 
+def by_embedded(case: Case, script: Script, facts: ProgramFacts, tally: Tally) -> None:
+    """The embedded engine; imported late, so that the rules can be checked without it."""
+    from tests.properties.engines import check_embedded
+
+    check_embedded(case, script, facts, tally)
+
+
 FAMILIES: dict[str, Family] = {
     "rules": Family(by_rules, ONE_QUERY),
     "staged": Family(by_rules, STAGED),
+    "embedded": Family(by_embedded, scripts=1),
 }
 
 

@@ -34,7 +34,7 @@ from tidegate.algebra.nodes import (
 )
 from tidegate.algebra.program import ProgramDef, Query
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
-from tidegate.algebra.terms import TRUE, Attr, Call, Lit, Term, call, conjunction, subterms
+from tidegate.algebra.terms import TRUE, Attr, Call, Lit, Term, attributes_of, call, conjunction, subterms
 from tidegate.algebra.types import BIGINT, DOUBLE, DURATION, STRING, TIMESTAMP, DataType, Kind
 
 Row = dict[str, object]
@@ -227,7 +227,11 @@ class _Builder:
             return call("not", self.formula(schema, depth - 1))
         names = schema.temporal
         if style < 0.8 and names:
-            return self.comparison(self.instant(names), self.instant(names))
+            left = self.instant(names)
+            # An instant compared with itself is mostly constant, and a constant false makes the query invalid.
+            others = [n for n in names if n not in attributes_of(left)]
+            if others or self.chance(0.2):
+                return self.comparison(left, self.instant(others or names))
         return self.data_atom(schema)
 
     def link(self, left: _Relation, right: _Relation) -> list[Term]:

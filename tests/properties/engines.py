@@ -1,0 +1,167 @@
+"""The embedded engine against the complete evaluation: any program, any batching, any permitted disorder.
+
+Bad rows (late, or with NULL for an instant) are mixed in on purpose: they must be counted, and change nothing.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tests.properties.drive import Broken, Tally, as_tuples, compare, instants_of
+from tests.strategies.programs import Case, Row
+from tests.strategies.streams import Script
+from tidegate.algebra.schema import Schema, StreamDef
+from tidegate.algebra.semantics import Row as Tuple
+from tidegate.algebra.semantics import evaluate, evaluate_program
+from tidegate.algebra.time import INF, Extended, instant_ticks, ticks_instant
+from tidegate.algebra.types import Kind
+from tidegate.analysis.facts import ProgramFacts
+from tidegate.runtime.embedded.session import Session
+from tidegate.runtime.runner import GarbageCollection
+from tidegate.runtime.state.memory import MemoryStore
+
+
+def check_embedded(case: Case, script: Script, facts: ProgramFacts, tally: Tally) -> None:
+    """Runs the script through a session; after every step its results are those that its progress makes final."""
+    rng = random.Random(f"{case.seed}/{len(script)}")
+    garbage: GarbageCollection = rng.choice(("amortised", "exact", "exact", "off"))
+    restarts = rng.random() < 0.3
+    store = MemoryStore()
+    statics = {s.name: [_given(row, s.schema) for row in case.rows[s.name]] for s in case.statics}
+
+    def begin() -> Session:
+        return Session(facts, store, statics=statics, collect_garbage=garbage)
+
+    session = begin()
+    inputs = as_tuples(case)
+    complete = {**inputs, **evaluate_program(case.program, inputs)}
+    whole = {q.query.name: evaluate(q.query.node, complete) for q in facts.queries}
+    b: dict[tuple[str, str], Extended] = {(s.name, a): -INF for s in case.streams for a in s.progress}
+    tally.runs += 1
+    for number, step in enumerate(script):
+        where = f"step {number} (garbage collection {garbage})"
+        pushed = _push(session, case, step.rows, b, rng)
+        for name, progress in step.progress.items():
+            stream = next(s for s in case.streams if s.name == name)
+            if set(progress.values()) == {INF} and set(progress) == set(stream.progress) and rng.random() < 0.5:
+                session.finish(name)
+            else:
+                session.advance(name, {a: _instant(value, stream.schema, a) for a, value in progress.items()})
+            b |= {(name, a): value for a, value in progress.items()}
+        report = session.step()
+        _check_counts(report.counts, pushed, where)
+        _check_progress(session, facts, b, where)
+        tally.increments += len(report.results)
+        if restarts and rng.random() < 0.3:
+            session.close()
+            session = begin()
+        if rng.random() < 0.3 or number == len(script) - 1:
+            _check_results(session, facts, whole, where)
+    tally.results += sum(map(len, whole.values()))
+    tally.with_results += any(whole.values())
+    if garbage != "off" and any(session.live_rows().values()):
+        raise Broken(f"rows are still stored after the end of all input: {session.live_rows()}")
+    session.close()
+
+
+def _push(
+    session: Session,
+    case: Case,
+    rows: Mapping[str, Sequence[Row]],
+    b: Mapping[tuple[str, str], Extended],
+    rng: random.Random,
+) -> dict[str, tuple[int, int]]:
+    """Pushes a step's rows, and bad ones among them; returns good and bad rows per stream."""
+    pushed: dict[str, tuple[int, int]] = {}
+    for stream in case.streams:
+        good = [_given(row, stream.schema) for row in rows.get(stream.name, ())]
+        bad = [_given(row, stream.schema) for row in _bad_rows(stream, case, b, rng)]
+        pushed[stream.name] = (len(good), len(bad))
+        mixed = good + bad
+        rng.shuffle(mixed)
+        cut = rng.randint(0, len(mixed)) if rng.random() < 0.3 else len(mixed)
+        for part in (mixed[:cut], mixed[cut:]):
+            if part:
+                session.push(stream.name, part)
+    return pushed
+
+
+def _bad_rows(stream: StreamDef, case: Case, b: Mapping[tuple[str, str], Extended], rng: random.Random) -> list[Row]:
+    """Rows that must be rejected: at or below b on some progressing attribute, or without an instant."""
+    found: list[Row] = []
+    known = case.rows[stream.name]
+    if not known or rng.random() < 0.7:
+        return found
+    for _ in range(rng.choice((1, 1, 2))):
+        row = dict(rng.choice(known))
+        if rng.random() < 0.15:
+            row[rng.choice(stream.schema.temporal)] = None
+            found.append(row)
+            continue
+        reached = [(a, int(v)) for a in stream.progress if (v := b[stream.name, a]) not in (INF, -INF)]
+        if not reached:
+            continue
+        a, limit = rng.choice(reached)
+        row[a] = limit - rng.choice((0, 0, 0, 1, 3))
+        found.append(row)
+    return found
+
+
+def _check_counts(counts: Mapping[str, Any], pushed: Mapping[str, tuple[int, int]], where: str) -> None:
+    for name, (good, bad) in pushed.items():
+        if not good and not bad:
+            continue
+        found = counts[name]
+        rejected = sum(found.rejected.values())
+        if found.rows_in != found.accepted + rejected:
+            raise Broken(f"{where}: {found.rows_in} rows of {name} came in, {found.accepted} + {rejected} are counted")
+        if (found.accepted, rejected) != (good, bad):
+            raise Broken(f"{where}: {name}: {good} good and {bad} bad rows, but {found}")
+
+
+def _check_progress(session: Session, facts: ProgramFacts, b: Mapping[tuple[str, str], Extended], where: str) -> None:
+    known = dict(b)
+    for query in facts.queries:
+        start = dict.fromkeys(query.propagation, -INF)
+        wanted = query.progress(known, start)
+        if session.progress[query.query.name] != wanted:
+            raise Broken(f"{where}: {query.query.name} is at {session.progress[query.query.name]} instead of {wanted}")
+        for a, value in wanted.items():
+            key = (query.query.stream, a)
+            known[key] = min(value, known.get(key, INF))
+
+
+def _check_results(session: Session, facts: ProgramFacts, whole: Mapping[str, list[Tuple]], where: str) -> None:
+    for name, output in facts.streams.items():
+        wanted: list[Tuple] = []
+        for query in facts.queries:
+            if query.query.stream == name:
+                new = session.progress[query.query.name]
+                rows = whole[query.query.name]
+                wanted += [row for row in rows if any(instants_of(output, row)[a] <= new[a] for a in new)]
+        found = [_taken(row, output.schema) for row in session.results(name)]
+        compare(found, wanted, f"{name} at {where}")
+
+
+# -- values as users see them -----------------------------------------------------------------------------------------
+
+
+def _given(row: Row, schema: Schema) -> dict[str, Any]:
+    return {name: _user(value, schema, name) for name, value in row.items()}
+
+
+def _user(value: object, schema: Schema, name: str) -> Any:
+    if isinstance(value, int) and schema[name].type.kind is Kind.TIMESTAMP:
+        return ticks_instant(value)
+    return value
+
+
+def _instant(value: Extended, schema: Schema, name: str) -> Any:
+    return value if value in (INF, -INF) else _user(int(value), schema, name)
+
+
+def _taken(row: Mapping[str, Any], schema: Schema) -> Tuple:
+    return tuple(instant_ticks(v) if isinstance(v := row[name], dt.datetime) else v for name in schema.names)
