@@ -32,7 +32,10 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class JoinParts:
-    """The conjuncts of a join condition by what they are good for; together they say what the condition says."""
+    """The conjuncts of a join condition by what they are good for; together they say what the condition says.
+
+    `left` and `right` are about one side alone (constants: left).
+    """
 
     equalities: tuple[Equality, ...]
     ranges: tuple[Range, ...]
@@ -45,22 +48,35 @@ _MIRROR = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
 
 
 def join_parts(condition: Term, left: Schema, right: Schema) -> JoinParts:
-    """Sorts the conjuncts of a join condition over two schemas with different names."""
+    """Sorts the conjuncts of a join condition over two schemas with different names.
+
+    No part may fail where the condition as a whole would not: what can fail stays behind the conjuncts before it, so
+    then the whole condition is part of the rest. Keys and bounds may be computed for every row if no conjunct that
+    could be meant as a guard stands before them.
+    """
     both = Schema((*left.attributes, *right.attributes))
     equalities: list[Equality] = []
     ranges: list[Range] = []
-    sides: tuple[list[Term], list[Term], list[Term]] = ([], [], [])
+    sides: tuple[list[Term], list[Term]] = ([], [])
+    rest: list[Term] = []
+    guarded, whole = False, False
     for part in conjuncts(condition):
-        place = _side(part, left, right)
+        fallible = resolve(part, both).fallible
+        usable = not (fallible and guarded)
+        place = None if fallible else _side(part, left, right)
         if place is not None:
             sides[place].append(part)
-        elif (equality := _equality(part, left, right, both)) is not None:
+            guarded = True
+        elif usable and (equality := _equality(part, left, right, both)) is not None:
             equalities.append(equality)
-        elif (found := _range(part, left, right, both)) is not None:
+        elif usable and (found := _range(part, left, right, both)) is not None:
             ranges.append(found)
         else:
-            sides[2].append(part)
-    return JoinParts(tuple(equalities), tuple(ranges), *map(tuple, sides))
+            rest.append(part)
+            guarded, whole = True, whole or fallible
+    return JoinParts(
+        tuple(equalities), tuple(ranges), tuple(sides[0]), tuple(sides[1]), (condition,) if whole else tuple(rest)
+    )
 
 
 def _side(term: Term, left: Schema, right: Schema) -> int | None:

@@ -77,11 +77,18 @@ def _join(node: Join, left: pl.LazyFrame, right: pl.LazyFrame) -> pl.LazyFrame:
     if parts.equalities and not parts.ranges and not parts.rest:
         return _equi_join(node, left, right, both, parts)
 
-    def joined() -> pl.DataFrame:
+    def joined(_: pl.DataFrame) -> pl.DataFrame:
         one, other = pl.collect_all([left, right])
         return join_frames(one, other, both, parts, node.kind)
 
-    return pl.defer(joined, schema=polars_schema(node.schema))
+    # Not `pl.defer`: asked for no column at all, as by a count, Polars 2.1 forgets how many rows a deferred frame has.
+    return pl.LazyFrame().map_batches(
+        joined,
+        schema=polars_schema(node.schema),
+        predicate_pushdown=False,
+        projection_pushdown=False,
+        slice_pushdown=False,
+    )
 
 
 def _equi_join(node: Join, left: pl.LazyFrame, right: pl.LazyFrame, both: Schema, parts: JoinParts) -> pl.LazyFrame:

@@ -1,0 +1,267 @@
+"""Grouping in Spark (TSA Def. 15): the twin of `runtime.embedded.aggregates`, with the same states.
+
+A row is the partial result of itself, so there is one way to aggregate: lift rows to states, then merge states. Only
+sums of doubles take a step between (`runtime.spark.sums`), for which states are merged twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from operator import or_
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from tidegate.algebra.evaluation import EvaluationError
+from tidegate.algebra.kernels import OVERFLOW
+from tidegate.algebra.nodes import Function, Group
+from tidegate.algebra.schema import Schema
+from tidegate.algebra.terms import Term
+from tidegate.algebra.typed import type_range
+from tidegate.algebra.types import DataType, Kind
+from tidegate.runtime.partials import Form, State, require_partials, row_column, states
+from tidegate.runtime.spark.names import Named, col
+from tidegate.runtime.spark.sums import added, exact_sums, exponent_range, rounded_sum
+from tidegate.runtime.spark.terms import compile_term
+
+_LOW = 2**32 - 1
+
+
+def aggregate(group: Group, rows: Named) -> Named:
+    """One row per group of the grouping's input; keys keep their columns."""
+    keys = {key: rows.columns[key] for key in group.keys}
+    done = _from_rows(group, rows)
+    results = [_result(state).alias(f"{state.prefix}result") for state in states(group)]
+    frame = done.select(*map(col, keys.values()), *results)
+    return Named(frame, {**keys, **{state.aggregate.name: f"{state.prefix}result" for state in states(group)}})
+
+
+def partial(group: Group, frame: DataFrame) -> DataFrame:
+    """Partial results, one per group, of the rows of the grouping's input in `frame`."""
+    require_partials(group)
+    return _from_rows(group, Named(frame, {name: name for name in group.input.schema}))
+
+
+def merge(group: Group, partials: DataFrame) -> DataFrame:
+    """Partial results with one row per group, from those of disjoint parts of the input."""
+    require_partials(group)
+    return _merged(group, partials, list(group.keys))
+
+
+def final(group: Group, partials: DataFrame) -> DataFrame:
+    """Results of the grouping from its merged partial results."""
+    results = [_result(state).alias(state.aggregate.name) for state in states(group)]
+    return partials.select(*map(col, group.keys), *results)
+
+
+def _from_rows(group: Group, rows: Named) -> DataFrame:
+    """One row of states per group of rows, under the columns of the keys and the names of the states."""
+    keys = [rows.columns[key] for key in group.keys]
+    lifted = _lifted(group, rows, keys)
+    doubles = [state for state in states(group) if state.form is Form.DOUBLE_SUM]
+    if not doubles:
+        return _grouped(group, lifted, keys, _combine)
+    places = {state.prefix: f"{state.prefix}place" for state in doubles}
+    placed = lifted.select("*", *(exponent_range(col(s.column("sum"))).alias(places[s.prefix]) for s in doubles))
+    exact = _grouped(group, placed, [*keys, *places.values()], _combine_exactly)
+    return _merged(group, exact, keys)
+
+
+def same_zero(column: Column) -> Column:
+    """Doubles with -0.0 as 0.0, which it equals."""
+    return F.when(column == 0.0, F.lit(0.0)).otherwise(column)
+
+
+def _lifted(group: Group, rows: Named, keys: Sequence[str]) -> DataFrame:
+    """Rows as the partial results of themselves: keys and states."""
+    schema, all_states = group.input.schema, states(group)
+    # Terms are evaluated once, before what is derived from them.
+    values = [value for state in all_states for value in _values(state, schema, rows.columns)]
+    valued = rows.frame.select(*map(col, keys), *values)
+    return valued.select(*map(col, keys), *(part for state in all_states for part in _lift(state)))
+
+
+def _values(state: State, schema: Schema, columns: Mapping[str, str]) -> Sequence[Column]:
+    """Argument and order of one aggregate, per row."""
+
+    def value(term: Term, type_: DataType, part: str) -> Column:
+        compiled = compile_term(term, schema, columns)
+        return (same_zero(compiled) if type_.kind is Kind.DOUBLE else compiled).alias(state.column(part))
+
+    argument, by = state.aggregate.argument, state.aggregate.by
+    made = [] if argument is None else [value(argument, state.argument, "argument")]
+    return made if by is None else [*made, value(by, state.by, "order")]
+
+
+def _lift(state: State) -> Sequence[Column]:
+    """The state that one row is, part by part."""
+    counts_rows = state.aggregate.argument is None
+    value, order = col(state.column("argument")), col(state.column("order"))
+    counted = (value.isNotNull().cast("bigint"),) if state.aggregate.function is Function.AVG else ()
+    lifted: tuple[Column, ...]
+    match state.form:
+        case Form.COUNT:
+            lifted = ((F.lit(1) if counts_rows else value.isNotNull()).cast("bigint"),)
+        case Form.DISTINCT | Form.LEAST | Form.GREATEST:
+            lifted = (value,)
+        case Form.INTEGER_SUM:
+            lifted = (F.shiftright(value, 32), value.bitwiseAND(_LOW), *counted)
+        case Form.DOUBLE_SUM:
+            lifted = (value, F.when(value.isNotNull(), F.lit(0.0)), *counted)
+        case Form.EARLIEST | Form.LATEST:
+            both = value.isNotNull() & order.isNotNull()
+            lifted = (F.when(both, order), F.when(both, value))
+    return [part.alias(column) for part, column in zip(lifted, state.columns, strict=True)]
+
+
+def _merged(group: Group, frame: DataFrame, keys: Sequence[str]) -> DataFrame:
+    return _grouped(group, frame, keys, _combine_states)
+
+
+def _grouped(
+    group: Group, frame: DataFrame, keys: Sequence[str], combine: Callable[[State], Sequence[Column]]
+) -> DataFrame:
+    """States of each group; of no rows, no group, also without keys."""
+    all_states = states(group)
+    aggregated = frame.groupBy(*map(col, keys)).agg(
+        F.count(F.lit(1)).alias(row_column(group)), *(part for state in all_states for part in combine(state))
+    )
+    if not keys:
+        aggregated = aggregated.filter(col(row_column(group)) > 0)
+    finished = [part for state in all_states for part in _finish(state, exact=combine is _combine_exactly)]
+    return aggregated.select(*map(col, keys), *finished)
+
+
+def _combine(state: State) -> Sequence[Column]:
+    """Aggregations of the states of single rows, none a sum of doubles."""
+    if state.form is Form.DISTINCT:
+        return (F.countDistinct(col(state.column("n"))).alias(state.column("n")),)
+    return _combine_states(state)
+
+
+def _combine_exactly(state: State) -> Sequence[Column]:
+    """Aggregations of the states of single rows, doubles per range of exponents."""
+    match state.form:
+        case Form.DOUBLE_SUM:
+            names = [f"{state.prefix}{part}" for part in ("whole", "middle", "lower", "special")]
+            sums = exact_sums(col(state.column("sum")), col(f"{state.prefix}place"))
+            return [total.alias(name) for total, name in zip(sums, names, strict=True)] + _counted(state)
+        case Form.DISTINCT:
+            return (F.collect_set(col(state.column("n"))).alias(state.column("n")),)
+        case _:
+            return _combine_states(state)
+
+
+def _counted(state: State) -> list[Column]:
+    if state.aggregate.function is not Function.AVG:
+        return []
+    return [F.sum(col(state.column("n"))).alias(state.column("n"))]
+
+
+def _combine_states(state: State) -> Sequence[Column]:
+    """Aggregations of states; those of distinct values are sets."""
+
+    def part(name: str) -> Column:
+        return col(state.column(name))
+
+    match state.form:
+        case Form.COUNT:
+            combined = [F.sum(part("n")).alias(state.column("n"))]
+        case Form.DISTINCT:
+            combined = [
+                F.size(F.array_distinct(F.flatten(F.collect_list(part("n"))))).cast("bigint").alias(state.column("n"))
+            ]
+        case Form.INTEGER_SUM:
+            combined = [F.sum(part(name)).alias(state.column(name)) for name in ("hi", "lo")] + _counted(state)
+        case Form.DOUBLE_SUM:
+            pairs = F.when(part("sum").isNotNull(), F.struct(part("sum").alias("sum"), part("comp").alias("comp")))
+            combined = [added(F.collect_list(pairs)).alias(f"{state.prefix}pair"), *_counted(state)]
+        case Form.LEAST:
+            combined = [F.min(part("v")).alias(state.column("v"))]
+        case Form.GREATEST:
+            combined = [F.max(part("v")).alias(state.column("v"))]
+        case Form.EARLIEST | Form.LATEST:
+            # The least struct: first by order, then, among equal ones, by value.
+            order = [part("by")] if state.form is Form.EARLIEST else _reversed(part("by"), state.by)
+            ranked = F.struct(
+                *(o.alias(f"o{i}") for i, o in enumerate(order)), part("v").alias("v"), part("by").alias("by")
+            )
+            combined = [F.min(F.when(part("v").isNotNull(), ranked)).alias(f"{state.prefix}best")]
+    return combined
+
+
+def _reversed(order: Column, type_: DataType) -> list[Column]:
+    """Columns that sort the other way round."""
+    match type_.kind:
+        case Kind.BOOLEAN:
+            return [~order]
+        case Kind.DOUBLE:  # NaN, the greatest, has no negative
+            return [~F.isnan(order), -order]
+        case Kind.STRING:  # every half byte complemented; the sign at the end makes a prefix come later
+            return [F.concat(F.translate(F.hex(order), "0123456789ABCDEF", "FEDCBA9876543210"), F.lit("~"))]
+        case _:  # unlike a minus sign, the complement cannot overflow
+            return [F.bitwise_not(order)]
+
+
+def _finish(state: State, *, exact: bool) -> Sequence[Column]:
+    """The state's columns after a grouping."""
+
+    def part(name: str) -> Column:
+        return col(state.column(name))
+
+    counted = [part("n")] if state.aggregate.function is Function.AVG else []
+    match state.form:
+        case Form.INTEGER_SUM:
+            carried = part("hi") + F.shiftright(part("lo"), 32)
+            finished = [carried, part("lo").bitwiseAND(_LOW), *counted]
+        case Form.DOUBLE_SUM:
+            pair = col(f"{state.prefix}pair")
+            if exact:
+                names = ("whole", "middle", "lower", "special", "place")
+                pair = rounded_sum(*(col(f"{state.prefix}{name}") for name in names))
+            finished = [pair["sum"], pair["comp"], *counted]
+        case Form.EARLIEST | Form.LATEST:
+            finished = [col(f"{state.prefix}best")[name] for name in ("by", "v")]
+        case Form.COUNT | Form.DISTINCT | Form.LEAST | Form.GREATEST:
+            return [col(column) for column in state.columns]
+    return [column.alias(name) for column, name in zip(finished, state.columns, strict=True)]
+
+
+def _result(state: State) -> Column:
+    def part(name: str) -> Column:
+        return col(state.column(name))
+
+    average = state.aggregate.function is Function.AVG
+    match state.form:
+        case Form.COUNT | Form.DISTINCT:
+            return part("n")
+        case Form.INTEGER_SUM if average:
+            total = part("hi").cast("double") * float(2**32) + part("lo").cast("double")
+            return F.when(part("n") > 0, total / 10.0**state.argument.scale / part("n"))
+        case Form.INTEGER_SUM:
+            return _total(part("hi"), part("lo"), state)
+        case Form.DOUBLE_SUM:
+            rounded = part("sum") + part("comp")
+            return F.when(part("n") > 0, rounded / part("n")) if average else rounded
+        case Form.LEAST | Form.GREATEST | Form.EARLIEST | Form.LATEST:
+            return part("v")
+
+
+def _total(high: Column, low: Column, state: State) -> Column:
+    """An integer sum as one number; the job fails with the text of an `EvaluationError` where it is out of range."""
+    limits = type_range(state.result)
+    assert limits is not None
+    least, most = (divmod(limit, 2**32) for limit in limits)
+    outside = reduce(
+        or_,
+        [
+            high < least[0],
+            (high == least[0]) & (low < least[1]),
+            high > most[0],
+            (high == most[0]) & (low > most[1]),
+        ],
+    )
+    message = str(EvaluationError(OVERFLOW, f"{state.aggregate.name}: the sum is out of range"))
+    failed = F.raise_error(F.lit(message)).cast("bigint")
+    return F.when(outside, failed).otherwise(F.shiftleft(high, 32).bitwiseOR(low))
