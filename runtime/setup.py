@@ -18,6 +18,7 @@ from tidegate.algebra.rewrites import rewrite
 from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.pipeline import ProgramFacts
+from tidegate.runtime.embedded.executor import no_rows
 from tidegate.runtime.embedded.increment import increment
 from tidegate.runtime.inputs import hold_static, static_digest
 from tidegate.runtime.plan.lower import lower
@@ -104,7 +105,9 @@ def _static_results(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> dict[str,
     known = dict(tables)
     for query in plan.queries:
         if query.facts.is_static:
-            rows = increment(query, [None] * len(query.leaves), known, {}, {}).collect()
+            # A stream whose rows cannot matter, since no instants satisfy the condition on them, may be read all the same.
+            frames = [None if leaf.buffer is None else no_rows(leaf.buffer) for leaf in query.leaves]
+            rows = increment(query, frames, known, {}, {}).collect()
             known[query.stream] = pl.concat([known[query.stream], rows]) if query.stream in known else rows
     return {name: frame for name, frame in known.items() if name not in tables}
 

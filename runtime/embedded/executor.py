@@ -99,7 +99,7 @@ class EmbeddedExecutor:
 
     def _frame(self, buffer: Buffer, segments: Sequence[Segment]) -> pl.LazyFrame:
         if not segments:
-            return _empty(buffer)
+            return no_rows(buffer)
         return pl.concat([self._load(segment) for segment in segments]).lazy()
 
     def _load(self, segment: Segment) -> pl.DataFrame:
@@ -121,7 +121,7 @@ class EmbeddedExecutor:
         return segment
 
 
-def _empty(buffer: Buffer) -> pl.LazyFrame:
+def no_rows(buffer: Buffer) -> pl.LazyFrame:
     """No rows, with the columns that a buffer stores."""
     rows = pl.LazyFrame(schema=polars_schema(buffer.schema))
     return rows if buffer.partial is None else partial(buffer.partial, rows)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.nodes import Node, Scan, Select
+from tidegate.algebra.nodes import Join, Node, Scan, Select
 from tidegate.algebra.program import ProgramDef, Query
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.terms import FALSE, Attr, Term, call
 from tidegate.algebra.types import BIGINT
+from tidegate.analysis.facts import ProgramFacts
 from tidegate.analysis.pipeline import analyse
+from tidegate.runtime.embedded.session import Session
 
 
 def stream(name: str, *instants: str) -> StreamDef:
@@ -18,8 +20,8 @@ def stream(name: str, *instants: str) -> StreamDef:
     return StreamDef(name, schema, progress=instants[:1])
 
 
-def analysed(node: Node) -> None:
-    analyse(ProgramDef((Query("Q", "R", node),)))
+def analysed(node: Node) -> ProgramFacts:
+    return analyse(ProgramDef((Query("Q", "R", node),)))
 
 
 @pytest.mark.parametrize("condition", [call("lt", Attr("t"), Attr("t")), FALSE])
@@ -28,3 +30,16 @@ def test_a_condition_that_is_false_by_itself_is_a_contradiction(condition: Term)
     with pytest.raises(QueryError, match="no row can satisfy") as raised:
         analysed(Select(Scan(stream("A", "t")), condition))
     assert raised.value.code == "TG204"
+
+
+def test_a_result_whose_stream_cannot_matter_is_complete_from_the_start() -> None:
+    """The anti-join's condition contradicts itself, so no row of A can take one of S away: the result is static."""
+    fixed = StreamDef("S", Schema((Attribute("s", BIGINT, nullable=False, temporal=True),)), static=True)
+    both = call("and", call("lt", Attr("s"), Attr("t")), call("lt", Attr("t"), Attr("s")))
+    node = Join(Scan(fixed), Scan(stream("A", "t")), both, "anti")
+    session = Session(analysed(node), statics={"S": [{"s": 1}, {"s": 2}]})
+    session.push("A", [{"t": 1}])
+    session.step()
+    session.finish()
+    session.step()
+    assert session.results("R") == [{"s": 1}, {"s": 2}]
