@@ -349,10 +349,11 @@ def _value(term: Typed, args: list[pl.Expr]) -> pl.Expr:
         case "length", [a]:
             return a.str.len_chars().cast(pl.Int64)
         case "substring", [a, start, length]:
-            begin = start.clip(-_LONG, _LONG)
-            end = begin + length.clip(0, 2 * _LONG)
-            first = begin.clip(1, None)
-            found = a.str.slice(first - 1, (end - first).clip(0, None))
+            length = length.clip(0, None)
+            # What lies before the first character counts as taken; neither sum can overflow.
+            before = (start.clip(None, 0) + length).clip(1, None) - 1
+            taken = pl.when(start >= 1).then(length).otherwise(before)
+            found = a.str.slice(start.clip(1, _LONG) - 1, taken.clip(None, _LONG))
             return pl.when(start.is_not_null() & length.is_not_null()).then(found)
         case "trim", [a]:
             return a.str.strip_chars(" ")

@@ -6,6 +6,7 @@ Everything goes through the Column API; whatever could raise by itself is a `try
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import reduce
@@ -18,6 +19,7 @@ from pyspark.sql import functions as F
 from tidegate.algebra.errors import InternalError
 from tidegate.algebra.evaluation import EvaluationError, is_evaluation_error
 from tidegate.algebra.kernels import (
+    BAD_CAST,
     DATE_TEXT,
     DAY,
     ERA_DAYS,
@@ -28,6 +30,7 @@ from tidegate.algebra.kernels import (
     LAST_DAY,
     NUMBER_TEXT,
     OVERFLOW,
+    ZERO_DIVISION,
 )
 from tidegate.algebra.operations import resolve
 from tidegate.algebra.pretty import term_text
@@ -78,13 +81,9 @@ def compile_term(term: Term, schema: Mapping[str, Attribute], columns: Mapping[s
     compiled = _compile(typed, names)
     if compiled.error is None:
         return compiled.value
-    code = F.when(compiled.error == 1, "TG301 ").when(compiled.error == 2, "TG302 ").otherwise("TG303 ")
-    reason = (
-        F.when(compiled.error == 1, ": the result is out of range")
-        .when(compiled.error == 2, ": division by zero")
-        .otherwise(": the value cannot be cast")
-    )
-    parts = [code, F.lit(term_text(term)), reason]
+    text = term_text(term)
+    reasons = [f"{code} {text}: {reason}" for code, reason in _REASONS]
+    parts = [F.element_at(F.array(*map(F.lit, reasons)), compiled.error)]
     leaves = {leaf.source: leaf for leaf in typed_nodes(typed) if leaf.kernel in ("attribute", "parameter")}
     for i, leaf in enumerate(leaves.values()):
         shown = F.coalesce(_column(leaf, names).cast("string"), F.lit("NULL"))
@@ -93,13 +92,20 @@ def compile_term(term: Term, schema: Mapping[str, Attribute], columns: Mapping[s
     return F.when(compiled.error.isNotNull(), raised).otherwise(compiled.value)
 
 
+#: By the number of the failure, from 1.
+_REASONS = (
+    (OVERFLOW, "the result is out of range"),
+    (ZERO_DIVISION, "division by zero"),
+    (BAD_CAST, "the value cannot be cast"),
+)
+
 #: The same under the name that says what it adds to `compile_pair`.
 compile_checked = compile_term
 
 
 def raised_error(failure: BaseException) -> EvaluationError | None:
     """The `EvaluationError` that a failed Spark job carries in its text, if it failed for one."""
-    text = str(failure)
+    text = re.sub(r" SQLSTATE: \w+$", "", str(failure), flags=re.MULTILINE)
     return EvaluationError(text) if is_evaluation_error(text) else None
 
 
@@ -418,11 +424,13 @@ def _extreme(term: Typed, args: list[Column]) -> Column:
 
 
 def _substring(text: Column, start: Column, length: Column) -> Column:
-    longest = 2**30  # positions are 32-bit integers in Spark, and so are lengths in bytes
-    begin = F.greatest(F.least(start, _long(longest)), _long(-longest))
-    end = begin + F.greatest(F.least(length, _long(longest)), _long(0))
-    first = F.greatest(begin, _long(1))
-    found = F.substring(text, first.cast("int"), F.greatest(end - first, _long(0)).cast("int"))
+    longest = _long(2**31 - 1)  # positions are 32-bit integers in Spark, and so are lengths in bytes
+    length = F.when(length < 0, _long(0)).otherwise(length)
+    # What lies before the first character counts as taken; neither sum can overflow.
+    before = F.greatest(F.least(start, _long(0)) + length, _long(1)) - 1
+    taken = F.when(start >= 1, length).otherwise(before)
+    first = F.least(F.greatest(start, _long(1)), longest)
+    found = F.substring(text, first.cast("int"), F.least(taken, longest).cast("int"))
     return F.when(start.isNotNull() & length.isNotNull(), found)
 
 
