@@ -1,0 +1,66 @@
+"""The reference is complete: every operation, every error code, every public name."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import tidegate as tg
+from tidegate.algebra.operations import OPERATIONS
+from tools.docs_reference import PAGE, WRITTEN, terms_page
+
+ROOT = Path(__file__).resolve().parents[2]
+ERRORS = ROOT / "docs" / "reference" / "errors.md"
+LAYERS = ("algebra", "analysis", "contexts", "runtime")
+
+
+def test_the_page_of_terms_is_up_to_date() -> None:
+    assert PAGE.read_text() == terms_page(), "run python tools/docs_reference.py"
+
+
+def test_every_operation_is_on_the_page_of_terms() -> None:
+    assert set(WRITTEN) == set(OPERATIONS)
+
+
+ATTRIBUTES = tg.table("T", "b boolean, i bigint, d double, s string, t timestamp, a date, n interval day to second")
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_operations_are_written_as_the_page_says(name: str, tmp_path: Path) -> None:
+    """Some attributes of the right types make of the text a term with this operation."""
+    text = WRITTEN[name].replace(", …", "").replace("unit", "5").replace("start, length", "1, 2").replace("old, new", "'a', 'b'")
+    file = tmp_path / "written.py"
+    file.write_text(f"import tidegate as tg\n\n\ndef written(x, y, z):\n    return {text}\n")
+    module = ModuleType("written")
+    SourceFileLoader("written", str(file)).exec_module(module)
+    attributes = [ATTRIBUTES[attribute] for attribute in ATTRIBUTES.schema]
+    operations = set()
+    for x, y, z in itertools.product(attributes, repeat=3):
+        try:
+            operations.add(module.written(x, y, z)._term.op)
+        except tg.QueryError:
+            continue
+    assert operations == {name}
+
+
+def codes_in_source() -> set[str]:
+    texts = [path.read_text() for layer in LAYERS for path in (ROOT / layer).rglob("*.py")]
+    return {code for text in texts for code in re.findall(r"\bTG\d{3}\b", text)}
+
+
+def test_every_error_code_has_a_row_and_every_row_a_code() -> None:
+    listed = re.findall(r"^\| (TG\d{3}) \|", ERRORS.read_text(), re.MULTILINE)
+    assert len(listed) == len(set(listed))
+    assert set(listed) == codes_in_source()
+    assert listed == sorted(listed)
+
+
+def test_every_public_name_is_somewhere_in_the_manual() -> None:
+    text = "\n".join(page.read_text() for page in (ROOT / "docs").rglob("*.md"))
+    missing = [name for name in tg.__all__ if not re.search(rf"\b{re.escape(name)}\b", text)]
+    assert missing == []

@@ -1,0 +1,146 @@
+"""Writes docs/reference/terms.md from the table of operations: `python tools/docs_reference.py`.
+
+How an operation is written in Python stands here; what it takes and does comes from the table itself. A test compares
+the page with what this prints.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "reference" / "terms.md"
+
+_HEAD = """\
+# Terms
+
+What is computed from the attributes of one row. Terms are built with Python's operators and with methods of attributes; a Python value
+beside one becomes a constant of the type that it needs: text beside a timestamp is an instant or, where it is added, a
+duration.
+
+This page is written by `tools/docs_reference.py` from the one table of operations that all engines are tested against. The letters
+x, y, z stand for attributes or other terms. *Fails* says whether a value can make the batch fail; the `try_` forms yield NULL instead.
+Except where the table says otherwise, an operation yields NULL if an operand is NULL. Plans and error messages call operations by
+the names in the second column. How values compare and overflow is in [Values](values.md).
+"""
+
+_TAIL = """\
+## Instants
+
+A term is **temporal** if it is made of instants by these alone: `x + c` and `x - c` with a constant duration (a number for integer time
+and dates), `tg.min` and `tg.max` of several, `tg.floor`, `tg.ceil` and `tg.tumbling` with a constant unit, in any nesting
+(TSA Def. 2). A comparison of two temporal terms, and what `&`, `|` and `~` make of such, is a **temporal relation formula**
+(TSA Def. 3): the analysis understands it. Any other condition on instants is obeyed when the query runs, and tells the analysis nothing;
+`x.hour() < 12` is an example.
+
+## Aggregates
+
+See [group_by](operators.md#group_byagg-tsa-def-15).
+"""
+
+_SECTIONS: Mapping[str, Mapping[str, str]] = {
+    "Conditions": {
+        "and": "x & y",
+        "or": "x | y",
+        "not": "~x",
+        "eq": "x == y",
+        "ne": "x != y",
+        "lt": "x < y",
+        "le": "x <= y",
+        "gt": "x > y",
+        "ge": "x >= y",
+        "eq_null_safe": "x.same_as(y)",
+        "is_null": "x.is_null()",
+        "is_not_null": "x.is_not_null()",
+        "if": "tg.when(x, y, z)",
+        "coalesce": "tg.coalesce(x, y, …)",
+    },
+    "Numbers": {
+        "add": "x + y",
+        "sub": "x - y",
+        "mul": "x * y",
+        "div": "x / y",
+        "idiv": "x.div(y)",
+        "mod": "x % y",
+        "neg": "-x",
+        "abs": "x.abs()",
+        "least": "tg.min(x, y, …)",
+        "greatest": "tg.max(x, y, …)",
+        "sqrt": "x.sqrt()",
+        "exp": "x.exp()",
+        "ln": "x.ln()",
+        "power": "x ** y",
+        "try_add": "x.try_add(y)",
+        "try_sub": "x.try_sub(y)",
+        "try_mul": "x.try_mul(y)",
+        "try_div": "x.try_truediv(y)",
+        "try_idiv": "x.try_div(y)",
+        "try_mod": "x.try_mod(y)",
+    },
+    "Time": {
+        "floor": "tg.floor(x, unit)",
+        "ceil": "tg.ceil(x, unit)",
+        "year": "x.year()",
+        "month": "x.month()",
+        "day": "x.day()",
+        "day_of_week": "x.day_of_week()",
+        "hour": "x.hour()",
+        "minute": "x.minute()",
+        "second": "x.second()",
+        "to_date": "x.to_date()",
+        "to_timestamp": "x.to_timestamp()",
+    },
+    "Strings": {
+        "concat": "x.concat(y, …)",
+        "lower": "x.lower()",
+        "upper": "x.upper()",
+        "length": "x.length()",
+        "substring": "x.substring(start, length)",
+        "trim": "x.trim()",
+        "starts_with": "x.starts_with(y)",
+        "ends_with": "x.ends_with(y)",
+        "contains": "x.contains(y)",
+        "replace": "x.replace(old, new)",
+    },
+}
+_TYPES = ("bigint", "double", "string", "timestamp", "date", "duration")
+CASTS: Mapping[str, str] = {
+    **{f"cast_{type_}": f'x.cast("{type_}")' for type_ in _TYPES},
+    **{f"try_cast_{type_}": f'x.try_cast("{type_}")' for type_ in _TYPES},
+}
+WRITTEN: Mapping[str, str] = {name: text for rows in (*_SECTIONS.values(), CASTS) for name, text in rows.items()}
+
+
+def terms_page() -> str:
+    """The page, complete."""
+    parts = [_HEAD]
+    for title, rows in _SECTIONS.items():
+        parts += [f"## {title}\n", _table(rows)]
+        if title == "Conditions":
+            parts.append("`x.between(low, high)` is `(low <= x) & (x <= high)`; `x.is_in(a, b)` is `(x == a) | (x == b)`.\n")
+        if title == "Time":
+            parts.append("`tg.tumbling(x, size)` is `tg.floor(x, size) + size`. Parts of instants are those in UTC.\n")
+    casts = {**CASTS, "cast_decimal_18_2": 'x.cast("decimal(18,2)")', "try_cast_decimal_18_2": 'x.try_cast("decimal(18,2)")'}
+    return "\n".join([*parts, "## Casts\n", _table(casts), _TAIL])
+
+
+def _table(rows: Mapping[str, str]) -> str:
+    from tidegate.algebra.operations import operation
+
+    lines = ["| written | name | takes | fails | |", "| --- | --- | --- | --- | --- |"]
+    for name, text in rows.items():
+        row = operation(name)
+        cells = [f"`{text}`".replace("|", "\\|"), name, row.takes, "yes" if _fails(name, fallible=row.fallible) else "", row.doc]
+        lines.append("| " + " | ".join(cells).rstrip() + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _fails(name: str, *, fallible: bool) -> bool:
+    return fallible and not name.startswith("try_")
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
+    PAGE.write_text(terms_page())
