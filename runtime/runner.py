@@ -89,12 +89,17 @@ class Executor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BatchReport:
-    """What one batch did: rows by fate per source, new rows per query, progress, live rows per buffer, time per step."""
+    """What one batch did: rows by fate per source, new rows per query, progress, live rows per buffer, time per step.
+
+    Of every stream that a query reads, by attribute: `bounds` says how far it has arrived, `greatest` what the batch brought.
+    """
 
     seq: int
     counts: Mapping[str, SourceCounts]
     results: Mapping[str, int]
     progress: Mapping[str, Mapping[str, Extended]]
+    bounds: Mapping[tuple[str, str], Extended]
+    greatest: Mapping[tuple[str, str], int]
     live_rows: Mapping[str, int]
     seconds: Mapping[str, float]
     places: Mapping[str, str]
@@ -147,10 +152,26 @@ class Runner:
             {name: one.counts for name, one in ingested.items()},
             {name: increment.rows for name, increment in increments.items()},
             {name: dict(p) for name, p in self.progress.queries.items()},
+            self.progress.bounds(self.plan),
+            self._greatest(ingested, increments),
             self.live_rows(),
             seconds,
             {name: increment.place for name, increment in increments.items()},
         )
+
+    def _greatest(
+        self, ingested: Mapping[str, Ingested], increments: Mapping[str, Increment]
+    ) -> dict[tuple[str, str], int]:
+        """The greatest instants of new rows: of inputs as they were accepted, of results as other queries store them."""
+        found = {(name, a): value for name, one in ingested.items() for a, value in one.greatest.items()}
+        for stored in (increment.segments for increment in increments.values()):
+            for buffer in self.plan.buffers:
+                if buffer.partial is None:
+                    for segment in stored.get(buffer.id, ()):
+                        for attribute, (_, high) in segment.bounds.items():
+                            key = buffer.stream.name, attribute
+                            found[key] = max(high, found.get(key, high))
+        return found
 
     def live_rows(self) -> dict[str, int]:
         """Rows stored per buffer."""

@@ -1,0 +1,75 @@
+"""Live state against its proven bound: what is measured of a run, on cases computed by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tidegate as tg
+from tidegate.algebra.time import INF
+from tidegate.analysis.bounds import Bounded, Unbounded
+from tidegate.runtime.embedded.session import Session
+from tidegate.runtime.live_state import StateUse, state_use
+from tidegate.runtime.runner import BatchReport
+
+events = tg.stream("E", "k bigint, t bigint", progress="t")
+others = tg.stream("O", "k bigint, t bigint", progress="t")
+
+
+def answered() -> tg.Program:
+    """Pairs of an event and another one at most five ticks later."""
+    e, o = events.as_("e"), others.as_("o")
+    return tg.program(Answered=e.join(o, e.k == o.k, e.t <= o.t, o.t <= e.t + 5).select(k=e.k, asked=e.t, at=o.t))
+
+
+def row(t: int) -> dict[str, Any]:
+    return {"k": 1, "t": t}
+
+
+def test_skew_and_lag_are_those_of_the_run() -> None:
+    reports: list[BatchReport] = []
+    with Session(answered().facts, collect_garbage="exact") as session:
+        for upto in (10, 20):
+            session.push(
+                "E", [row(t) for t in range(upto - 9, upto + 4)] if upto == 10 else [row(t) for t in range(14, 24)]
+            )
+            session.advance("E", {"t": upto})
+            session.push("O", [row(upto - 8)])
+            session.advance("O", {"t": upto - 7})
+            reports.append(session.step())
+        session.finish()
+        reports.append(session.step())
+        use = {one.stream: one for one in state_use(session.plan, reports)}
+    assert isinstance(use["E"].bound, Bounded)
+    # Rows up to 13 came at b = 10, later rows up to 23 at b = 20: a skew of 3; E is 7 ahead of O.
+    assert use["E"].span == use["E"].bound.horizon + 3 + 7
+    assert isinstance(use["O"].bound, Bounded)
+    assert use["O"].span == use["O"].bound.horizon + 0 + 7
+    assert use["E"].readers == ("Answered",)
+    # One row a tick; O's progress of 3 and 13 is that of the pairs' end: E is kept from there, less five ticks.
+    assert within(use["E"], list(range(1, 24)))
+
+
+def within(use: StateUse, instants: list[int]) -> bool:
+    assert use.span is not None
+    assert use.span < INF
+    rate = max(sum(x <= t <= x + use.span for t in instants) for x in instants)
+    return 0 < use.most <= rate
+
+
+def test_rows_that_wait_for_a_stream_that_has_not_begun_are_bounded_by_nothing() -> None:
+    with Session(answered().facts) as session:
+        session.push("E", [row(1), row(2)])
+        session.advance("E", {"t": 2})
+        (use,) = (one for one in state_use(session.plan, [session.step()]) if one.stream == "E")
+    assert use.span == INF
+    assert use.most == 2
+
+
+def test_an_unbounded_reader_decides() -> None:
+    e, o = events.as_("e"), others.as_("o")
+    program = tg.program(Later=e.join(o, e.t <= o.t).select(k=e.k, at=o.t))
+    with Session(program.facts) as session:
+        found = {one.stream: one for one in state_use(session.plan, [session.step()])}
+    assert isinstance(found["E"].bound, Unbounded)
+    assert found["E"].span is None
+    assert isinstance(found["O"].bound, Bounded)
