@@ -59,6 +59,7 @@ class _Run:
     buffers: list[list[Row]]
     fresh: list[Row] = field(default_factory=list)
     emitted: list[Row] = field(default_factory=list)
+    evaluated: bool = False
 
     def instants(self, row: Row) -> dict[str, int]:
         return instants_of(self.facts.output, row)
@@ -161,7 +162,8 @@ def _advance(
             fresh = [row for row in fresh if _kept(o, row, old, where)]
         run.buffers[o.index] += fresh
     run.fresh = []
-    if new != old:
+    if new != old or (query.is_static and not run.evaluated):
+        run.evaluated = True
         tally.increments += 1
         relations = {
             f"#{o.index}": _relevant(run, o, old, new, tally, where) if lean else run.buffers[o.index]
@@ -174,7 +176,7 @@ def _advance(
         run.progress = new
         if lean:
             _collect(run, rng, tally, where)
-    wanted = [row for row in run.complete if any(run.instants(row)[a] <= new[a] for a in new)]
+    wanted = [row for row in run.complete if final(run.instants(row), new)]
     compare(run.emitted, wanted, where)
 
 
@@ -275,6 +277,11 @@ def _check_bounds(run: _Run, b: Progress, arrived: Mapping[str, list[Row]], tall
 def _rate(instants: Sequence[int], span: Extended) -> int:
     """The most instants in any closed interval of a length."""
     return max((sum(start <= t <= start + span for t in instants) for start in instants), default=0) if span >= 0 else 0
+
+
+def final(instants: Mapping[str, int], p: Mapping[str, Extended]) -> bool:
+    """Whether a result row is final at progress p; one that promises nothing, a static one, always is."""
+    return not p or any(instants[a] <= p[a] for a in p)
 
 
 def compare(found: Iterable[Row], wanted: Iterable[Row], where: str) -> None:

@@ -303,7 +303,8 @@ class _Builder:
 
     def relation(self, occurrences_left: int, pool: Sequence[StreamDef]) -> _Relation:
         if occurrences_left == 1:
-            return self.unary(self.source(pool), 0.3)
+            source = self.source(pool)
+            return self.windowed(source) if source.good and self.chance(0.15) else self.unary(source, 0.3)
         first = self.rng.randint(1, occurrences_left - 1)
         left = self.relation(first, pool)
         right = self.relation(occurrences_left - first, pool)
@@ -373,6 +374,19 @@ class _Builder:
                 relation = self.grouped(relation)
             probability *= 0.6
         return relation
+
+    def windowed(self, relation: _Relation) -> _Relation:
+        """A grouping by windows of time, directly above a stream."""
+        name = self.fresh("i")
+        unit = Lit(self.rng.choice(self.units), self.shift_type)
+        end = call(self.rng.choice(("floor", "ceil")), Attr(self.rng.choice(relation.good)), unit)
+        keys = [a.name for a in relation.schema.attributes if not a.temporal and self.chance(0.4)]
+        node = Imbed(relation.node, name, end)
+        aggregates = tuple(self.aggregate(relation.schema) for _ in range(self.rng.choice((1, 2, 3))))
+        group: Node = Group(node, (*keys, name), aggregates)
+        if self.chance(0.2):
+            group = Select(group, self.formula(group.schema, 1))
+        return _Relation(group, (name,))
 
     def projected(self, relation: _Relation) -> _Relation:
         names = [a.name for a in relation.schema.attributes if self.chance(0.6)]
