@@ -22,6 +22,7 @@ from tidegate.algebra.schema import Schema
 from tidegate.analysis.pipeline import ProgramFacts
 from tidegate.runtime.embedded.executor import ARROW, EmbeddedExecutor
 from tidegate.runtime.inputs import input_table, static_digest
+from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.runner import BatchReport, GarbageCollection, Runner, Work
 from tidegate.runtime.setup import Setup, prepare
 from tidegate.runtime.sinks import Sink
@@ -49,6 +50,10 @@ class RunningQuery(StreamingQuery):
     def __init__(self, query: StreamingQuery, run: SparkRun) -> None:
         super().__init__(query._jsq)
         self._run = run
+
+    @property
+    def plan(self) -> Plan:
+        return self._run.setup.plan
 
     @property
     def reports(self) -> list[BatchReport]:
@@ -136,7 +141,7 @@ def start(
     facts: ProgramFacts,
     *,
     sources: Mapping[str, Any],
-    checkpoint: str | Path,
+    checkpoint: str | Path | LocalStore,
     statics: Mapping[str, Any] | None = None,
     sinks: Mapping[str, Sink] | None = None,
     trigger: Mapping[str, Any] | str = "available_now",
@@ -151,7 +156,7 @@ def start(
     "available_now", a processing time such as "5 seconds", or Spark's own keyword. An increment with at most
     `driver_bytes` of relevant data is evaluated in the driver; 0 switches that off. `on_batch` is called after each commit.
     """
-    store = LocalStore(checkpoint)
+    store = checkpoint if isinstance(checkpoint, LocalStore) else LocalStore(checkpoint)
     root = store.where
     given = {key: value if isinstance(value, Source) else Source(value) for key, value in sources.items()}
     setup = prepare(facts, store, given, statics or {}, sinks or {})
