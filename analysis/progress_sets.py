@@ -49,4 +49,4 @@ def demands(federation: Federation) -> frozenset[frozenset[str]]:
 
 def is_static(federation: Federation) -> bool:
     """Whether the result waits for no stream: no zone speaks of one."""
-    return not demands(federation)
+    return not any(federation.occurrences[i].progress for zone in federation.zones for i in federation.sources(zone))

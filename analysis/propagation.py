@@ -89,12 +89,15 @@ def propagation(federation: Federation, attribute: str) -> Propagation:
     Distances are taken zone by zone; maximising them over zones first would be unsound.
     """
     found: list[Clause] = []
-    for zone in federation.zones:
-        for i in federation.sources(zone):
-            stream = federation.occurrences[i]
-            if stream.progress:
-                distances = tuple((y, zone.distance(("a", attribute), ("x", i, y))) for y in stream.progress)
-                found.append(Clause(zone, i, stream.name, distances))
+    for i, stream in enumerate(federation.occurrences):
+        speaking = [zone for zone in federation.zones if i not in zone.ignored]
+        if not stream.progress or not speaking:
+            continue
+        distances = [tuple(zone.distance(("a", attribute), ("x", i, y)) for y in stream.progress) for zone in speaking]
+        first = dict(zip(reversed(distances), reversed(speaking), strict=True))
+        for distance in dict.fromkeys(distances):
+            clause = Clause(first[distance], i, stream.name, tuple(zip(stream.progress, distance, strict=True)))
+            found.append(clause)
     return Propagation(attribute, federation.schema[attribute].type, tuple(_undominated(found)))
 
 

@@ -8,6 +8,9 @@ import numpy as np
 
 from tidegate.analysis.zones import NONE, Matrix, Variable, Zone
 
+#: Below this number, comparing matrices whole is cheaper than entry by entry.
+FEW = 32
+
 
 def prune(zones: list[Zone], attributes: Sequence[str], occurrences: int) -> list[Zone]:
     """The zones without the redundant ones, in order.
@@ -64,14 +67,23 @@ def maximal(matrices: Sequence[Matrix]) -> list[int]:
     missing = flat >= NONE
     sums = np.where(missing, 0, flat).astype(np.float64).sum(axis=1)
     order = np.lexsort((-sums, -missing.sum(axis=1)))
-    kept: list[int] = []
-    stack = np.empty_like(flat)
+    # Only entries that differ can decide. Going entry by entry leaves few candidates soon, those with the fewest values
+    # first: they are the constraints themselves, not sums of them. What is left is compared whole.
+    varying = flat[:, (flat != flat[0]).any(axis=0)]
+    varying = varying[:, np.argsort((np.diff(np.sort(varying, axis=0), axis=0) != 0).sum(axis=0), kind="stable")]
+    by_entry = np.ascontiguousarray(varying.T)
+    kept = np.empty(len(flat), dtype=np.intp)
+    number = 0
     for position in order.tolist():
-        if kept and (flat[position] <= stack[: len(kept)]).all(axis=1).any():
-            continue
-        stack[len(kept)] = flat[position]
-        kept.append(position)
-    return sorted(kept)
+        candidates, values = kept[:number], varying[position]
+        for entry, value in zip(by_entry, values.tolist(), strict=True):
+            if len(candidates) <= FEW:
+                break
+            candidates = candidates[entry[candidates] >= value]
+        if not len(candidates) or not (varying[candidates] >= values).all(axis=1).any():
+            kept[number] = position
+            number += 1
+    return sorted(kept[:number].tolist())
 
 
 def _inside_any(zones: Sequence[Zone], others: Sequence[Zone], variables: Sequence[Variable]) -> list[bool]:

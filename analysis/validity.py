@@ -25,9 +25,9 @@ from tidegate.analysis.zones import Edge, Zone
 def contradictions(query: Query, found: Federation) -> list[Problem]:
     """A problem if the temporal relations contradict each other, with the cycle of constraints that shows it.
 
-    There is no cycle where a single condition is false by itself, such as `t < t`.
+    There is no cycle where a single condition is false by itself, such as `t < t`; over tables alone that is no mistake.
     """
-    if found.zones:
+    if found.zones or not (found.conflicts or any(stream.progress for stream in found.occurrences)):
         return []
     because: tuple[str, ...] = ("a condition is false whatever the rows",)
     site, hint = query.site, "one of these comparisons compares an instant with itself, or is constant"

@@ -10,18 +10,20 @@ from tidegate.analysis.federation import Federation
 from tidegate.analysis.pruning import maximal
 from tidegate.analysis.zones import NONE, Matrix, Variable, Zone, hull, reduced
 
+MAX_VIEWS = 32
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class View:
     """A zone over the temporal attributes of one occurrence's rows and the promised attributes of the result.
 
-    `matrix` is closed; its first rows are `columns`, then come `promised`.
+    `matrix` is closed; its first rows are `columns`, then come `promised`. `zones` are those that it stands for.
     """
 
     columns: tuple[str, ...]
     promised: tuple[str, ...]
     matrix: Matrix
-    zone: Zone
+    zones: tuple[Zone, ...]
 
     def ahead(self, x: str, a: str) -> Extended:
         """How far the attribute can lie after the row's instant: `a <= x + ahead(x, a)`."""
@@ -50,13 +52,17 @@ class View:
 def views(federation: Federation, i: int, promised: Sequence[str]) -> tuple[View, ...]:
     """F_i over the promised attributes: the projections of all zones that do not ignore i, the contained ones left out.
 
-    Here plain containment is sound: all of these zones speak of i, and nothing else is asked of them.
+    Here plain containment is sound: all of these zones speak of i, and nothing else is asked of them. More than
+    MAX_VIEWS become their hull: a larger zone keeps more rows, and a condition of thousands of cases helps nobody.
     """
     columns = federation.occurrences[i].schema.temporal
     variables: list[Variable] = [*(("x", i, name) for name in columns), *(("a", name) for name in promised)]
     speaking = [zone for zone in federation.zones if i not in zone.ignored]
     matrices = [zone.view(variables) for zone in speaking]
-    return tuple(View(columns, tuple(promised), matrices[k], speaking[k]) for k in maximal(matrices))
+    kept = maximal(matrices)
+    if len(kept) > MAX_VIEWS:
+        return (View(columns, tuple(promised), hull(matrices), tuple(speaking)),)
+    return tuple(View(columns, tuple(promised), matrices[k], (speaking[k],)) for k in kept)
 
 
 @dataclass(frozen=True, slots=True)

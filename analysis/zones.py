@@ -1,4 +1,4 @@
-"""Zones: closed difference-bound matrices over instants (TSA Def. 5 per conjunction, rules R4 and R5)."""
+"""Zones: closed difference-bound matrices over instants (TSA Def. 5 per conjunction, rule R4)."""
 
 from __future__ import annotations
 

@@ -27,10 +27,14 @@ def stream(
     type_: DataType = BIGINT,
 ) -> StreamDef:
     """A stream with these temporal attributes and integer values; it progresses on its first instant."""
-    return StreamDef(name, _schema(instants, values, type_), relations, tuple(instants[:1] if progress is None else progress))
+    return StreamDef(
+        name, _schema(instants, values, type_), relations, tuple(instants[:1] if progress is None else progress)
+    )
 
 
-def table(name: str, instants: Sequence[str] = (), values: Sequence[str] = ("k",), type_: DataType = BIGINT) -> StreamDef:
+def table(
+    name: str, instants: Sequence[str] = (), values: Sequence[str] = ("k",), type_: DataType = BIGINT
+) -> StreamDef:
     """A static table with these temporal attributes and integer values."""
     return StreamDef(name, _schema(instants, values, type_), static=True)
 
@@ -88,4 +92,3 @@ def facts(*queries: Query) -> ProgramFacts:
 def query_facts(node: Node, declared: StreamDef | None = None) -> QueryFacts:
     """The facts of a program of one query."""
     return facts(query(node, declared=declared)).queries[0]
-

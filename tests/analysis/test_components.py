@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.analysis.build import facts, query, scan, stream
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.program import ProgramDef, Query
 from tidegate.analysis.components import components
-from tests.analysis.build import facts, query, scan, stream
 
 A = stream("A")
 

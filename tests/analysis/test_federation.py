@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
+from tests.analysis.build import eq, le, lt, plus, scan, stream, ticks
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.nodes import (
     Aggregate,
@@ -36,7 +37,6 @@ from tidegate.analysis.federation import Federation, federation
 from tidegate.analysis.keep import keep
 from tidegate.analysis.propagation import propagations
 from tidegate.analysis.zones import Variable, Zone
-from tests.analysis.build import eq, le, lt, plus, scan, stream, ticks
 
 Rows = Mapping[str, Sequence[Row]]
 
@@ -76,7 +76,9 @@ class Maker:
     def node(self, depth: int) -> Node:
         if depth == 0 or len(self.streams) >= 4:
             return self.scan()
-        match self.random.choice(("select", "imbed", "group", "join", "join", "join", "union", "difference", "product")):
+        match self.random.choice(
+            ("select", "imbed", "group", "join", "join", "join", "union", "difference", "product")
+        ):
             case "select":
                 inner = self.node(depth - 1)
                 return Select(inner, self.condition(inner))
@@ -134,9 +136,7 @@ def in_view(zone: Zone, values: Mapping[Variable, int]) -> bool:
     """Whether the values satisfy the zone's projection on their variables."""
     variables = list(values)
     matrix = zone.view(variables)
-    return all(
-        values[v] - values[w] <= matrix[i, j] for i, w in enumerate(variables) for j, v in enumerate(variables)
-    )
+    return all(values[v] - values[w] <= matrix[i, j] for i, w in enumerate(variables) for j, v in enumerate(variables))
 
 
 def named(row: Row, schema: Schema) -> dict[str, int]:
@@ -149,22 +149,44 @@ def instants(row: Row, found: Federation) -> dict[Variable, int]:
     return {("a", name): value for name, value in named(row, found.schema).items()}
 
 
+def fits_with_present_rows(
+    zone: Zone, values: dict[Variable, int], open_: Sequence[int], found: Federation, rows: Rows
+) -> bool:
+    """Whether the values and one present row of each of the occurrences satisfy the zone."""
+    if not in_view(zone, values):
+        return False
+    if not open_:
+        return True
+    definition = found.occurrences[open_[0]]
+    return any(
+        fits_with_present_rows(zone, {**values, **copies(open_[0], row, definition)}, open_[1:], found, rows)
+        for row in rows[definition.name]
+    )
+
+
+def copies(i: int, row: Row, definition: StreamDef) -> dict[Variable, int]:
+    return {("x", i, name): at for name, at in named(row, definition.schema).items()}
+
+
 def check_invariants(node: Node, rows: Rows, found: Federation) -> int:
-    """(V) every result row fits a zone; (I) whoever changes a result row fits a zone with it that does not ignore it."""
+    """(V) and (I), both together with present rows of all other occurrences that the zone does not ignore."""
     checked = 0
     before = Counter(evaluate(node, rows))
     for result in before:
-        assert any(in_view(zone, instants(result, found)) for zone in found.zones), result
+        at = instants(result, found)
+        assert any(fits_with_present_rows(zone, at, found.sources(zone), found, rows) for zone in found.zones), result
     for i, definition in enumerate(found.occurrences):
         for place, row in enumerate(rows[definition.name]):
             others = [other for k, other in enumerate(rows[definition.name]) if k != place]
             after = Counter(evaluate(node, {**rows, definition.name: others}))
-            copies: dict[Variable, int] = {("x", i, name): at for name, at in named(row, definition.schema).items()}
             for result in (before - after) + (after - before):
                 checked += 1
-                together = {**instants(result, found), **copies}
-                fits = [zone for zone in found.zones if i not in zone.ignored and in_view(zone, together)]
-                assert fits, f"row {row} of {definition.name} changes {result}, but no zone says so"
+                together = {**instants(result, found), **copies(i, row, definition)}
+                assert any(
+                    fits_with_present_rows(zone, together, [j for j in found.sources(zone) if j != i], found, rows)
+                    for zone in found.zones
+                    if i not in zone.ignored
+                ), f"row {row} of {definition.name} changes {result}, but no zone says so"
     return checked
 
 
@@ -194,7 +216,9 @@ def test_pruning_changes_no_function(monkeypatch: pytest.MonkeyPatch) -> None:
         fewer += len(found.zones) < len(whole.zones)
         progress = {(s.name, y): maker.random.randint(-3, 3) for s in found.occurrences for y in s.progress}
         ours, theirs = propagations(found), propagations(whole)
-        assert {a: f.evaluate(progress) for a, f in ours.items()} == {a: f.evaluate(progress) for a, f in theirs.items()}
+        assert {a: f.evaluate(progress) for a, f in ours.items()} == {
+            a: f.evaluate(progress) for a, f in theirs.items()
+        }
         p = {a: maker.random.randint(-1, 4) for a in found.attributes}
         for i, s in enumerate(found.occurrences):
             one, other = keep(found, i, found.attributes), keep(whole, i, found.attributes)
@@ -246,9 +270,7 @@ def test_a_union_ignores_the_other_sides() -> None:
 
 def test_an_attribute_temporal_on_one_side_of_a_union_only_is_hidden() -> None:
     one, other = scan(stream("A", ("t", "u"), ()), "z"), scan(stream("B", ("t", "u"), ()), "z")
-    plain = Rename(
-        Project(Imbed(other, "w", call("mul", Attr("z.u"), ticks(1))), ("z.t", "w")), (("w", "z.u"),)
-    )
+    plain = Rename(Project(Imbed(other, "w", call("mul", Attr("z.u"), ticks(1))), ("z.t", "w")), (("w", "z.u"),))
     assert not plain.schema["z.u"].temporal
     found = federation(Union((one, plain)))
     assert found.attributes == ("z.t",)
@@ -286,17 +308,19 @@ def test_declared_relations_hold_of_a_stream() -> None:
 
 def test_an_explosion_is_refused_with_its_cause() -> None:
     node: Node = scan(stream("S0"), "s0")
-    for i in range(1, 16):
+    for i in range(1, 9):
         node = Product(node, scan(stream(f"S{i}"), f"s{i}"))
-    either = [call("ne", Attr(f"s{i}.t"), Attr(f"s{i - 1}.t")) for i in range(1, 16)]
-    with pytest.raises(QueryError, match=r"TG150 the condition on s\d+.t, s\d+.t has about 8192 temporal cases"):
-        federation(Select(node, conjunction(either)))
+    either: list[Term] = [call("ne", Attr(f"s{i}.t"), Attr(f"s{i - 1}.t")) for i in range(1, 9)]
+    with pytest.raises(
+        QueryError, match=r"TG150 the condition on s6.t, s5.t has about 64 temporal cases, more than 32"
+    ):
+        federation(Select(node, conjunction(either)), limit=32)
 
 
 def test_a_branch_that_a_zone_entails_costs_nothing() -> None:
     """Thirty alternatives that earlier constraints decide: 2**30 conjunctions on paper, one zone."""
     node: Node = Product(scan(stream("A"), "a"), scan(stream("B"), "b"))
-    decided = [call("or", le("a.t", plus("b.t", i)), lt("b.t", "a.t")) for i in range(30)]
+    decided: list[Term] = [call("or", le("a.t", plus("b.t", i)), lt("b.t", "a.t")) for i in range(30)]
     assert len(federation(Select(node, conjunction([le("a.t", "b.t"), *decided]))).zones) == 1
 
 

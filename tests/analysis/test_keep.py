@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
-from itertools import product
+from itertools import pairwise, product
 
 import pytest
 
+from tests.analysis.build import le, lt, plus, scan, span, stream
+from tests.analysis.test_federation import Maker, named
 from tidegate.algebra.nodes import Imbed, Join, Product, Select
 from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.semantics import evaluate_term
@@ -17,8 +19,6 @@ from tidegate.analysis.federation import federation
 from tidegate.analysis.keep import Keep, keep
 from tidegate.analysis.pass_ import pass_condition, passes
 from tidegate.analysis.relevance import relevance
-from tests.analysis.build import le, lt, plus, scan, span, stream
-from tests.analysis.test_federation import Maker, named
 
 STEPS: tuple[Extended, ...] = (-INF, 0, 1, 2, 3, 4, 5, INF)
 
@@ -127,9 +127,7 @@ def test_a_condition_leaves_out_what_the_stream_declares_and_what_others_imply()
     joined = Join(left, right, conjunction([le("s.u", "r.t"), le("r.t", plus("s.t", 3))]), "inner")
     keeping = keep(federation(joined), 0, ("r.t",))
     # The join implies u <= t + 3, which the stream does not declare.
-    assert keeping.condition({"r.t": 10}) == conjunction(
-        [le("u", plus("t", 3)), call("gt", Attr("t"), Lit(7, BIGINT))]
-    )
+    assert keeping.condition({"r.t": 10}) == conjunction([le("u", plus("t", 3)), call("gt", Attr("t"), Lit(7, BIGINT))])
 
 
 @pytest.mark.parametrize(("type_", "step"), [(TIMESTAMP, span(3)), (DATE, Lit(3, BIGINT)), (BIGINT, Lit(3, BIGINT))])
@@ -173,9 +171,11 @@ def test_each_row_passes_once() -> None:
     for _ in range(100):
         steps = sorted(chooser.choices(range(8), k=6))
         other = sorted(chooser.choices(range(8), k=6))
-        history = [{"a": -INF, "b": -INF}, *({"a": x, "b": y} for x, y in zip(steps, other, strict=True))]
+        history: list[dict[str, Extended]] = [{"a": -INF, "b": -INF}]
+        for x, y in zip(steps, other, strict=True):
+            history.append({"a": x, "b": y})
         for a, b in product(range(8), repeat=2):
-            count = sum(passes({"a": a, "b": b}, old, new) for old, new in zip(history, history[1:], strict=False))
+            count = sum(passes({"a": a, "b": b}, old, new) for old, new in pairwise(history))
             assert count == (a <= steps[-1] or b <= other[-1])
 
 
@@ -185,7 +185,9 @@ def test_a_static_result_passes_whole() -> None:
 
 def test_a_self_join_keeps_each_side_for_itself() -> None:
     s = stream("S")
-    found = federation(Select(Product(scan(s, "a"), scan(s, "b")), conjunction([lt("a.t", "b.t"), le("b.t", plus("a.t", 9))])))
+    found = federation(
+        Select(Product(scan(s, "a"), scan(s, "b")), conjunction([lt("a.t", "b.t"), le("b.t", plus("a.t", 9))]))
+    )
     first, second = (keep(found, i, ("b.t",)) for i in range(2))
     assert first.describe() == "t + 9 > p(b.t)"
     assert second.describe() == "t > p(b.t)"

@@ -162,7 +162,10 @@ def test_rounding_gives_the_bounds_of_the_theory() -> None:
     window = Ceil(Var("t"), 20)
     assert set(bounds_of(normal_form(Compare(Var("w"), "=", window)))) == {Bound("w", "t", 19), Bound("t", "w", 0)}
     window_start = Floor(Var("t"), 20)
-    assert set(bounds_of(normal_form(Compare(Var("w"), "=", window_start)))) == {Bound("w", "t", 0), Bound("t", "w", 19)}
+    assert set(bounds_of(normal_form(Compare(Var("w"), "=", window_start)))) == {
+        Bound("w", "t", 0),
+        Bound("t", "w", 19),
+    }
 
 
 def test_negation_comes_before_rounding() -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 import tidegate as tg
+from tests.analysis.build import HOUR, MINUTE, SECOND
 from tidegate import hours, minutes, seconds
 from tidegate.algebra.time import INF
 from tidegate.analysis.bounds import Bounded, Collected, Static, Unbounded
 from tidegate.analysis.facts import QueryFacts
-from tests.analysis.build import HOUR, MINUTE, SECOND
 
 smoke = tg.stream("Smoke", "time timestamp, area string, conc double", progress="time")
 fire_start = tg.stream("FireStart", "fid bigint, time timestamp", progress="time")
@@ -143,9 +143,7 @@ def test_collected_is_not_bounded() -> None:
     s = tg.stream("S", "time timestamp not null, seen timestamp not null", progress="time")
     other = tg.stream("T", "time timestamp", progress="time")
     one, two = s.as_("s"), other.as_("t")
-    joined = tg.product(one, two).where(
-        one.time <= two.time, one.seen <= two.time, two.time <= one.seen + minutes(1)
-    )
+    joined = tg.product(one, two).where(one.time <= two.time, one.seen <= two.time, two.time <= one.seen + minutes(1))
     query = facts_of(joined.select(time=two.time))
     bound = query.occurrences[0].bound
     assert isinstance(bound, Collected)

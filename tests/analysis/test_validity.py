@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 import tidegate as tg
+from tests.analysis.build import eq, facts, le, lt, plus, query, query_facts, scan, stream, table, ticks
 from tidegate import minutes, seconds
 from tidegate.algebra.errors import Problem
 from tidegate.algebra.nodes import Imbed, Join, Node, Product, Project, Select, Union
-from tidegate.algebra.program import ProgramDef
+from tidegate.algebra.program import ProgramDef, Query
 from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.semantics import evaluate_term
 from tidegate.algebra.terms import Attr, Term, call, conjunction, disjunction
@@ -21,7 +22,6 @@ from tidegate.analysis.progress_sets import (
     progressing_attributes,
 )
 from tidegate.analysis.validity import refuting
-from tests.analysis.build import eq, facts, le, lt, plus, query, query_facts, scan, stream, table, ticks
 
 
 def problems(node: Node, declared: StreamDef | None = None) -> tuple[Problem, ...]:
@@ -224,7 +224,7 @@ def test_several_queries_promise_what_all_of_them_keep() -> None:
     both = facts(query(pair(le("a.t", "b.t"), le("b.t", plus("a.t", 3))), "Q")).streams["Q"]
     assert both.progress == ("a.t", "b.t")
     one, other = (
-        tg.algebra.program.Query(name, "Q", node)
+        Query(name, "Q", node)
         for name, node in (("one", pair(le("a.t", "b.t"), le("b.t", plus("a.t", 3)))), ("two", pair(le("b.t", "a.t"))))
     )
     found = facts(one, other)
@@ -233,9 +233,7 @@ def test_several_queries_promise_what_all_of_them_keep() -> None:
 
 
 def test_queries_of_one_stream_with_different_schemas_are_refused() -> None:
-    one, other = (
-        tg.algebra.program.Query(name, "Q", node) for name, node in (("one", scan(A, "a")), ("two", scan(B, "b")))
-    )
+    one, other = (Query(name, "Q", node) for name, node in (("one", scan(A, "a")), ("two", scan(B, "b"))))
     with pytest.raises(tg.QueryError) as caught:
         facts(one, other)
     assert [p.code for p in caught.value.problems] == ["TG206"]

@@ -1,4 +1,4 @@
-"""Zones against brute force on small grids of integers (rules R4 and R5)."""
+"""Zones against brute force on small grids of integers (rule R4)."""
 
 from __future__ import annotations
 

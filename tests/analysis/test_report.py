@@ -1,0 +1,72 @@
+"""What people and tools read of an analysis: text, JSON, zones on request."""
+
+from __future__ import annotations
+
+import json
+
+import tidegate as tg
+from tidegate import hours, minutes
+from tidegate.analysis.report import explain
+
+
+def frames() -> tg.Program:
+    start = tg.stream("FireStart", "fid bigint, time timestamp", progress="time").as_("fs")
+    end = tg.stream("FireEnd", "fid bigint, time timestamp", progress="time").as_("fe")
+    fires = start.join(
+        end, start.fid == end.fid, minutes(1) <= end.time - start.time, end.time - start.time <= hours(24)
+    )
+    return tg.program(Fire=fires.select(start=start.time, end=end.time))
+
+
+TEXT = """\
+query Fire
+  schema      start timestamp not null
+              end timestamp not null
+  relations   end <= start + 1d
+              start + 1m <= end
+  progress    start, end
+  final when  start <= min(FireStart.time, FireEnd.time - 1d)
+              or end <= min(FireStart.time + 1m, FireEnd.time)
+  kept        FireStart  while time > p(start) and time + 1d > p(end)
+              FireEnd    while time - 1m > p(start) and time > p(end)
+  state       FireStart  rate(FireStart) × (1d + skew(FireStart) + lag)
+              FireEnd    rate(FireEnd) × (skew(FireEnd) + lag)"""
+
+
+def test_the_text_of_a_query() -> None:
+    assert str(frames().explain()) == TEXT
+
+
+def test_zones_come_on_request() -> None:
+    text = str(explain(frames().facts, zones=True))
+    assert text == TEXT + "\n  zone 1      end <= start + 1d\n              start + 1m <= end"
+
+
+def test_json_says_the_same() -> None:
+    report = json.loads(json.dumps(explain(frames().facts, zones=True).to_dict()))
+    (query,) = report["queries"]
+    assert report["components"] == [["Fire"]]
+    assert query["progress"] == ["start", "end"]
+    assert query["final_when"] == {
+        "start": "min(FireStart.time, FireEnd.time - 1d)",
+        "end": "min(FireStart.time + 1m, FireEnd.time)",
+    }
+    assert [(o["stream"], o["state"], o["horizon"]) for o in query["occurrences"]] == [
+        ("FireStart", "bounded", 24 * 3_600_000_000),
+        ("FireEnd", "bounded", 0),
+    ]
+    assert query["zones"] == [["end <= start + 1d", "start + 1m <= end"]]
+
+
+def test_an_anti_join_shows_what_each_zone_ignores() -> None:
+    start = tg.stream("Start", "id bigint, time timestamp", progress="time").as_("s")
+    stop = tg.stream("Stop", "id bigint, time timestamp", progress="time").as_("e")
+    open_ = start.anti_join(stop, start.time < stop.time, stop.time <= start.time + minutes(5))
+    report = json.loads(json.dumps(explain(tg.program(Open=open_).facts, zones=True).to_dict()))
+    assert report["queries"][0]["zones"] == [["ignores Stop"], ["e.time <= time + 5m", "time < e.time"]]
+
+
+def test_a_static_result_and_a_table_are_called_what_they_are() -> None:
+    text = str(tg.program(Copy=tg.table("Rooms", "room string")).explain())
+    assert "progress    none: the result is static" in text
+    assert "state       Rooms  the table Rooms" in text
