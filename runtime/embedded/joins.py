@@ -125,9 +125,10 @@ class _Pairs:
     def _holds(self, one: _Ints, other: _Ints, rest: tuple[Term, ...]) -> _Bools:
         condition = conjunction(rest)
         names = attributes_of(condition)
-        here = [name for name in self.left.columns if name in names]
-        there = [name for name in self.right.columns if name in names]
-        pairs = pl.concat([self.left.select(here)[one], self.right.select(there)[other]], how="horizontal")
+        sides = ((self.left, one), (self.right, other))
+        # A frame without columns has no rows either.
+        parts = [side.select(read)[rows] for side, rows in sides if (read := [c for c in side.columns if c in names])]
+        pairs = pl.concat(parts, how="horizontal") if parts else pl.DataFrame({"": one})
         return _true(pairs, compile_term(condition, self.both))
 
 

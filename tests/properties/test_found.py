@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.nodes import Join, Node, Scan, Select
+from tidegate.algebra.nodes import Distinct, Join, Node, Scan, Select
 from tidegate.algebra.program import ProgramDef, Query
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.terms import FALSE, Attr, Term, call
@@ -43,3 +43,21 @@ def test_a_result_whose_stream_cannot_matter_is_complete_from_the_start() -> Non
     session.finish()
     session.step()
     assert session.results("R") == [{"s": 1}, {"s": 2}]
+
+
+def test_an_inner_join_whose_condition_reads_one_side_only() -> None:
+    schema = Schema(
+        (
+            Attribute("t", BIGINT, nullable=False, temporal=True),
+            Attribute("w", BIGINT, nullable=False, temporal=True),
+            Attribute("k", BIGINT),
+        )
+    )
+    fixed = StreamDef("S", Schema((Attribute("j", BIGINT),)), static=True)
+    condition = call("le", Attr("w"), call("add", Attr("t"), Attr("k")))
+    node = Join(Scan(StreamDef("A", schema, progress=("t",))), Distinct(Scan(fixed)), condition, "inner")
+    session = Session(analysed(node), statics={"S": [{"j": 5}]})
+    session.push("A", [{"t": 7, "w": 7, "k": 0}, {"t": 7, "w": 8, "k": 0}, {"t": 7, "w": 7, "k": None}])
+    session.finish()
+    session.step()
+    assert session.results("R") == [{"t": 7, "w": 7, "k": 0, "j": 5}]
