@@ -116,14 +116,14 @@ def source(
 
 def parquet(directory: str | os.PathLike[str], *, per_batch: int | None = None, **options: Any) -> Source:
     """A directory of Parquet files; `per_batch` limits the files read in one batch."""
-    return Source(Files(os.fspath(directory), "parquet", per_batch), **options)
+    return Source(Files(os.path.abspath(directory), "parquet", per_batch), **options)
 
 
 def csv(directory: str | os.PathLike[str], *, per_batch: int | None = None, **options: Any) -> Source:
     """A directory of CSV files with a header line."""
-    return Source(Files(os.fspath(directory), "csv", per_batch), **options)
+    return Source(Files(os.path.abspath(directory), "csv", per_batch), **options)
 
 
 def json(directory: str | os.PathLike[str], *, per_batch: int | None = None, **options: Any) -> Source:
     """A directory of files with one JSON object per line."""
-    return Source(Files(os.fspath(directory), "json", per_batch), **options)
+    return Source(Files(os.path.abspath(directory), "json", per_batch), **options)
