@@ -1,4 +1,8 @@
-"""Sums of doubles per group, rounded once: the kernel behind sum and avg in the embedded engine."""
+"""Sums of doubles per group, rounded once: the kernel behind sum and avg in the embedded engine.
+
+A sum is held as two doubles, some 106 binary digits: it agrees with the exact one to 1e-12 relative unless it is smaller
+than its addends by a factor of about 1e19.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +20,8 @@ SUM_TYPE = pl.Struct({"sum": pl.Float64, "comp": pl.Float64})
 def sum_lists(lists: pl.Series) -> pl.Series:
     """The sum of every list of doubles (without NULLs) as `sum` and what rounding it lost, `comp`; of none, NULL.
 
-    Measured on 2M values: 20 ns a value for any number of groups; the same splitting as Polars expressions inside a
-    grouping costs 50 ns with 1,000 groups and 1,600 ns with a million.
+    Measured on 2M values: 40 ns a value in 1,000 groups, 270 ns in a million. A numba kernel took 9 and 20 ns, but gathering
+    the lists costs more than either, and nothing has to be compiled here before the first batch.
     """
     array = lists.rechunk().to_arrow()
     offsets = np.asarray(array.offsets)
@@ -36,26 +40,37 @@ def sum_lists(lists: pl.Series) -> pl.Series:
 def segment_sums(
     values: _Doubles, starts: np.ndarray[Any, Any], counts: np.ndarray[Any, Any]
 ) -> tuple[_Doubles, _Doubles]:
-    """Sums of adjacent non-empty segments: rounded sum and remainder, a two-level error-free extraction.
+    """Sums of adjacent non-empty segments: rounded sum and remainder, by error-free extraction.
 
     Adding and subtracting M = 1.5 * 2**k above every partial sum rounds each value to a multiple of one ulp of M, so the
-    sum of the rounded parts is exact in any order; what rounding left over is smaller by 2**52 / count and summed apart.
-    A segment with an infinity or NaN is summed plainly.
+    sum of the rounded parts is exact in any order. What rounding left over, smaller by 2**52 / count, is treated the same
+    way once more, and what that leaves over is summed plainly. A segment with an infinity or NaN is summed plainly.
     """
     with np.errstate(all="ignore"):
         greatest = np.maximum.reduceat(np.abs(values), starts)
+        finite = np.isfinite(greatest)
         # Near the largest double M would overflow: such a segment is summed at a smaller scale.
-        scale = np.where((greatest > _LARGE) & np.isfinite(greatest), _SHRINK, 1.0)
+        scale = np.where((greatest > _LARGE) & finite, _SHRINK, 1.0)
         if (scale != 1.0).any():
             values, greatest = values * np.repeat(scale, counts), greatest * scale
-        unit = 1.5 * np.exp2(np.ceil(np.log2(greatest)) + np.ceil(np.log2(counts)) + 2)
-        unit = np.repeat(np.where(np.isfinite(unit), unit, 0.0), counts)
-        rounded = (values + unit) - unit
-        exact = np.add.reduceat(rounded, starts)
-        rest = np.add.reduceat(values - rounded, starts)
-        total = exact + rest
+        above = np.exp2(np.ceil(np.log2(greatest)) + np.ceil(np.log2(counts)) + 2)
+        above = np.where(finite, above, 0.0)
+        exact, rest = _extracted(values, above, starts, counts)
+        # No value of the rest exceeds half an ulp of M.
+        second, last = _extracted(rest, above * 2.0**-52 * np.exp2(np.ceil(np.log2(counts)) + 2), starts, counts)
+        remainder = second + np.add.reduceat(last, starts)
+        total = exact + remainder
         back = total - exact
-        comp = (exact - (total - back)) + (rest - back)
-        total = np.where(np.isfinite(greatest), total, exact) / scale
+        comp = (exact - (total - back)) + (remainder - back)
+        total = np.where(finite, total, exact) / scale
         comp = np.where(np.isfinite(total), comp / scale, 0.0)
     return total, comp
+
+
+def _extracted(
+    values: _Doubles, above: _Doubles, starts: np.ndarray[Any, Any], counts: np.ndarray[Any, Any]
+) -> tuple[_Doubles, _Doubles]:
+    """The exact sums of the values' leading parts, and what is left of each value; `above` is a power of 2 per segment."""
+    unit = np.repeat(1.5 * above, counts)
+    rounded = (values + unit) - unit
+    return np.add.reduceat(rounded, starts), values - rounded

@@ -1,0 +1,265 @@
+"""Partial aggregates merge to the aggregate of the whole, in any split and grouping, on both engines."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.strategies.trees import PRICE, Row
+from tidegate.algebra.evaluation import EvaluationError
+from tidegate.algebra.nodes import Aggregate, Function, Group, Scan
+from tidegate.algebra.schema import Attribute, Schema, StreamDef
+from tidegate.algebra.semantics import bags_equal
+from tidegate.algebra.semantics import evaluate as reference
+from tidegate.algebra.terms import Attr
+from tidegate.algebra.types import BIGINT, BOOLEAN, DOUBLE, DURATION, INT64_MAX, INT64_MIN, STRING, TIMESTAMP
+from tidegate.runtime.columns import polars_schema, spark_schema
+from tidegate.runtime.embedded import aggregates as embedded
+from tidegate.runtime.embedded.sums import sum_lists
+from tidegate.runtime.partials import has_partials, partial_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+EVENTS = StreamDef(
+    "E",
+    Schema(
+        (
+            Attribute("t", TIMESTAMP, nullable=False, temporal=True),
+            Attribute("a.b", BIGINT),
+            Attribute("n", BIGINT),
+            Attribute("x", DOUBLE),
+            Attribute("s", STRING),
+            Attribute("u", DURATION),
+            Attribute("p", PRICE),
+            Attribute("b", BOOLEAN),
+        )
+    ),
+    progress=("t",),
+)
+NULLABLE = tuple(name for name in EVENTS.schema if name != "t")
+
+
+def everything(*keys: str) -> Group:
+    """All functions over all types that they take, first and last by every type."""
+    numbers = ("n", "x", "p")
+    made = [Aggregate("rows", Function.COUNT)]
+    made += [Aggregate(f"count {a}", Function.COUNT, Attr(a)) for a in NULLABLE]
+    made += [Aggregate(f"sum {a}", Function.SUM, Attr(a)) for a in (*numbers, "u")]
+    made += [Aggregate(f"avg {a}", Function.AVG, Attr(a)) for a in numbers]
+    made += [Aggregate(f"{f.value} {a}", f, Attr(a)) for a in EVENTS.schema for f in (Function.MIN, Function.MAX)]
+    made += [
+        Aggregate(f"{f.value} {a} by {b}", f, Attr(a), Attr(b))
+        for f in (Function.FIRST, Function.LAST)
+        for a, b in (("s", "t"), ("n", "x"), ("x", "s"), ("p", "b"), ("b", "n"), ("t", "t"))
+    ]
+    return Group(Scan(EVENTS), keys, tuple(made))
+
+
+DOUBLES = (0.0, -0.0, 0.1, -1.5, 1e16, -1e16, 3e-9, 5e-324, math.nan, math.inf, -math.inf)
+EVENT = st.tuples(
+    st.integers(-2, 3),
+    st.none() | st.integers(0, 2),
+    st.none() | st.integers(-3, 3) | st.integers(-(2**60), 2**60),
+    st.none() | st.sampled_from(DOUBLES) | st.floats(-1e6, 1e6),
+    st.none() | st.sampled_from(["", "a", "ab", "b", "é", "😀"]),
+    st.none() | st.integers(-5, 5),
+    st.none() | st.integers(-999, 999),
+    st.none() | st.booleans(),
+)
+
+
+def frame(rows: Sequence[Row]) -> pl.LazyFrame:
+    return pl.DataFrame(rows, schema=polars_schema(EVENTS.schema), orient="row").lazy()
+
+
+def merged(group: Group, parts: Sequence[Sequence[Row]], random_: random.Random) -> pl.LazyFrame:
+    """Partial results of all parts, merged in a random grouping and order."""
+    frames = [embedded.partial(group, frame(part)) for part in parts]
+    while len(frames) > 1:
+        random_.shuffle(frames)
+        count = random_.randint(2, len(frames))
+        frames = [embedded.merge(group, pl.concat(frames[:count])), *frames[count:]]
+    return frames[0]
+
+
+@given(
+    st.lists(st.lists(EVENT, max_size=6), min_size=1, max_size=5),
+    st.sampled_from([(), ("a.b",), ("x", "b")]),
+    st.randoms(),
+)
+@settings(max_examples=80)
+def test_any_split_and_merge_gives_the_whole_embedded(
+    parts: list[list[Row]], keys: tuple[str, ...], random_: random.Random
+) -> None:
+    group = everything(*keys)
+    whole = [row for part in parts for row in part]
+    wanted = reference(group, {"E": whole})
+    partials = merged(group, parts, random_).collect()
+    assert partials.schema == polars_schema(partial_schema(group))
+    found = embedded.final(group, partials.lazy()).collect()
+    assert found.schema == polars_schema(group.schema)
+    assert bags_equal(found.rows(), wanted), f"{found.to_dicts()} is not {wanted}"
+    assert bags_equal(embedded.aggregate(group, frame(whole)).collect().rows(), wanted)
+
+
+def test_distinct_counts_have_no_partials() -> None:
+    group = Group(Scan(EVENTS), (), (Aggregate("d", Function.COUNT_DISTINCT, Attr("n")),))
+    assert not has_partials(group)
+    assert has_partials(everything())
+
+
+def cancelling(seed: int, count: int) -> list[float]:
+    """Doubles of many magnitudes whose sum is small beside them: each large one comes with its negative, far away."""
+    source = random.Random(seed)
+    large = [source.uniform(-1, 1) * 10.0 ** source.randint(-16, 16) for _ in range(count)]
+    small = [source.uniform(0, 1) for _ in range(count)]
+    values = large + [-value for value in large] + small
+    source.shuffle(values)
+    return values
+
+
+SUMS = Group(
+    Scan(EVENTS), ("b",), (Aggregate("sum", Function.SUM, Attr("x")), Aggregate("avg", Function.AVG, Attr("x")))
+)
+
+
+def events(values: Sequence[float]) -> list[Row]:
+    return [(0, None, None, value, None, None, None, True) for value in values]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_sums_of_doubles_survive_cancellation_between_batches(seed: int) -> None:
+    values = cancelling(seed, 500)
+    exact = math.fsum(values)
+    naive = sum(values)
+    assert not math.isclose(naive, exact, rel_tol=1e-6)  # else the case shows nothing
+    cuts = [0, *sorted(random.Random(seed).sample(range(len(values)), 7)), len(values)]
+    parts = [events(values[a:b]) for a, b in itertools.pairwise(cuts)]
+    found = embedded.final(SUMS, merged(SUMS, parts, random.Random(seed))).collect().rows()
+    ((_, total, average),) = found
+    assert math.isclose(total, exact, rel_tol=1e-12)
+    assert math.isclose(average, exact / len(values), rel_tol=1e-12)
+
+
+@given(st.lists(st.lists(st.floats(allow_nan=True, allow_infinity=True), max_size=20), max_size=5))
+@settings(max_examples=300)
+def test_the_kernel_sums_like_fsum(lists: list[list[float]]) -> None:
+    found = sum_lists(pl.Series("x", lists, dtype=pl.List(pl.Float64)))
+    for values, pair in zip(lists, found.to_list(), strict=True):
+        if not values:
+            assert pair["sum"] is None
+            continue
+        try:
+            exact = math.fsum(values)
+        except ValueError:
+            exact = math.nan
+        except OverflowError:
+            continue  # beyond what sums of doubles promise
+        got = pair["sum"] + pair["comp"]
+        scale = max((abs(v) for v in values if math.isfinite(v)), default=0.0)
+        assert math.isclose(got, exact, rel_tol=1e-12, abs_tol=scale * 1e-28) or (math.isnan(got) and math.isnan(exact))
+
+
+LIMITS = [
+    ([INT64_MAX, 1, -1], INT64_MAX),
+    ([INT64_MIN, -1, 1], INT64_MIN),
+    ([INT64_MAX, INT64_MAX, INT64_MIN, INT64_MIN, 2], 0),
+    ([INT64_MAX, 1], None),
+    ([INT64_MIN, -1], None),
+    ([2**62, 2**62], None),
+    ([-(2**62), -(2**62)], INT64_MIN),
+]
+TOTAL = Group(Scan(EVENTS), (), (Aggregate("total", Function.SUM, Attr("n")),))
+
+
+@pytest.mark.parametrize(("values", "total"), LIMITS)
+def test_only_the_total_can_overflow(values: list[int], total: int | None) -> None:
+    rows: list[list[Row]] = [[(0, None, value, None, None, None, None, None)] for value in values]
+    result = embedded.final(TOTAL, merged(TOTAL, rows, random.Random(0)))
+    if total is None:
+        with pytest.raises(EvaluationError, match="total: the sum is out of range"):
+            result.collect()
+    else:
+        assert result.collect().rows() == [(total,)]
+
+
+@pytest.mark.spark
+def test_spark_merges_as_the_embedded_engine_does(spark: SparkSession) -> None:
+    """Splits, merges of merges, and partial results of one engine merged by the other."""
+    from tidegate.runtime.spark import aggregates as on_spark
+
+    source = random.Random(7)
+    rows = [
+        (
+            source.randint(-2, 3),
+            source.choice([None, 0, 1]),
+            source.choice([None, source.randint(-(2**60), 2**60), 1]),
+            source.choice([None, *DOUBLES[:8], source.uniform(-1e6, 1e6)]),
+            source.choice([None, "", "a", "ab", "b", "é", "😀"]),
+            source.choice([None, -1, 4]),
+            source.choice([None, -999, 250]),
+            source.choice([None, True, False]),
+        )
+        for _ in range(60)
+    ]
+    special = [(0, 9, None, value, None, None, None, None) for value in (math.nan, math.inf, 1.0)]
+    special += [(0, 8, None, value, None, None, None, None) for value in (math.inf, -math.inf)]
+    special += [(0, 7, None, value, None, None, None, None) for value in (math.inf, 1e300, 1e-300)]
+
+    def data(part: Sequence[Row]) -> DataFrame:
+        return spark.createDataFrame(list(part), spark_schema(EVENTS.schema))
+
+    for keys in ((), ("a.b",)):
+        group = everything(*keys)
+        whole: list[Row] = rows + (special if keys else [])
+        wanted = reference(group, {"E": whole})
+        first = on_spark.merge(
+            group, on_spark.partial(group, data(whole[:20])).unionAll(on_spark.partial(group, data(whole[20:30])))
+        )
+        second = on_spark.partial(group, data(whole[30:]))
+        assert first.schema.fieldNames() == list(partial_schema(group).names)
+        assert [f.dataType for f in first.schema] == [f.dataType for f in spark_schema(partial_schema(group))]
+        together = on_spark.final(group, on_spark.merge(group, first.unionAll(second)))
+        assert bags_equal([tuple(row) for row in together.collect()], wanted)
+        taken_over = pl.DataFrame(
+            [tuple(row) for row in first.collect()], schema=polars_schema(partial_schema(group)), orient="row"
+        ).lazy()
+        both = pl.concat([taken_over, embedded.partial(group, frame(whole[30:]))])
+        assert bags_equal(embedded.final(group, embedded.merge(group, both)).collect().rows(), wanted)
+
+
+@pytest.mark.spark
+def test_spark_sums_doubles_without_loss_and_only_totals_overflow(spark: SparkSession) -> None:
+    from tidegate.runtime.spark import aggregates as on_spark
+    from tidegate.runtime.spark.terms import raised_error
+
+    values = cancelling(3, 2000)
+    data = spark.createDataFrame(events(values), spark_schema(EVENTS.schema)).repartition(5)
+    parts = on_spark.partial(SUMS, data.filter("x > 0.5")).unionAll(on_spark.partial(SUMS, data.filter("x <= 0.5")))
+    for result in (
+        on_spark.final(SUMS, on_spark.merge(SUMS, parts)),
+        on_spark.final(SUMS, on_spark.partial(SUMS, data)),
+    ):
+        ((_, total, average),) = result.collect()
+        assert math.isclose(total, math.fsum(values), rel_tol=1e-12)
+        assert math.isclose(average, math.fsum(values) / len(values), rel_tol=1e-12)
+    for numbers, expected in LIMITS[2:5]:
+        rows = [(0, None, value, None, None, None, None, None) for value in numbers]
+        result = on_spark.final(
+            TOTAL, on_spark.partial(TOTAL, spark.createDataFrame(rows, spark_schema(EVENTS.schema)))
+        )
+        if expected is not None:
+            assert [tuple(row) for row in result.collect()] == [(expected,)]
+            continue
+        with pytest.raises(Exception, match="total: the sum is out of range") as failure:
+            result.collect()
+        assert raised_error(failure.value) is not None
