@@ -9,7 +9,7 @@ import polars as pl
 
 from tidegate.algebra.terms import Term
 from tidegate.runtime.columns import polars_schema, to_user_table
-from tidegate.runtime.embedded.aggregates import merge, partial
+from tidegate.runtime.embedded.aggregates import merge
 from tidegate.runtime.embedded.increment import increment, keep_true
 from tidegate.runtime.intake import Intake, absorb, ingest_rows
 from tidegate.runtime.plan.steps import Buffer
@@ -123,5 +123,4 @@ class EmbeddedExecutor:
 
 def no_rows(buffer: Buffer) -> pl.LazyFrame:
     """No rows, with the columns that a buffer stores."""
-    rows = pl.LazyFrame(schema=polars_schema(buffer.schema))
-    return rows if buffer.partial is None else partial(buffer.partial, rows)
+    return pl.LazyFrame(schema=polars_schema(buffer.stored))

@@ -11,7 +11,8 @@ from tidegate.algebra.terms import Attr, Term, call, conjunction, disjunction
 from tidegate.algebra.terms import Lit as Literal
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import DataType
-from tidegate.analysis.pipeline import OccurrenceFacts, ProgramFacts, QueryFacts
+from tidegate.analysis.facts import OccurrenceFacts, ProgramFacts, QueryFacts
+from tidegate.runtime.partials import partial_schema
 
 #: Progress of a query's result, per promised attribute.
 Progress = Mapping[str, Extended]
@@ -40,6 +41,11 @@ class Buffer:
     def schema(self) -> Schema:
         """Schema of the chain's rows (with `partial`: before they are aggregated)."""
         return self.chain.schema
+
+    @property
+    def stored(self) -> Schema:
+        """Columns of the buffer's segments."""
+        return self.schema if self.partial is None else partial_schema(self.partial)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 import tidegate
-from tidegate.algebra.errors import QueryError
+from tidegate.algebra.errors import InternalError, QueryError
 from tidegate.algebra.schema import Schema
 from tidegate.analysis.pipeline import ProgramFacts
 from tidegate.runtime.embedded.executor import ARROW, EmbeddedExecutor
@@ -29,6 +29,7 @@ from tidegate.runtime.sinks import Sink
 from tidegate.runtime.sources import Files, Source
 from tidegate.runtime.spark.executor import DRIVER_BYTES, Offered, SparkExecutor
 from tidegate.runtime.spark.increment import quoted
+from tidegate.runtime.spark.session import own_session
 from tidegate.runtime.spark.workers import FileTask, Ingesting, Place, ingest_offered
 from tidegate.runtime.state.local import LocalStore
 from tidegate.runtime.state.manifest import Engine
@@ -92,9 +93,12 @@ class SparkRun:
         clock = time.time_ns() // 1000
         try:
             self._batch(frame, SparkBatch(query_id, batch_id), clock)
-        except BaseException:
+        except Exception:
             self.close()
             raise
+        except BaseException as error:  # anything else would leave Spark waiting for an answer for ever
+            self.close()
+            raise InternalError("TG491", f"the batch was interrupted: {error!r}") from error
 
     def _batch(self, frame: DataFrame, spark_batch: SparkBatch, clock: int) -> None:
         checkpoint = self.setup.checkpoint
@@ -167,7 +171,7 @@ def start(
             raise QueryError("TG407", f"no source for stream {', '.join(missing)}", hint="pass sources={name: source}")
         paths = _store_statics(setup, root)
         local = EmbeddedExecutor(store, setup.statics, setup.options, setup.written)
-        executor = SparkExecutor(spark, local, root, paths, driver_bytes)
+        executor = SparkExecutor(own_session(spark), local, root, paths, driver_bytes)
         runner = Runner(setup.plan, setup.checkpoint, executor, setup.options, collect_garbage)
         union, columns = _union(spark, setup)
         run = SparkRun(spark, setup, runner, executor, columns, on_batch)

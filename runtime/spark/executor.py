@@ -12,10 +12,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.algebra.terms import Term
 from tidegate.runtime.embedded.executor import EmbeddedExecutor
+from tidegate.runtime.columns import spark_schema
 from tidegate.runtime.intake import Arrival, Intake
 from tidegate.runtime.plan.steps import Buffer
 from tidegate.runtime.runner import Increment, Ingested, Job, Work
-from tidegate.runtime.spark.increment import increment
+from tidegate.runtime.spark.increment import empty, increment
 from tidegate.runtime.spark.workers import FileTask, Ingesting, Place, ingest_files, store_results
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.manifest import SourceCounts
@@ -132,12 +133,10 @@ class SparkExecutor:
         return {name: self.spark.read.parquet(path) for name, path in self.static_paths.items()}
 
     def _read(self, buffer: Buffer, segments: Sequence[Segment]) -> DataFrame:
-        from tidegate.runtime.spark.increment import empty, stored_schema
-
         if not segments:
             return empty(self.spark, buffer)
         paths = [f"{self.root}/{segment.path}" for segment in segments]
-        return self.spark.read.schema(stored_schema(buffer)).parquet(*paths)
+        return self.spark.read.schema(spark_schema(buffer.stored)).parquet(*paths)
 
     @contextmanager
     def described(self, what: str) -> Iterator[None]:

@@ -6,17 +6,14 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-import polars as pl
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.algebra.time import Extended
-from tidegate.runtime.columns import held_arrow_schema, polars_schema, spark_schema
-from tidegate.runtime.embedded.aggregates import partial
-from tidegate.runtime.embedded.executor import ARROW
+from tidegate.runtime.columns import held_arrow_schema, spark_schema
 from tidegate.runtime.plan.steps import Buffer, Plan, QueryPlan
 from tidegate.runtime.progress import static_tables
-from tidegate.runtime.spark.increment import increment, stored_schema
+from tidegate.runtime.spark.increment import increment
 
 #: Progress values that stand for "some instant": a plan for the first increment would fold its filters away.
 _OLD, _NEW = 1_000_000_000, 2_000_000_000
@@ -38,11 +35,9 @@ def spark_plans(spark: SparkSession, plan: Plan) -> dict[str, str]:
 
 
 def _segments(spark: SparkSession, buffer: Buffer, folder: Path) -> DataFrame:
-    rows = pl.LazyFrame(schema=polars_schema(buffer.schema))
-    stored = (rows if buffer.partial is None else partial(buffer.partial, rows)).collect()
     path = folder / f"{abs(hash(buffer.id))}.parquet"
-    pq.write_table(stored.to_arrow(compat_level=ARROW), path)
-    return spark.read.schema(stored_schema(buffer)).parquet(str(path))
+    pq.write_table(held_arrow_schema(buffer.stored).empty_table(), path)
+    return spark.read.schema(spark_schema(buffer.stored)).parquet(str(path))
 
 
 def _plan(query: QueryPlan, frames: Mapping[str, DataFrame], tables: Mapping[str, DataFrame]) -> str:
@@ -50,7 +45,7 @@ def _plan(query: QueryPlan, frames: Mapping[str, DataFrame], tables: Mapping[str
     new: dict[str, Extended] = dict.fromkeys(query.facts.propagation, _NEW)
     leaves = [None if leaf.buffer is None else frames[leaf.buffer.id] for leaf in query.leaves]
     rows = increment(query, leaves, tables, old, new)
-    text: str = rows._jdf.queryExecution().explainString(  # type: ignore[operator]  # Python has no other way to the text
+    text: str = rows._jdf.queryExecution().explainString(
         rows.sparkSession._jvm.org.apache.spark.sql.execution.ExplainMode.fromString("formatted")  # type: ignore[union-attr]
     )
     return text

@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import TRUE, Term
 from tidegate.runtime.columns import spark_schema
 from tidegate.runtime.plan.steps import Buffer, Progress, QueryPlan
-from tidegate.runtime.spark.aggregates import final, merge, partial
+from tidegate.runtime.spark.aggregates import final, merge
 from tidegate.runtime.spark.relational import evaluate
 from tidegate.runtime.spark.terms import compile_term
 
@@ -51,14 +50,6 @@ def quoted(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 
-def stored_schema(buffer: Buffer) -> StructType:
-    """The columns that segments of a buffer hold, as Spark reads them."""
-    if buffer.partial is None:
-        return spark_schema(buffer.schema)
-    session = SparkSession.active()
-    return partial(buffer.partial, session.createDataFrame([], spark_schema(buffer.schema))).schema
-
-
 def empty(spark: SparkSession, buffer: Buffer) -> DataFrame:
     """No rows, with the columns that a buffer stores."""
-    return spark.createDataFrame([], stored_schema(buffer))
+    return spark.createDataFrame([], spark_schema(buffer.stored))

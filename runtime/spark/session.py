@@ -14,18 +14,30 @@ from tidegate.runtime.spark.java import ensure_java
 ARROW_ROWS_PER_BATCH = 100_000
 
 
-def session_settings(*, cores: int, local: bool) -> dict[str, str]:
-    """The settings and what each is for; `local` adds those which only a single machine wants."""
-    quiet = Path(__file__).with_name("log4j2.properties").as_uri()
-    settings = {
+def query_settings(*, cores: int) -> dict[str, str]:
+    """The settings that a session can have for itself while it runs, and what each is for."""
+    return {
         "spark.sql.session.timeZone": "UTC",  # instants are UTC ticks, whatever the machine's zone
         "spark.sql.ansi.enabled": "true",  # overflow and failed casts are errors, as in the semantics
         "spark.sql.adaptive.enabled": "false",  # replanning a micro-batch costs more than it wins
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_ROWS_PER_BATCH),  # fewer, larger Python calls
         "spark.sql.execution.arrow.compression.codec": "none",  # lz4 was seen to hang
         "spark.sql.shuffle.partitions": str(max(2, min(cores, 16))),  # 200 empty tasks a batch by default
-        "spark.ui.showConsoleProgress": "false",
     }
+
+
+def own_session(spark: SparkSession) -> SparkSession:
+    """A session beside the user's, on the same Spark, with the settings that increments want; the user's stay as they are."""
+    own = spark.newSession()
+    for key, value in query_settings(cores=spark.sparkContext.defaultParallelism).items():
+        own.conf.set(key, value)
+    return own
+
+
+def session_settings(*, cores: int, local: bool) -> dict[str, str]:
+    """The settings and what each is for; `local` adds those which only a single machine wants."""
+    quiet = Path(__file__).with_name("log4j2.properties").as_uri()
+    settings = query_settings(cores=cores) | {"spark.ui.showConsoleProgress": "false"}
     if local:
         settings |= {
             "spark.ui.enabled": "false",
