@@ -25,7 +25,7 @@ doctor: $(ready)  ## say what this machine has and what is missing
 	$(VENV)/bin/tidegate doctor
 
 demo: $(ready)  ## an operations room for New York's airports, on Spark (ARGS="--year", ARGS="--embedded", ...)
-	$(py) examples/operations_room/main.py $(ARGS)
+	$(py) -m examples.operations_room $(ARGS)
 
 test: lint typecheck pytest  ## lint, types, import contracts, tests, docs and examples
 

@@ -21,7 +21,10 @@ Cell: TypeAlias = str | int | float | bool | datetime | None
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """The state of a run after one batch: rows are totals so far; `progress` is the slowest promised result's."""
+    """The state of a run after one batch: rows are totals so far; `progress` is the slowest promised result's.
+
+    `progress` None: nothing is final yet, or, with `ended`, everything is.
+    """
 
     batch: int
     batches: int | None
@@ -30,6 +33,7 @@ class Tick:
     live_rows: int
     progress: datetime | None
     seconds: float
+    ended: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +52,23 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What became of a stream's rows; `rejected` counts by reason."""
+    """What became of a stream's rows; `rejected` counts by reason, `bad` those that had to be rejected, where known."""
 
     stream: str
     rows_in: int
     accepted: int
     rejected: Mapping[str, int]
+    bad: Mapping[str, int] | None = None
 
     @property
     def balanced(self) -> bool:
         """in = accepted + Σ rejected[reason]"""
         return self.rows_in == self.accepted + sum(self.rejected.values())
+
+    @property
+    def rightly(self) -> bool:
+        """No other rows were rejected, nor for other reasons, than had to be."""
+        return self.bad is None or dict(self.rejected) == dict(self.bad)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +131,7 @@ class Report:
         """No result differs, the counts of rows add up, and no state exceeded its bound."""
         return (
             not any(result.differences for result in self.results)
-            and all(fate.balanced for fate in self.fates)
+            and all(fate.balanced and fate.rightly for fate in self.fates)
             and all(state.kept for state in self.states)
         )
 
@@ -129,11 +139,11 @@ class Report:
 def progress_line(tick: Tick) -> str:
     """One line for one batch."""
     batch = f"{tick.batch}/{tick.batches}" if tick.batches else str(tick.batch)
-    until = _moment(tick.progress) if tick.progress else "nothing final yet"
+    until = f"final to {_moment(tick.progress)}" if tick.progress else "nothing final yet"
+    until = "all final".ljust(len(until)) if tick.ended else until
     counts = "  ".join(f"{name} {count:,}" for name, count in tick.results.items())
     return (
-        f"batch {batch:>7}  {tick.seconds:6.1f} s  in {tick.rows_in:>9,}  live {tick.live_rows:>7,}  "
-        f"final to {until}  {counts}"
+        f"batch {batch:>7}  {tick.seconds:6.1f} s  in {tick.rows_in:>9,}  live {tick.live_rows:>7,}  {until}  {counts}"
     )
 
 
@@ -209,17 +219,25 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
 def fates_table(fates: Sequence[Fate]) -> str:
     """One row per stream, one column per reason that occurred, and whether in = accepted + Σ rejected."""
     reasons = list(dict.fromkeys(reason for fate in fates for reason in fate.rejected))
-    rows = [
+    rows: list[list[Cell]] = [
         [
             fate.stream,
             fate.rows_in,
             fate.accepted,
             *(fate.rejected.get(reason, 0) for reason in reasons),
-            "adds up" if fate.balanced else "DOES NOT ADD UP",
+            _judged(fate),
         ]
         for fate in fates
     ]
     return table(["stream", "in", "accepted", *reasons, ""], rows)
+
+
+def _judged(fate: Fate) -> str:
+    if not fate.balanced:
+        return "DOES NOT ADD UP"
+    if not fate.rightly:
+        return f"NOT AS IT SHOULD BE: {dict(fate.bad or {})}"
+    return "adds up" if fate.bad is None else "adds up, all bad rows found"
 
 
 def states_table(states: Sequence[State]) -> str:

@@ -1,0 +1,189 @@
+"""From a finished run to its report: results read back and compared, rows by fate, state against its bound, picture."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+from examples.operations_room import data, expected, report
+from examples.operations_room.data import Period, Replay
+from examples.operations_room.engines import RESULTS, STREAMS, Ran
+from tidegate.runtime.live_state import StateUse, state_use
+from tidegate.runtime.runner import BatchReport
+from tidegate.runtime.state.manifest import SourceCounts
+
+#: Per result: what it is, and how its most telling rows are found: the column to sort by, descending, and those shown.
+SHOWN: Final = {
+    "HourlyDepartures": (
+        "Departures per airport and hour",
+        "avg_delay",
+        ("airport", "hour", "departures", "avg_delay"),
+    ),
+    "NotDeparted": (
+        "No departure within two hours after the scheduled time",
+        "flights",
+        ("origin", "airline", "flights"),
+    ),
+    "PoorVisibility": ("Episodes of less than three miles", "hours", ("origin", "start", "end", "hours")),
+    "WorstDelay": (
+        "The worst delay during an episode of poor visibility",
+        "worst",
+        ("origin", "start", "end", "departures", "worst", "avg_delay"),
+    ),
+    "Bunching": (
+        "Planned half an hour apart, left within ten minutes",
+        "apart",
+        ("origin", "dest", "carrier_a", "sched_a", "dep_a", "carrier_b", "sched_b", "dep_b", "apart"),
+    ),
+}
+#: Results that are not shown, by the result that reads them.
+FED_BY: Final = {"PoorVisibility": ("PoorStart", "PoorEnd")}
+TOP: Final = 5
+PROGRESS: Final = {
+    "Schedule": "announced",
+    "Departure": "dep",
+    "Weather": "time",
+    "PoorStart": "start",
+    "PoorEnd": "last",
+}
+
+
+def full_report(
+    ran: Ran, replay: Replay, where: Path, *, seconds: float, wanted: Mapping[str, pl.DataFrame]
+) -> report.Report:
+    """The report on a run whose results are below `where`, compared with the wanted ones."""
+    answers = {name: read(where / "results" / name, wanted[name]) for name in RESULTS}
+    places = Counter(place for one in ran.reports for place in one.places.values())
+    return report.Report(
+        title=f"The operations room: New York's airports, {_days(replay.period)}",
+        engine=ran.engine,
+        seconds=seconds,
+        batches=len(ran.reports),
+        results=[_result(name, answers, wanted, where) for name in SHOWN],
+        fates=fates(ran.reports, replay),
+        states=[state(use, answers, replay.period) for use in state_use(ran.plan, ran.reports)],
+        picture=picture(replay.period, answers),
+        picture_path=str(where / "picture.svg"),
+        output_path=str(where / "results"),
+        notes=["Increments evaluated: " + ", ".join(f"{count:,} {_PLACES[place]}" for place, count in places.items())],
+    )
+
+
+_PLACES: Final = {"driver": "in this process (small enough)", "catalyst": "as Spark DataFrames"}
+
+
+def read(directory: Path, like: pl.DataFrame) -> pl.DataFrame:
+    """The rows of a result as anyone reads them from its directory."""
+    files = sorted(directory.glob("*.parquet"))
+    return pl.concat([pl.read_parquet(file) for file in files]) if files else like.clear()
+
+
+def fates(reports: Sequence[BatchReport], replay: Replay) -> list[report.Fate]:
+    """Rows by fate per stream, over all batches, beside the bad rows that the replay has."""
+    totals: dict[str, SourceCounts] = {}
+    for one in reports:
+        for name, counts in one.counts.items():
+            totals[name] = totals.get(name, SourceCounts()) + counts
+    return [
+        report.Fate(
+            name,
+            totals[name].rows_in,
+            totals[name].accepted,
+            totals[name].rejected,
+            {str(kind): rows for kind, rows in replay.bad[path].items()},
+        )
+        for name, path in STREAMS.items()
+        if name in totals
+    ]
+
+
+def state(use: StateUse, answers: Mapping[str, pl.DataFrame], period: Period) -> report.State:
+    """The most rows of a buffer against rate × span: the most that its stream accepted within so much time."""
+    bound = None
+    if use.span is not None and use.span < float("inf"):
+        bound = _most_within(_instants(use.stream, answers, period), int(use.span))
+    return report.State(f"{use.stream} for {', '.join(use.readers)}", use.most, bound, str(use.bound))
+
+
+def _instants(stream: str, answers: Mapping[str, pl.DataFrame], period: Period) -> data.Times:
+    """When the accepted rows of a stream are, on the timeline on which it progresses: bad rows are none of them."""
+    if stream in STREAMS:
+        events = data.load(period)
+        column = getattr(events, STREAMS[stream])[PROGRESS[stream]]
+        return np.sort(column.cast("int64").to_numpy())
+    answer = answers[stream]
+    return np.sort(answer[PROGRESS.get(stream, "end")].cast(pl.Int64).to_numpy())
+
+
+def _most_within(instants: data.Times, span: int) -> int:
+    """The most instants in any closed interval of that length; `instants` are sorted."""
+    if span < 0 or not len(instants):
+        return 0
+    return int((np.searchsorted(instants, instants + span, side="right") - np.arange(len(instants))).max())
+
+
+def picture(period: Period, answers: Mapping[str, pl.DataFrame]) -> report.Picture:
+    """A lane per airport: worst delay of each hour, episodes, scheduled times of flights that did not depart."""
+    lanes = []
+    for origin in ("EWR", "JFK", "LGA"):
+        own = {name: answer.filter(pl.col("origin") == origin) for name, answer in answers.items()}
+        lanes.append(
+            report.Lane(
+                name=origin,
+                episodes=own["PoorVisibility"].sort("start").select("start", "end").rows(),
+                delays=own["HourlyDepartures"].sort("hour").select("hour", "max_delay").rows(),
+                missing=own["NotDeparted"]["sched_dep"].sort().to_list(),
+            )
+        )
+    start = datetime.combine(period.start, datetime.min.time(), UTC)
+    # A New York day ends five hours after a UTC one, and flights leave after midnight.
+    return report.Picture(f"{_days(period)}, UTC", start, start + timedelta(days=period.days + 1), lanes)
+
+
+def _result(
+    name: str, answers: Mapping[str, pl.DataFrame], wanted: Mapping[str, pl.DataFrame], where: Path
+) -> report.Result:
+    meaning, best, columns = SHOWN[name]
+    shown = _telling(name, answers[name])
+    top = shown.sort(pl.col(best), pl.exclude(best), descending=True, nulls_last=True).select(columns).head(TOP)
+    return report.Result(
+        name=name,
+        meaning=meaning,
+        columns=columns,
+        top=top.rows(),
+        total=answers[name].height,
+        path=str(where / "results" / name),
+        differences=_differences(name, answers, wanted),
+    )
+
+
+def _telling(name: str, answer: pl.DataFrame) -> pl.DataFrame:
+    match name:
+        case "NotDeparted":
+            return answer.group_by("origin", "airline").agg(flights=pl.len())
+        case "PoorVisibility":
+            return answer.with_columns(hours=(pl.col("end") - pl.col("start")).dt.total_hours())
+        case "Bunching":
+            minutes = (pl.col("sched_b") - pl.col("sched_a")).dt.total_minutes()
+            return answer.with_columns(apart=minutes)
+        case "HourlyDepartures":
+            return answer.filter(pl.col("departures") >= 10)  # one late flight at night tells little
+        case _:
+            return answer
+
+
+def _differences(name: str, answers: Mapping[str, pl.DataFrame], wanted: Mapping[str, pl.DataFrame]) -> list[str]:
+    """What differs from the wanted rows, in a result or in those that it reads and that are not shown."""
+    return [
+        found if one == name else f"{one}: {found}"
+        for one in (name, *FED_BY.get(name, ()))
+        for found in expected.differences(wanted[one], answers[one])
+    ]
+
+
+def _days(period: Period) -> str:
+    return f"{period.start:%-d %B} to {period.last:%-d %B %Y}"
