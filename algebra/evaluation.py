@@ -267,4 +267,4 @@ def _sum_doubles(present: Sequence[Value]) -> float:
         return math.nan
     except OverflowError:  # a partial sum was too large, perhaps not the total
         total = math.fsum(math.ldexp(value, -64) for value in values)
-        return math.ldexp(total, 64) if abs(total) < 2.0**959 else math.copysign(math.inf, total)
+        return math.ldexp(total, 64) if abs(total) < 2.0**960 else math.copysign(math.inf, total)

@@ -5,8 +5,9 @@ Each carries what is known before it runs: whether it can be NULL, the range of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from tidegate.algebra.kernels import FAILURES
 from tidegate.algebra.schema import Attribute
@@ -173,6 +174,24 @@ def _exact_range(kernel: str, args: tuple[Typed, ...], constants: tuple[int, ...
 def _rounded(value: int, factor: int) -> int:
     away = -(-abs(value) // factor)
     return -away if value < 0 else away
+
+
+#: How often an engine's expression for a kernel mentions its operands, where that is more than once.
+_MENTIONS: Mapping[str, int] = MappingProxyType(
+    {"idiv_int": 4, "mod_int": 5, "floor_int": 2, "ceil_int": 3, "floor_div": 2, "abs_int": 2, "rescale_clamped": 3}
+    | {"unscale": 2, "unscale_rounded": 2, "least": 3, "greatest": 3, "ln": 4, "power": 8, "substring": 4, "year": 2}
+    | {"double_to_int": 2, "parse_int": 2, "parse_double": 2, "parse_date": 12, "parse_timestamp": 24}
+    | {"format_date": 4, "format_timestamp": 16}
+)
+
+
+def mentions(term: Typed) -> int:
+    """How often an expression for the kernel, with its tests of failure, mentions its operands, at most.
+
+    Expressions are trees, so these multiply along nested terms, unless an engine binds operands to names.
+    """
+    once = _MENTIONS.get(term.kernel, 1)
+    return 2 * once + 4 if term.own_failure else once
 
 
 def typed_nodes(term: Typed) -> Iterator[Typed]:

@@ -32,7 +32,7 @@ from tidegate.algebra.operations import resolve
 from tidegate.algebra.pretty import term_text
 from tidegate.algebra.schema import Attribute
 from tidegate.algebra.terms import Attr, Lit, Param, Term
-from tidegate.algebra.typed import Typed, can_overflow, failure_code, typed_nodes
+from tidegate.algebra.typed import Typed, can_overflow, failure_code, mentions, typed_nodes
 from tidegate.algebra.types import INT64_MAX, INT64_MIN, DataType, Kind
 
 
@@ -45,6 +45,11 @@ class Compiled:
 
     value: pl.Expr
     error: pl.Expr | None
+    size: int = 1  # nodes of the value, roughly
+
+
+#: Operands whose mentions would make a larger expression are bound to names.
+_LARGEST = 300
 
 
 def held_type(type_: DataType) -> pl.DataType:
@@ -115,30 +120,54 @@ def _compile(term: Typed, names: Mapping[str, str]) -> Compiled:
             return Compiled(pl.col(_column_name(term, names)[0]), None)
     args = [_compile(arg, names) for arg in term.args]
     values, errors = [arg.value for arg in args], [arg.error for arg in args]
+    size = 1 + sum(arg.size for arg in args)
     match term.kernel:
         case "and":
-            return Compiled(reduce(and_, values), _staged(args, and_, lambda known: known.ne_missing(False)))
+            return Compiled(reduce(and_, values), _staged(args, and_, lambda known: known.ne_missing(False)), size)
         case "or":
-            return Compiled(reduce(or_, values), _staged(args, or_, lambda known: known.ne_missing(True)))
+            return Compiled(reduce(or_, values), _staged(args, or_, lambda known: known.ne_missing(True)), size)
         case "coalesce":
             error = _staged(args, lambda a, b: pl.coalesce(a, b), lambda known: known.is_null())
-            return Compiled(pl.coalesce(values), error)
+            return Compiled(pl.coalesce(values), error, size)
         case "if":
             chosen = pl.when(values[0]).then(values[1]).otherwise(values[2])
             branch = None
             if errors[1] is not None or errors[2] is not None:
                 branch = pl.when(values[0]).then(_or_none(errors[1])).otherwise(_or_none(errors[2]))
-            return Compiled(chosen, _first([errors[0], branch]))
+            return Compiled(chosen, _first([errors[0], branch]), size)
+    if mentions(term) > 1 and mentions(term) * size > _LARGEST:
+        size += 50
+        bound = [pl.col(str(place)) for place in range(len(args))]
+        value, own = _apply(term, bound)
+        value = _bind(values, value, held_type(term.type))
+        own = None if own is None else _bind(values, own, pl.Int8())
+    else:
+        value, own = _apply(term, values)
+        size *= mentions(term)
+    return Compiled(value, _first([*errors, own]), size)
+
+
+def _bind(values: list[pl.Expr], body: pl.Expr, result: pl.DataType) -> pl.Expr:
+    """The body over columns `0`, `1`, …, which stand for the values: each is computed once."""
+    named = pl.struct(value.alias(str(place)) for place, value in enumerate(values))
+    return named.map_batches(
+        lambda packed: packed.struct.unnest().select(body.alias(packed.name)).to_series(),
+        return_dtype=result,
+        is_elementwise=True,
+    )
+
+
+def _apply(term: Typed, values: list[pl.Expr]) -> tuple[pl.Expr, pl.Expr | None]:
+    """The kernel over its operands' values: its value, and its own error if it can fail."""
     value = _value(term, values)
     failed = _failures(term, values)
     if not failed:
-        return Compiled(value, _first(errors))
+        return value, None
     present = [v.is_not_null() for v, arg in zip(values, term.args, strict=True) if arg.nullable]
     failed = [(reduce(and_, present, condition), code) for condition, code in failed]
     if term.lenient:
-        return Compiled(pl.when(reduce(or_, [c for c, _ in failed])).then(None).otherwise(value), _first(errors))
-    own = [pl.when(condition).then(pl.lit(int(code[-1]), dtype=pl.Int8)) for condition, code in failed]
-    return Compiled(value, _first([*errors, *own]))
+        return pl.when(reduce(or_, [c for c, _ in failed])).then(None).otherwise(value), None
+    return value, _first([pl.when(condition).then(pl.lit(int(code[-1]), dtype=pl.Int8)) for condition, code in failed])
 
 
 def _or_none(error: pl.Expr | None) -> pl.Expr:
@@ -298,7 +327,7 @@ def _value(term: Typed, args: list[pl.Expr]) -> pl.Expr:
         case (("mul_int" | "mul_double"), [a, b]):
             return a * b
         case "div_double", [a, b]:
-            return a / b
+            return _divide(a, b)
         case "idiv_int", [a, b]:
             # // rounds down: one up where a remainder is left and the signs differ.
             inexact = (a % b != 0) & ((a < 0) != (b < 0))
@@ -331,7 +360,7 @@ def _value(term: Typed, args: list[pl.Expr]) -> pl.Expr:
         case "int_to_double", [a]:
             return a.cast(pl.Float64)
         case "decimal_to_double", [a]:
-            return a.cast(pl.Float64) / float(constants[0])
+            return _divide(a.cast(pl.Float64), pl.lit(float(constants[0])))
         case "sqrt", [a]:
             return a.sqrt()
         case "exp", [a]:
@@ -406,13 +435,21 @@ _LETTERS = list("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 _LONG = 2**40
 
 
+def _divide(a: pl.Expr, b: pl.Expr) -> pl.Expr:
+    """Division of doubles, correctly rounded.
+
+    Where the divisor is one value for all rows Polars multiplies by its reciprocal, which differs in the last bit and
+    would make a result depend on the batch it is computed in. Fields of a struct are never one value.
+    """
+    both = pl.struct(a.alias("a"), b.alias("b"))
+    return both.struct.field("a") / both.struct.field("b")
+
+
 def _extreme(term: Typed, args: list[pl.Expr]) -> pl.Expr:
-    least = term.kernel == "least"
-    if term.type.is_integer_held:
-        found = pl.min_horizontal(args) if least else pl.max_horizontal(args)
-    else:
-        # The horizontal forms skip NaN; comparisons take it as greatest.
-        found = reduce(lambda a, b: pl.when(b < a if least else b > a).then(b).otherwise(a), args)
+    found = pl.min_horizontal(args) if term.kernel == "least" else pl.max_horizontal(args)
+    if term.type.kind is Kind.DOUBLE and term.kernel == "greatest":
+        # The horizontal forms skip NaN, which is greatest.
+        found = pl.when(reduce(or_, [arg.is_nan() for arg in args])).then(float("nan")).otherwise(found)
     nulls = [arg.is_null() for arg, typed in zip(args, term.args, strict=True) if typed.nullable]
     return pl.when(~reduce(or_, nulls)).then(found) if nulls else found
 

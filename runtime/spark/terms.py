@@ -36,7 +36,7 @@ from tidegate.algebra.operations import resolve
 from tidegate.algebra.pretty import term_text
 from tidegate.algebra.schema import Attribute
 from tidegate.algebra.terms import Attr, Lit, Param, Term, Value
-from tidegate.algebra.typed import Typed, can_overflow, failure_code, typed_nodes
+from tidegate.algebra.typed import Typed, can_overflow, failure_code, mentions, typed_nodes
 from tidegate.algebra.types import INT64_MAX, INT64_MIN, DataType, Kind
 
 
@@ -49,6 +49,11 @@ class Compiled:
 
     value: Column
     error: Column | None
+    size: int = 1  # nodes of the value, roughly
+
+
+#: Operands whose mentions would make a larger expression are bound to names.
+_LARGEST = 300
 
 
 def held_type(type_: DataType) -> str:
@@ -134,30 +139,52 @@ def _compile(term: Typed, names: Mapping[str, str]) -> Compiled:
             return Compiled(_column(term, names), None)
     args = [_compile(arg, names) for arg in term.args]
     values, errors = [arg.value for arg in args], [arg.error for arg in args]
+    size = 1 + sum(arg.size for arg in args)
     match term.kernel:
         case "and":
-            return Compiled(reduce(and_, values), _staged(args, and_, lambda known: ~known.eqNullSafe(F.lit(False))))
+            return Compiled(
+                reduce(and_, values), _staged(args, and_, lambda known: ~known.eqNullSafe(F.lit(False))), size
+            )
         case "or":
-            return Compiled(reduce(or_, values), _staged(args, or_, lambda known: ~known.eqNullSafe(F.lit(True))))
+            return Compiled(reduce(or_, values), _staged(args, or_, lambda known: ~known.eqNullSafe(F.lit(True))), size)
         case "coalesce":
             error = _staged(args, lambda a, b: F.coalesce(a, b), lambda known: known.isNull())
-            return Compiled(F.coalesce(*values), error)
+            return Compiled(F.coalesce(*values), error, size)
         case "if":
             chosen = F.when(values[0], values[1]).otherwise(values[2])
             branch = None
             if errors[1] is not None or errors[2] is not None:
                 branch = F.when(values[0], _or_none(errors[1])).otherwise(_or_none(errors[2]))
-            return Compiled(chosen, _first([errors[0], branch]))
+            return Compiled(chosen, _first([errors[0], branch]), size)
+    if mentions(term) > 1 and mentions(term) * size > _LARGEST:
+        fails = not term.lenient and (can_overflow(term) or failure_code(term.kernel, term.args) is not None)
+        value = _bind(values, lambda bound: _apply(term, bound)[0])
+        own = _bind(values, lambda bound: _or_none(_apply(term, bound)[1])) if fails else None
+        size += 50
+    else:
+        value, own = _apply(term, values)
+        size *= mentions(term)
+    return Compiled(value, _first([*errors, own]), size)
+
+
+def _bind(values: list[Column], body: Callable[[list[Column]], Column]) -> Column:
+    """The body over names that stand for the values: each is computed once. A lambda is the only binder there is."""
+    row = F.array(F.struct(*(value.alias(f"v{place}") for place, value in enumerate(values))))
+    bound = F.transform(row, lambda s: body([s.getField(f"v{place}") for place in range(len(values))]))
+    return F.element_at(bound, 1)
+
+
+def _apply(term: Typed, values: list[Column]) -> tuple[Column, Column | None]:
+    """The kernel over its operands' values: its value, and its own error if it can fail."""
     value = _value(term, values)
     failed = _failures(term, values, value)
     if not failed:
-        return Compiled(value, _first(errors))
+        return value, None
     present = [v.isNotNull() for v, arg in zip(values, term.args, strict=True) if arg.nullable]
     failed = [(reduce(and_, [*present, condition]), code) for condition, code in failed]
     if term.lenient:
-        return Compiled(F.when(~reduce(or_, [_surely(c) for c, _ in failed]), value), _first(errors))
-    own = [F.when(condition, F.lit(int(code[-1]))) for condition, code in failed]
-    return Compiled(value, _first([*errors, *own]))
+        return F.when(~reduce(or_, [_surely(c) for c, _ in failed]), value), None
+    return value, _first([F.when(condition, F.lit(int(code[-1]))) for condition, code in failed])
 
 
 def _surely(condition: Column) -> Column:

@@ -1,0 +1,134 @@
+"""Random nested terms over boundary values: Polars yields what Python yields, or fails on the same row in the same way."""
+
+from __future__ import annotations
+
+import random
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.evaluation import EvaluationError, evaluator, key_of
+from tidegate.algebra.operations import OPERATIONS, resolve
+from tidegate.algebra.pretty import term_text
+from tidegate.algebra.schema import Attribute, Schema
+from tidegate.algebra.terms import Attr, Call, Lit, Term, Value, call, term_type
+from tidegate.algebra.types import BIGINT, DOUBLE, DURATION, STRING, TIMESTAMP
+from tidegate.runtime.embedded.terms import compile_pair, compile_term, held_type
+from tidegate.runtime.operations import TYPES, boundary_values
+
+ATTRIBUTES = tuple(Attribute(f"{type_.kind.value}{i}{side}", type_) for i, type_ in enumerate(TYPES) for side in "ab")
+SCHEMA = Schema(ATTRIBUTES)
+#: Their results differ in the last bit, which comparisons around them would magnify.
+EXACT = (
+    *sorted(set(OPERATIONS) - {"exp", "ln", "power", "replace"}),
+    "cast_decimal_9_2",
+    "try_cast_decimal_9_2",
+)
+LAZY = ("and", "or", "if", "coalesce")
+
+
+def random_term(rng: random.Random, depth: int) -> Term:
+    """A term that types: operations are drawn until one takes what was drawn for it."""
+    if depth == 0:
+        return random_leaf(rng)
+    while True:
+        op = rng.choice(LAZY if rng.random() < 0.25 else EXACT)
+        args = [random_term(rng, rng.randrange(depth)) for _ in range(rng.choice((1, 2, 2, 3)))]
+        if op in ("floor", "ceil"):
+            args = [args[0], Lit(rng.choice((1, 7, 3_600_000_000)), rng.choice((BIGINT, DURATION)))]
+        try:
+            term_type(term := Call(op, tuple(args)), SCHEMA)
+        except QueryError:
+            continue
+        return term
+
+
+def random_leaf(rng: random.Random) -> Term:
+    if rng.random() < 0.7:
+        return Attr(rng.choice(ATTRIBUTES).name)
+    type_ = rng.choice(TYPES)
+    return Lit(rng.choice(boundary_values(type_)), type_)
+
+
+def frame_of(rows: list[dict[str, Value]]) -> pl.DataFrame:
+    return pl.DataFrame([pl.Series(a.name, [row[a.name] for row in rows], dtype=held_type(a.type)) for a in ATTRIBUTES])
+
+
+def same(one: Value, other: Value) -> bool:
+    return type(one) is type(other) and key_of(one) == key_of(other)
+
+
+def check(seed: int, terms: int, rows: int) -> int:
+    """Compares random terms on random rows; how many of the outcomes were failures."""
+    rng = random.Random(seed)
+    data: list[dict[str, Value]] = [
+        {a.name: rng.choice(boundary_values(a.type)) for a in ATTRIBUTES} for _ in range(rows)
+    ]
+    frame, failures = frame_of(data), 0
+    for _ in range(terms):
+        term = random_term(rng, rng.randint(1, 4))
+        python, compiled = evaluator(resolve(term, SCHEMA)), compile_pair(term, SCHEMA)
+        error = pl.lit(None, dtype=pl.Int8) if compiled.error is None else compiled.error
+        found = frame.with_columns(value=compiled.value, error=error).select("value", "error").rows()
+        for row, (value, code) in zip(data, found, strict=True):
+            try:
+                wanted, failed = python(row), None
+            except EvaluationError as failure:
+                wanted, failed = None, int(failure.code[-1])
+            failures += failed is not None
+            read = {name: row[name] for name in sorted(row) if name in term_text(term)}
+            assert failed == code, f"{term_text(term)} over {read}: failure {failed}, in Polars {code}"
+            assert failed is not None or same(wanted, value), (
+                f"{term_text(term)} over {read}: {wanted!r}, in Polars {value!r}"
+            )
+    return failures
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 2**32))
+def test_random_terms(seed: int) -> None:
+    check(seed, terms=10, rows=20)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(20))
+def test_many_random_terms(seed: int) -> None:
+    # Both outcomes must occur, or the terms say nothing about failures.
+    assert 0 < check(seed, terms=250, rows=20) < 250 * 20
+
+
+def test_the_first_row_that_fails_is_shown_as_python_shows_it() -> None:
+    term = call("div", Attr("bigint1a"), Attr("bigint1b"))
+    rows = [dict.fromkeys(SCHEMA.names, None) | {"bigint1a": a, "bigint1b": b} for a, b in [(1, 2), (3, 0), (5, 0)]]
+    with pytest.raises(EvaluationError) as wanted:
+        evaluator(resolve(term, SCHEMA))(rows[1])
+    frame, value = frame_of(rows), compile_term(term, SCHEMA)
+    for run in (lambda: frame.with_columns(x=value), lambda: frame.lazy().filter(value > 0).collect()):
+        with pytest.raises(EvaluationError) as found:
+            run()
+        assert found.value.problems == wanted.value.problems
+
+
+def test_division_is_rounded_alike_for_constants_and_single_rows() -> None:
+    term = call("div", Attr("a"), Lit(-0.000149, DOUBLE))
+    schema = Schema((Attribute("a", DOUBLE),))
+    for rows in (1, 2, 1000):
+        frame = pl.DataFrame({"a": [1000.0] * rows})
+        assert set(frame.select(x=compile_term(term, schema))["x"]) == {1000.0 / -0.000149}
+
+
+def test_nothing_fails_on_no_rows_and_columns_can_have_other_names() -> None:
+    constant = call("idiv", Lit(1, BIGINT), Lit(0, BIGINT))
+    assert frame_of([]).filter(compile_term(constant, SCHEMA) == 1).is_empty()
+    named = compile_term(call("concat", Attr("string3a"), Lit("!", STRING)), SCHEMA, {"string3a": "other"})
+    assert pl.DataFrame({"other": ["a"]}).select(named.alias("x"))["x"].to_list() == ["a!"]
+
+
+def test_what_cannot_fail_stays_a_plain_expression() -> None:
+    schema = Schema(tuple(Attribute(name, TIMESTAMP, nullable=False, temporal=True) for name in "tu"))
+    term = call("lt", call("sub", Attr("t"), Attr("u")), Lit(5, DURATION))
+    assert compile_pair(term, schema).error is None
+    assert "python_udf" not in str(compile_term(term, schema))
