@@ -7,7 +7,7 @@ from tidegate.analysis.normal_form import All, AnyOf, Bound, Normal, bounds_of, 
 from tidegate.analysis.pruning import prune_equal_flags
 from tidegate.analysis.zones import Conflict, Zone
 
-MAX_ZONES = 4096
+MAX_ZONES = 1024
 
 
 def expand(
