@@ -4,7 +4,7 @@
     python tools/docs_pages.py --write docs/tutorial.md   # put what the blocks print into the page
 
 The `python` blocks of a page are one program, run in order in an empty directory. A `text` block directly below one is its
-output; a line of `…` in it stands for any lines. A comment before a block says what is special: `<!-- raises -->` (ends
+output; a line of `…` in it stands for any lines, `…` in a line for any text. A comment before a block says what is special: `<!-- raises -->` (ends
 with one of our errors, whose text is the output), `<!-- spark -->` (needs Spark), `<!-- picture -->` (text that no code
 prints).
 """
@@ -139,9 +139,9 @@ def _inside(directory: Path) -> Iterator[None]:
 
 
 def matches(expected: str, printed: str) -> bool:
-    """Whether the output is the expected one; trailing spaces do not count, a line of `…` matches any lines."""
+    """Whether the output is the expected one; trailing spaces do not count, `…` matches any lines or text."""
     pattern = [
-        r"(?:[^\n]*\n)*?" if line.strip() == "…" else re.escape(line.rstrip()) + "\n"
+        r"(?:[^\n]*\n)*?" if line.strip() == "…" else r"[^\n]*?".join(map(re.escape, line.rstrip().split("…"))) + "\n"
         for line in expected.strip("\n").split("\n")
     ]
     lines = [line.rstrip() for line in printed.strip("\n").split("\n")]
