@@ -15,7 +15,7 @@ from typing import assert_never
 import polars as pl
 
 from tidegate.algebra.errors import InternalError
-from tidegate.algebra.evaluation import evaluator
+from tidegate.algebra.evaluation import EvaluationError, evaluator
 from tidegate.algebra.kernels import (
     DATE_TEXT,
     DAY,
@@ -118,6 +118,8 @@ def _compile(term: Typed, names: Mapping[str, str]) -> Compiled:
             return Compiled(pl.lit(term.source.value, dtype=held_type(term.type)), None)
         case "attribute" | "parameter":
             return Compiled(pl.col(_column_name(term, names)[0]), None)
+    if not any(leaf.kernel in ("attribute", "parameter") for leaf in typed_nodes(term)):
+        return _constant(term)
     args = [_compile(arg, names) for arg in term.args]
     values, errors = [arg.value for arg in args], [arg.error for arg in args]
     size = 1 + sum(arg.size for arg in args)
@@ -127,8 +129,8 @@ def _compile(term: Typed, names: Mapping[str, str]) -> Compiled:
         case "or":
             return Compiled(reduce(or_, values), _staged(args, or_, lambda known: known.ne_missing(True)), size)
         case "coalesce":
-            error = _staged(args, lambda a, b: pl.coalesce(a, b), lambda known: known.is_null())
-            return Compiled(pl.coalesce(values), error, size)
+            error = _staged(args, lambda a, b: _coalesce([a, b]), lambda known: known.is_null())
+            return Compiled(_coalesce(values), error, size)
         case "if":
             chosen = pl.when(values[0]).then(values[1]).otherwise(values[2])
             branch = None
@@ -145,6 +147,15 @@ def _compile(term: Typed, names: Mapping[str, str]) -> Compiled:
         value, own = _apply(term, values)
         size *= mentions(term)
     return Compiled(value, _first([*errors, own]), size)
+
+
+def _constant(term: Typed) -> Compiled:
+    """A term without attributes, evaluated now: functions of literals have length 1, which no frame stretches."""
+    held = held_type(term.type)
+    try:
+        return Compiled(pl.lit(evaluator(term)({}), dtype=held), None)
+    except EvaluationError as error:
+        return Compiled(pl.lit(None, dtype=held), pl.lit(int(error.code[-1]), dtype=pl.Int8))
 
 
 def _bind(values: list[pl.Expr], body: pl.Expr, result: pl.DataType) -> pl.Expr:
@@ -178,7 +189,20 @@ def _first(errors: list[pl.Expr | None]) -> pl.Expr | None:
     known = [error for error in errors if error is not None]
     if not known:
         return None
-    return known[0] if len(known) == 1 else pl.coalesce(known)
+    return _coalesce(known)
+
+
+def _coalesce(values: list[pl.Expr]) -> pl.Expr:
+    """The first that is not NULL. Nothing follows a constant: Polars takes one in front as a column of length 1."""
+    ends = next(
+        (place for place, value in enumerate(values) if value.meta.is_literal() and not _is_null(value)), len(values)
+    )
+    needed = values[: ends + 1]
+    return needed[0] if len(needed) == 1 else pl.coalesce(needed)
+
+
+def _is_null(literal: pl.Expr) -> bool:
+    return pl.select(literal).item() is None
 
 
 def _staged(
