@@ -98,7 +98,9 @@ class QueryError(TidegateError):
 
     def at(self, site: Site | None) -> QueryError:
         """The same error with `site` filled in wherever it was missing."""
-        filled = tuple(p if p.site else Problem(p.code, p.message, site, p.because, p.hint, p.query) for p in self.problems)
+        filled = tuple(
+            p if p.site else Problem(p.code, p.message, site, p.because, p.hint, p.query) for p in self.problems
+        )
         return type(self).of(filled)
 
 

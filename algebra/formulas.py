@@ -62,7 +62,15 @@ class Ceil:
 TemporalTerm = Var | Shift | Least | Greatest | Floor | Ceil
 
 Comparison = Literal["<", "<=", "=", ">=", ">", "!="]
-_COMPARISONS: dict[str, Comparison] = {"lt": "<", "le": "<=", "eq": "=", "ge": ">=", "gt": ">", "ne": "!=", "eq_null_safe": "="}
+_COMPARISONS: dict[str, Comparison] = {
+    "lt": "<",
+    "le": "<=",
+    "eq": "=",
+    "ge": ">=",
+    "gt": ">",
+    "ne": "!=",
+    "eq_null_safe": "=",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -246,7 +246,9 @@ def _schema_of(node: Node) -> Schema:
                 raise QueryError("TG103", f"attribute {name!r} exists already", hint="choose a new name")
             type_ = term_type(term, input_.schema)
             is_temporal = type_.can_be_time and temporal_term(term, input_.schema) is not None
-            return Schema((*input_.schema.attributes, Attribute(name, type_, nullable=not is_temporal, temporal=is_temporal)))
+            return Schema(
+                (*input_.schema.attributes, Attribute(name, type_, nullable=not is_temporal, temporal=is_temporal))
+            )
         case Group(input_, keys, aggregates):
             for key in keys:
                 _require(key, input_.schema)
@@ -322,7 +324,9 @@ def _check_same_attributes(first: Schema, other: Schema, what: str) -> None:
         raise QueryError("TG108", f"{what} needs equal attributes; only on one side: {', '.join(missing)}")
     for name in first:
         if first[name].type != other[name].type:
-            raise QueryError("TG102", f"{what}: {name!r} is {first[name].type} on one side, {other[name].type} on the other")
+            raise QueryError(
+                "TG102", f"{what}: {name!r} is {first[name].type} on one side, {other[name].type} on the other"
+            )
 
 
 def _union_schema(inputs: tuple[Node, ...]) -> Schema:

@@ -25,7 +25,9 @@ class Attribute:
 
     def __post_init__(self) -> None:
         if self.temporal and (self.nullable or not self.type.can_be_time):
-            raise QueryError("TG105", f"attribute {self.name!r} of type {self.type} cannot hold instants", hint="NULL is no instant")
+            raise QueryError(
+                "TG105", f"attribute {self.name!r} of type {self.type} cannot hold instants", hint="NULL is no instant"
+            )
 
     def renamed(self, name: str) -> Attribute:
         return Attribute(name, self.type, self.nullable, self.temporal)
@@ -50,7 +52,9 @@ class Schema(Mapping[str, Attribute]):
         if len(by_name) != len(self.attributes):
             names = [attribute.name for attribute in self.attributes]
             twice = sorted({name for name in names if names.count(name) > 1})
-            raise QueryError("TG103", f"ambiguous attribute names: {', '.join(twice)}", hint="give each side a name with as_()")
+            raise QueryError(
+                "TG103", f"ambiguous attribute names: {', '.join(twice)}", hint="give each side a name with as_()"
+            )
         object.__setattr__(self, "_by_name", by_name)
 
     def __getitem__(self, name: str) -> Attribute:
@@ -94,11 +98,17 @@ class StreamDef:
 
     def __post_init__(self) -> None:
         if self.static == bool(self.progress):
-            what = "a static table has no progress" if self.static else "a stream needs an attribute on which it progresses"
+            what = (
+                "a static table has no progress"
+                if self.static
+                else "a stream needs an attribute on which it progresses"
+            )
             raise QueryError("TG106", f"{self.name}: {what}", hint='name it: progress="time"')
         for name in self.progress:
             if name not in self.schema or not self.schema[name].temporal:
-                raise QueryError("TG107", f"{self.name}: progress attribute {name!r} is no temporal attribute of the stream")
+                raise QueryError(
+                    "TG107", f"{self.name}: progress attribute {name!r} is no temporal attribute of the stream"
+                )
 
 
 def timestamps_are_temporal(type_: DataType, *, nullable: bool) -> bool:

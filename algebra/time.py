@@ -40,7 +40,9 @@ def duration_ticks(value: DurationLike) -> int:
     else:
         ticks = _parse(value)
     if abs(ticks) > MAX_SHIFT:
-        raise QueryError("TG104", f"duration {value!r} is longer than {format_duration(MAX_SHIFT)}", hint="use a shorter duration")
+        raise QueryError(
+            "TG104", f"duration {value!r} is longer than {format_duration(MAX_SHIFT)}", hint="use a shorter duration"
+        )
     return ticks
 
 
@@ -59,7 +61,9 @@ def _parse(text: str) -> int:
         position = part.end()
     if position == 0 or text[position:].strip():
         raise QueryError(
-            "TG104", f"{text!r} is not a duration", hint='write "90s", "1h 30m", "250ms", "PT1H30M" or a datetime.timedelta'
+            "TG104",
+            f"{text!r} is not a duration",
+            hint='write "90s", "1h 30m", "250ms", "PT1H30M" or a datetime.timedelta',
         )
     return total
 

@@ -72,5 +72,7 @@ MAX_SHIFT = 2**54
 def decimal(precision: int, scale: int) -> DataType:
     """The decimal type with `precision` digits, `scale` of them after the point."""
     if not (1 <= precision <= MAX_DECIMAL_PRECISION and 0 <= scale <= precision):
-        raise ValueError(f"decimal({precision},{scale}): precision is 1 to {MAX_DECIMAL_PRECISION}, scale 0 to precision")
+        raise ValueError(
+            f"decimal({precision},{scale}): precision is 1 to {MAX_DECIMAL_PRECISION}, scale 0 to precision"
+        )
     return DataType(Kind.DECIMAL, precision, scale)

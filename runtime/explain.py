@@ -43,9 +43,7 @@ class ProgramExplanation:
         return found
 
 
-def explain_program(
-    facts: ProgramFacts, *, zones: bool, plan: bool, spark: SparkSession | None
-) -> ProgramExplanation:
+def explain_program(facts: ProgramFacts, *, zones: bool, plan: bool, spark: SparkSession | None) -> ProgramExplanation:
     """The explanation of a valid program; with a Spark session also Spark's plan of each increment."""
     from tidegate.algebra.rewrites import rewrite
 

@@ -301,7 +301,7 @@ def _disjoint(groups: Sequence[Sequence[Segment]], others: Sequence[Sequence[Seg
     return [list(group) for group in groups if not any(segment.path in taken for segment in group)]
 
 
-class _timed:  # noqa: N801  # reads as a statement
+class _timed:  # reads as a statement
     """Adds the time spent in a block to `seconds[step]`."""
 
     def __init__(self, step: str, seconds: dict[str, float]) -> None:

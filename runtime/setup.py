@@ -26,11 +26,11 @@ from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.progress import check_known, input_streams, static_tables
 from tidegate.runtime.sinks import CallbackSink, DiscardSink, MemorySink, ParquetSink, Sink
 from tidegate.runtime.sources import Files, Source, SourceOptions
-from tidegate.runtime.state.checkpoint import Checkpoint
+from tidegate.runtime.state.checkpoint import Admission, Checkpoint
 from tidegate.runtime.state.manifest import StagedOutput
 from tidegate.runtime.state.outputs import Sink as StateSink
 from tidegate.runtime.state.paths import slug
-from tidegate.runtime.state.positions import SourceFile
+from tidegate.runtime.state.positions import Offer, SourceFile
 from tidegate.runtime.state.store import Store
 
 
@@ -54,6 +54,19 @@ class Setup:
     def found(self) -> dict[str, tuple[SourceFile, ...]]:
         """The files that the sources' directories hold now."""
         return {name: tuple(s.data.found()) for name, s in self.sources.items() if isinstance(s.data, Files)}
+
+    def admit(self, offer: Offer) -> Admission:
+        """What of an offer is to be read; `QueryError` TG411 for a file that changed after it was read."""
+        admission = self.checkpoint.admit(offer)
+        if admission.changed:
+            first = admission.changed[0]
+            raise QueryError(
+                "TG411",
+                f"{first.source}: {first.found.path} was read with {first.consumed.size} bytes and has {first.found.size} now, "
+                "or was written again",
+                hint="files are read once, whole: put new rows into new files, and move a changed file away",
+            )
+        return admission
 
     def ended(self, reading: Mapping[str, tuple[SourceFile, ...]]) -> dict[tuple[str, str], Extended]:
         """Progress of the bounded directories that are read to their end once the files of this batch are."""
@@ -96,7 +109,9 @@ def hold_statics(plan: Plan, given: Mapping[str, Any]) -> dict[str, pl.DataFrame
         check_known(name, tables, "static table")
     missing = sorted(set(tables) - set(given))
     if missing:
-        raise QueryError("TG406", f"no rows given for static table {', '.join(missing)}", hint="pass statics={name: rows}")
+        raise QueryError(
+            "TG406", f"no rows given for static table {', '.join(missing)}", hint="pass statics={name: rows}"
+        )
     return {name: hold_static(table, given[name]) for name, table in tables.items()}
 
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from tidegate.algebra.terms import TRUE, Term
 from tidegate.algebra.schema import Schema
+from tidegate.algebra.terms import TRUE, Term
 from tidegate.runtime.embedded.aggregates import final, merge
 from tidegate.runtime.embedded.relational import evaluate
 from tidegate.runtime.embedded.terms import compile_term

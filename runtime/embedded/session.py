@@ -94,14 +94,20 @@ class Session:
     def step(self) -> BatchReport:
         """Run one batch over what was pushed and what is new in the sources' directories."""
         checkpoint = self._setup.checkpoint
-        fresh = checkpoint.admit(Offer(files=self._setup.found())).offer.files
+        fresh = self._setup.admit(Offer(files=self._setup.found())).offer.files
         limited = {name: files[: self.sources[name].data.per_batch] for name, files in fresh.items()}
         batch = checkpoint.begin(time.time_ns() // 1000, Offer(files=limited), engine=_ENGINE)
         reading = batch.intent.offer.files
         arrivals = {name: list(pushed) for name, pushed in self._pushed.items()}
         for name, files in reading.items():
-            format_, schema, extra = self.sources[name].data.format, self._setup.streams[name].schema, self.sources[name].progress_columns
-            arrivals.setdefault(name, []).extend(Arrival(f.path, read_file(f.path, format_, schema, extra)) for f in files)
+            format_, schema, extra = (
+                self.sources[name].data.format,
+                self._setup.streams[name].schema,
+                self.sources[name].progress_columns,
+            )
+            arrivals.setdefault(name, []).extend(
+                Arrival(f.path, read_file(f.path, format_, schema, extra)) for f in files
+            )
         report = self._runner.run(batch, Work(arrivals, self._advances | self._setup.ended(reading)))
         self._pushed.clear()
         self._advances.clear()
@@ -116,7 +122,7 @@ class Session:
 
     def waiting_files(self) -> int:
         """Files in the sources' directories that no batch has read yet."""
-        fresh = self._setup.checkpoint.admit(Offer(files=self._setup.found())).offer.files
+        fresh = self._setup.admit(Offer(files=self._setup.found())).offer.files
         return sum(len(files) for files in fresh.values())
 
     def table(self, name: str) -> pa.Table:

@@ -291,7 +291,9 @@ def _canonical(value: object, seen: dict[int, str]) -> str:
     if is_dataclass(value) and not isinstance(value, type):
         if id(value) not in seen:
             parts = ",".join(
-                f"{f.name}={_canonical(getattr(value, f.name), seen)}" for f in fields(value) if not f.name.startswith("_")
+                f"{f.name}={_canonical(getattr(value, f.name), seen)}"
+                for f in fields(value)
+                if not f.name.startswith("_")
             )
             seen[id(value)] = hashlib.sha256(f"{type(value).__name__}({parts})".encode()).hexdigest()
         return seen[id(value)]

@@ -75,7 +75,9 @@ class Leaf:
         assert self.buffer is not None
         if self.buffer.partial is not None:
             columns = dict(self.outputs)
-            return pass_window({columns[a]: p[a] for a in columns}, {columns[a]: new[a] for a in columns}, self.buffer.schema)
+            return pass_window(
+                {columns[a]: p[a] for a in columns}, {columns[a]: new[a] for a in columns}, self.buffer.schema
+            )
         assert self.occurrence is not None
         return self.occurrence.relevance.condition(p, new)
 
@@ -162,7 +164,9 @@ class Plan:
 def pass_window(old: Mapping[str, Extended], new: Mapping[str, Extended] | None, schema: Schema) -> Term:
     """Rows beyond `old` on every column and, where `new` is given, within it on at least one."""
     beyond = [_compare("gt", column, value, schema[column].type) for column, value in old.items()]
-    within = [] if new is None else [disjunction([_compare("le", c, value, schema[c].type) for c, value in new.items()])]
+    within = (
+        [] if new is None else [disjunction([_compare("le", c, value, schema[c].type) for c, value in new.items()])]
+    )
     return conjunction([*beyond, *within])
 
 

@@ -11,7 +11,6 @@ from typing import Any
 from urllib.parse import unquote, urlparse
 
 import pyarrow.parquet as pq
-
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
@@ -60,7 +59,7 @@ class RunningQuery(StreamingQuery):
     def reports(self) -> list[BatchReport]:
         return list(self._run.reports)
 
-    def awaitTermination(self, timeout: int | None = None) -> bool | None:  # noqa: N802  # Spark's name
+    def awaitTermination(self, timeout: int | None = None) -> bool | None:  # Spark's name
         try:
             return super().awaitTermination(timeout)
         finally:
@@ -102,21 +101,10 @@ class SparkRun:
 
     def _batch(self, frame: DataFrame, spark_batch: SparkBatch, clock: int) -> None:
         checkpoint = self.setup.checkpoint
-        attempt = f"spark{spark_batch.batch_id}"
-        place = Place(self.executor.root, checkpoint.next_seq, attempt, self.executor.static_paths)
-        work = Ingesting(place, self.runner.intakes(), self.setup.options)
-        with self.executor.described(f"batch {checkpoint.next_seq}: what is new"):
-            lines = frame.mapInArrow(ingest_offered(work, self.columns), "summary string").collect()
-        summaries = [json.loads(line.summary) for line in lines]
-        offered: dict[str, list[SourceFile]] = {}
-        for summary in summaries:
-            if "offered" in summary:
-                row = summary["offered"]
-                offered.setdefault(row["source"], []).append(source_file(row["path"]))
-        stored = [summary for summary in summaries if "offered" not in summary]
+        offered, stored = self._offered(frame, spark_batch)
         offsets = {name: str(spark_batch.batch_id) for name in self.columns}
         offer = Offer({name: tuple(sorted(files)) for name, files in offered.items()}, offsets, spark_batch)
-        admission = checkpoint.admit(offer)
+        admission = self.setup.admit(offer)
         if admission.skip:
             return
         batch = checkpoint.begin(clock, admission.offer, engine=_ENGINE)
@@ -135,6 +123,29 @@ class SparkRun:
         self.reports.append(report)
         if self.on_batch is not None:
             self.on_batch(report)
+
+    def _offered(
+        self, frame: DataFrame, spark_batch: SparkBatch
+    ) -> tuple[dict[str, list[SourceFile]], list[dict[str, Any]]]:
+        """The files that Spark offers per stream, and what workers stored of rows that came typed, in one job."""
+        seq = self.setup.checkpoint.next_seq
+        offered: dict[str, list[SourceFile]] = {}
+        stored: list[dict[str, Any]] = []
+        with self.executor.described(f"batch {seq}: what is new"):
+            if not self.columns:  # paths alone need no Python worker
+                for row in frame.select("source", "path").collect():
+                    offered.setdefault(row.source, []).append(source_file(row.path))
+                return offered, stored
+            place = Place(self.executor.root, seq, f"spark{spark_batch.batch_id}", self.executor.static_paths)
+            work = Ingesting(place, self.runner.intakes(), self.setup.options)
+            lines = frame.mapInArrow(ingest_offered(work, self.columns), "summary string").collect()
+        for summary in (json.loads(line.summary) for line in lines):
+            if "offered" in summary:
+                row = summary["offered"]
+                offered.setdefault(row["source"], []).append(source_file(row["path"]))
+            else:
+                stored.append(summary)
+        return offered, stored
 
     def close(self) -> None:
         self.setup.checkpoint.close()

@@ -11,8 +11,8 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.algebra.terms import Term
-from tidegate.runtime.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.columns import spark_schema
+from tidegate.runtime.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.intake import Arrival, Intake
 from tidegate.runtime.plan.steps import Buffer
 from tidegate.runtime.runner import Increment, Ingested, Job, Work
@@ -74,7 +74,9 @@ class SparkExecutor:
             name: [
                 Arrival(
                     path,
-                    read_file(path, task.format, intakes[name].stream.schema, self.local.options[name].progress_columns),
+                    read_file(
+                        path, task.format, intakes[name].stream.schema, self.local.options[name].progress_columns
+                    ),
                 )
                 for task in one.files
                 for path in task.paths

@@ -85,7 +85,9 @@ def test_the_fingerprint_depends_on_the_program_and_not_on_the_run() -> None:
 def test_queries_stand_after_what_they_read() -> None:
     first = tg.result_of("First", events.select(t=events.t, k=events.k))
     f, e = first.as_("f"), events.as_("e")
-    plan = plan_of(Second=f.join(e, e.k == f.k, f.t <= e.t, e.t <= f.t + 3).select(t=f.t), Other=events.select(t=events.t))
+    plan = plan_of(
+        Second=f.join(e, e.k == f.k, f.t <= e.t, e.t <= f.t + 3).select(t=f.t), Other=events.select(t=events.t)
+    )
     assert [sorted(query.name for query in level) for level in plan.levels()] == [["First", "Other"], ["Second"]]
 
 

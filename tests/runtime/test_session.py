@@ -23,7 +23,9 @@ spans = tg.stream("S", "a bigint, b bigint", progress="a", relations=lambda s: s
 
 def counted() -> tg.Program:
     """Events per key and window of ten, window ends included."""
-    return tg.program(Counted=events.group_by(events.k, w=tg.ceil(events.t, 10)).agg(n=tg.count(), total=tg.sum(events.v)))
+    return tg.program(
+        Counted=events.group_by(events.k, w=tg.ceil(events.t, 10)).agg(n=tg.count(), total=tg.sum(events.v))
+    )
 
 
 def silent() -> tg.Program:
@@ -77,7 +79,9 @@ def test_the_declared_delay_leaves_ties_on_time() -> None:
 def test_malformed_rows_and_broken_relations_are_set_aside_with_a_reason() -> None:
     program = tg.program(Spans=spans)
     with Session(program.facts) as session:
-        session.push("S", [{"a": 1, "b": 2}, {"a": None, "b": 2}, {"a": 5, "b": 4}, {"a": "x", "b": 9}, {"a": 2**62, "b": 2**62}])
+        session.push(
+            "S", [{"a": 1, "b": 2}, {"a": None, "b": 2}, {"a": 5, "b": 4}, {"a": "x", "b": 9}, {"a": 2**62, "b": 2**62}]
+        )
         report = session.step()
         reasons = {row["position"]: row["reason"] for row in session.quarantine()}
     counts = report.counts["S"]
@@ -222,3 +226,28 @@ def test_unknown_names_are_refused_with_those_that_exist() -> None:
             session.advance("E", {"k": 3})
         with pytest.raises(QueryError, match="TG403"):
             session.advance("E", {"t": "soon"})
+
+
+def test_a_file_that_changed_after_it_was_read_is_refused(tmp_path: Path) -> None:
+    write(tmp_path / "in", 0, [1, 2])
+    with Session(counted().facts, sources={"E": source(Files(str(tmp_path / "in"), "parquet"))}) as session:
+        session.step()
+        write(tmp_path / "in", 0, [1, 2, 3, 4])
+        with pytest.raises(QueryError, match="TG411"):
+            session.step()
+
+
+@pytest.mark.parametrize("format_", ["csv", "json"])
+def test_text_files_are_judged_row_by_row(tmp_path: Path, format_: Any) -> None:
+    (tmp_path / "in").mkdir()
+    text = {
+        "csv": "k,t,v\n1,3,0.5\n1,x,0.5\n2,4,\n",
+        "json": '{"k": 1, "t": 3, "v": 0.5}\n{"k": 1, "t": "x", "v": 0.5}\n{"k": 2, "t": 4, "v": null}\n',
+    }[format_]
+    (tmp_path / "in" / f"a.{format_}").write_text(text)
+    files = source(Files(str(tmp_path / "in"), format_), bounded=True)
+    with Session(counted().facts, sources={"E": files}) as session:
+        report = session.step()
+        assert report.counts["E"].accepted == 2
+        assert report.counts["E"].rejected == {"unparseable": 1}
+        assert rows(session, "Counted") == [(1, 10, 1, 0.5), (2, 10, 1, None)]

@@ -57,7 +57,9 @@ def expected(numbers: range) -> dict[str, list[tuple[Any, ...]]]:
         session.push("E", [row for number in numbers for row in rows_of(number)])
         session.finish()
         session.step()
-        return {name: sorted(tuple(r.values()) for r in session.results(name)) for name in ("Counted", "Alone", "Named")}
+        return {
+            name: sorted(tuple(r.values()) for r in session.results(name)) for name in ("Counted", "Alone", "Named")
+        }
 
 
 def published(out: Path) -> dict[str, list[tuple[Any, ...]]]:
