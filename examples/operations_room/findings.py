@@ -12,6 +12,7 @@ import polars as pl
 from examples.operations_room import data, expected, report
 from examples.operations_room.data import Period, Replay
 from examples.operations_room.engines import RESULTS, STREAMS, Ran
+from tidegate.algebra.time import INF
 from tidegate.runtime.live_state import StateUse, state_use
 from tidegate.runtime.runner import BatchReport
 from tidegate.runtime.state.manifest import SourceCounts
@@ -49,6 +50,7 @@ PROGRESS: Final = {
     "Weather": "time",
     "PoorStart": "start",
     "PoorEnd": "last",
+    "PoorVisibility": "end",
 }
 
 
@@ -57,6 +59,7 @@ def full_report(
 ) -> report.Report:
     """The report on a run whose results are below `where`, compared with the wanted ones."""
     answers = {name: read(where / "results" / name, wanted[name]) for name in RESULTS}
+    accepted = instants(replay.period, answers)
     places = Counter(place for one in ran.reports for place in one.places.values())
     return report.Report(
         title=f"The operations room: New York's airports, {_days(replay.period)}",
@@ -65,7 +68,7 @@ def full_report(
         batches=len(ran.reports),
         results=[_result(name, answers, wanted, where) for name in SHOWN],
         fates=fates(ran.reports, replay),
-        states=[state(use, answers, replay.period) for use in state_use(ran.plan, ran.reports)],
+        states=[state(use, accepted[use.stream]) for use in state_use(ran.plan, ran.reports)],
         picture=picture(replay.period, answers),
         picture_path=str(where / "picture.svg"),
         output_path=str(where / "results"),
@@ -101,22 +104,18 @@ def fates(reports: Sequence[BatchReport], replay: Replay) -> list[report.Fate]:
     ]
 
 
-def state(use: StateUse, answers: Mapping[str, pl.DataFrame], period: Period) -> report.State:
+def state(use: StateUse, accepted: data.Times) -> report.State:
     """The most rows of a buffer against rate × span: the most that its stream accepted within so much time."""
-    bound = None
-    if use.span is not None and use.span < float("inf"):
-        bound = _most_within(_instants(use.stream, answers, period), int(use.span))
+    bound = None if use.span in (None, INF) else _most_within(accepted, int(use.span))
     return report.State(f"{use.stream} for {', '.join(use.readers)}", use.most, bound, str(use.bound))
 
 
-def _instants(stream: str, answers: Mapping[str, pl.DataFrame], period: Period) -> data.Times:
-    """When the accepted rows of a stream are, on the timeline on which it progresses: bad rows are none of them."""
-    if stream in STREAMS:
-        events = data.load(period)
-        column = getattr(events, STREAMS[stream])[PROGRESS[stream]]
-        return np.sort(column.cast("int64").to_numpy())
-    answer = answers[stream]
-    return np.sort(answer[PROGRESS.get(stream, "end")].cast(pl.Int64).to_numpy())
+def instants(period: Period, answers: Mapping[str, pl.DataFrame]) -> dict[str, data.Times]:
+    """When the accepted rows of every stream are, sorted, on the timeline on which it progresses; bad rows are not among them."""
+    events = data.load(period)
+    times = {name: getattr(events, path)[PROGRESS[name]].cast("int64").to_numpy() for name, path in STREAMS.items()}
+    times |= {name: answers[name][PROGRESS[name]].cast(pl.Int64).to_numpy() for name in answers if name in PROGRESS}
+    return {name: np.sort(found) for name, found in times.items()}
 
 
 def _most_within(instants: data.Times, span: int) -> int:
