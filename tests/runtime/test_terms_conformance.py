@@ -13,6 +13,7 @@ import pytest
 from tidegate.algebra.evaluation import EvaluationError, evaluator, key_of
 from tidegate.algebra.kernels import SPECIAL, STRICT
 from tidegate.algebra.operations import OPERATIONS, resolve
+from tidegate.algebra.pretty import term_text
 from tidegate.algebra.terms import Value, term_type
 from tidegate.algebra.typed import typed_nodes
 from tidegate.runtime.embedded.terms import compile_pair, held_type
@@ -70,7 +71,7 @@ def differences(sample: Sample, wanted: Sequence[Outcome], got: Sequence[Outcome
         return key_of(one) == key_of(other)
 
     return [
-        f"{op}{row}: wanted {want}, got {have}"
+        f"{term_text(sample.term)} over {row}: wanted {want}, got {have}"
         for row, want, have in zip(sample.rows, wanted, got, strict=True)
         if want[1] != have[1] or (want[1] is None and not agree(want[0], have[0]))
     ]

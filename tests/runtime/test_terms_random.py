@@ -5,12 +5,14 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.runtime.test_terms_conformance import spark_failures
 from tidegate.algebra.evaluation import EvaluationError, evaluator, key_of
 from tidegate.algebra.operations import resolve
 from tidegate.algebra.pretty import term_text
@@ -18,7 +20,10 @@ from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.terms import Attr, Call, Lit, Term, Value, attributes_of, call, term_type
 from tidegate.algebra.types import BIGINT, DOUBLE, DURATION, STRING, TIMESTAMP, DataType
 from tidegate.runtime.embedded.terms import compile_pair, compile_term, held_type
-from tidegate.runtime.operations import TYPES, boundary_values, conformance_table
+from tidegate.runtime.operations import TYPES, Sample, boundary_values, conformance_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 ATTRIBUTES = tuple(Attribute(f"{type_.kind.value}{i}{side}", type_) for i, type_ in enumerate(TYPES) for side in "ab")
 SCHEMA = Schema(ATTRIBUTES)
@@ -112,6 +117,16 @@ def test_random_terms(seed: int) -> None:
 def test_many_random_terms(seed: int) -> None:
     # Both outcomes must occur, or the terms say nothing about failures.
     assert 0 < check(seed, terms=250, rows=20) < 250 * 20
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 6))])
+def test_random_terms_on_spark(spark: SparkSession, seed: int) -> None:
+    rng = random.Random(seed)
+    rows = tuple(tuple(rng.choice(boundary_values(a.type)) for a in ATTRIBUTES) for _ in range(40))
+    samples = [Sample(random_term(rng, rng.randint(1, 4)), SCHEMA, rows) for _ in range(40)]
+    found = spark_failures(spark, samples)
+    assert not found, "\n".join(found[:10])
 
 
 def test_the_first_row_that_fails_is_shown_as_python_shows_it() -> None:
