@@ -30,22 +30,37 @@ def instants(term: Term, columns: Mapping[str, Grid]) -> Grid:
         case Call("sub", (a, b)):
             return instants(a, columns) - instants(b, columns)
         case Call("least", args):
-            return np.minimum.reduce(np.broadcast_arrays(*(instants(arg, columns) for arg in args)))
+            least: Grid = np.minimum.reduce(np.broadcast_arrays(*(instants(arg, columns) for arg in args)))
+            return least
         case Call("greatest", args):
-            return np.maximum.reduce(np.broadcast_arrays(*(instants(arg, columns) for arg in args)))
+            greatest: Grid = np.maximum.reduce(np.broadcast_arrays(*(instants(arg, columns) for arg in args)))
+            return greatest
         case _:
             raise ValueError(f"no instant: {term}")
 
 
+def some(masks: list[Mask], size: int) -> Mask:
+    """Where any of the masks is true; nowhere, of none."""
+    found: Mask = np.logical_or.reduce([np.zeros(size, dtype=bool), *masks])
+    return found
+
+
+def every(masks: list[Mask], size: int) -> Mask:
+    """Where all of the masks are true; everywhere, of none."""
+    found: Mask = np.logical_and.reduce([np.ones(size, dtype=bool), *masks])
+    return found
+
+
 def holds(term: Term, columns: Mapping[str, Grid]) -> Mask:
-    size = next(iter(columns.values())).shape
+    first = next(iter(columns.values()))
+    size = len(first)
     match term:
         case Lit(bool(value), _):
             return np.full(size, value)
         case Call("and", args):
-            return np.logical_and.reduce([holds(arg, columns) for arg in args])
+            return every([holds(arg, columns) for arg in args], size)
         case Call("or", args):
-            return np.logical_or.reduce([holds(arg, columns) for arg in args])
+            return some([holds(arg, columns) for arg in args], size)
         case Call("not", (arg,)):
             return np.logical_not(holds(arg, columns))
         case Call(op, (left, right)):
@@ -58,6 +73,6 @@ def holds(term: Term, columns: Mapping[str, Grid]) -> Mask:
                 "eq": np.equal,
                 "ne": np.not_equal,
             }[op](a, b)
-            return np.broadcast_to(compared, size)
+            return np.broadcast_to(compared, first.shape)
         case _:
             raise ValueError(f"no temporal condition: {term}")

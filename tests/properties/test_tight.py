@@ -9,10 +9,9 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
 import pytest
 
-from tests.properties.brute import Grid, Mask, grid, holds, instants
+from tests.properties.brute import Grid, every, grid, holds, instants, some
 from tests.properties.families import seeds
 from tests.strategies.programs import show_node
 from tests.strategies.temporal import TemporalQuery, random_temporal_query
@@ -73,14 +72,6 @@ def _worlds(query: TemporalQuery) -> list[_World]:
     return worlds
 
 
-def _any(masks: list[Mask], size: int) -> Mask:
-    return np.logical_or.reduce([np.zeros(size, dtype=bool), *masks])
-
-
-def _all(masks: list[Mask], size: int) -> Mask:
-    return np.logical_and.reduce([np.ones(size, dtype=bool), *masks])
-
-
 def _check_propagation(query: TemporalQuery, found: Federation, worlds: list[_World], rng: random.Random) -> None:
     """f is the largest instant such that no result row at or before it depends on a row that is still to come."""
     radius = RADIUS[sum(map(len, query.owned))]
@@ -94,10 +85,10 @@ def _check_propagation(query: TemporalQuery, found: Federation, worlds: list[_Wo
             open_: list[int] = []
             for world in worlds:
                 coming = [
-                    _all([world.columns[n] > b[streams[i], n[:-1]] for n in query.progressing[i]], world.size)
+                    every([world.columns[n] > b[streams[i], n[:-1]] for n in query.progressing[i]], world.size)
                     for i in world.occurrences
                 ]
-                open_ += world.outputs[a][_any(coming, world.size)].tolist()
+                open_ += world.outputs[a][some(coming, world.size)].tolist()
             known = functions[a].evaluate(b)
             told = f"{query.seed}: {show_node(query.node)}: f({a}) = {known} at {b}"
             if known == INF:
@@ -123,9 +114,9 @@ def _check_rows(query: TemporalQuery, found: Federation, worlds: list[_World], r
             stays = passes = False
             for world in (world for world in worlds if i in world.occurrences):
                 with_row = [world.columns[name] == value for name, value in row.items()]
-                above = _all([*with_row, *(world.outputs[a] > old[a] for a in outputs)], world.size)
+                above = every([*with_row, *(world.outputs[a] > old[a] for a in outputs)], world.size)
                 stays |= bool(above.any())
-                passes |= bool((above & _any([world.outputs[a] <= new[a] for a in outputs], world.size)).any())
+                passes |= bool((above & some([world.outputs[a] <= new[a] for a in outputs], world.size)).any())
             told = f"{query.seed}: {show_node(query.node)}: row {own} of occurrence {i} at {old} -> {new}"
             assert kept.row(own, old) == stays, f"{told}: keep"
             assert relevant.row(own, old, new) == passes, f"{told}: relevance"

@@ -188,6 +188,11 @@ class _Builder:
         unit = Lit(self.rng.choice(self.units), self.shift_type)
         return call(self.rng.choice(("floor", "ceil")), self.instant(names, depth - 1), unit)
 
+    def rounded(self, term: Term, probability: float) -> Term:
+        if not self.chance(probability):
+            return term
+        return call(self.rng.choice(("floor", "ceil")), term, Lit(self.rng.choice(self.units), self.shift_type))
+
     def comparison(self, left: Term, right: Term) -> Term:
         if self.chance(0.2):
             op = self.rng.choice(("le", "lt", "ge", "gt", "eq"))
@@ -252,17 +257,19 @@ class _Builder:
             return [call("ge", call("sub", y, x), Lit(0, self.shift_type)), call("lt", y, after)]
         if style < 0.6:
             return [call("eq", after, y) if self.chance(0.5) else call("eq", x, y)]
-        if style < 0.66:
+        if style < 0.65:
             unit = Lit(self.rng.choice(self.units), self.shift_type)
             op = self.rng.choice(("floor", "ceil"))
             return [call("eq", call(op, x, unit), call(op, y, unit))]
-        if style < 0.74:
+        if style < 0.71:
             one = call("and", call("le", x, y), call("le", y, after))
             other = call("and", call("le", y, x), call("le", x, before))
             return [call("or", one, other)]
         if style < 0.82:
             opaque = self.data_atom(Schema((*left.schema.attributes, *right.schema.attributes)))
-            parts = [call("gt", x, before), call("gt", y, after)] + ([opaque] if self.chance(0.6) else [])
+            # Rounding is an implication, which a negation turns round.
+            first, second = self.rounded(x, 0.4), self.rounded(y, 0.4)
+            parts = [call("gt", first, before), call("gt", second, after)] + ([opaque] if self.chance(0.5) else [])
             return [call("not", call("or", *parts))]
         if style < 0.9:
             late = call("greatest", y, self.instant(rights, 1))

@@ -195,7 +195,7 @@ def _smaller(case: Case, script: Script) -> list[tuple[Case, Script]]:
                 found.append((case, (*script[:i], replace(step, progress=other), *script[i + 1 :])))
     for i in range(len(script) - 2):
         one, two = script[i], script[i + 1]
-        rows = {n: (*one.rows.get(n, ()), *two.rows.get(n, ())) for n in {**one.rows, **two.rows}}
-        progress = {n: {**one.progress.get(n, {}), **two.progress.get(n, {})} for n in {**one.progress, **two.progress}}
-        found.append((case, (*script[:i], Step(rows, progress), *script[i + 2 :])))
+        joined = {n: (*one.rows.get(n, ()), *two.rows.get(n, ())) for n in {**one.rows, **two.rows}}
+        reached = {n: {**one.progress.get(n, {}), **two.progress.get(n, {})} for n in {**one.progress, **two.progress}}
+        found.append((case, (*script[:i], Step(joined, reached), *script[i + 2 :])))
     return found

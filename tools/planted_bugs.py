@@ -1,0 +1,132 @@
+"""Plants one bug at a time in a copy of the tree and asks the property tests whether they notice.
+
+    python tools/planted_bugs.py [--only NAME ...] [--jobs 2] [--list]
+
+A bug is a patch: one file, a text that occurs in it exactly once, and what stands there instead. A patch that no longer
+fits fails the run, and so does a run that is broken before any bug is planted. Exit status 0 iff all bugs of the
+required list are killed and at least 95 % of all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tools.planted_bug_list import BUGS, Bug, Patch  # noqa: E402  # found from wherever this is started
+
+COPIED = ("algebra", "analysis", "contexts", "runtime", "tidegate", "tests", "tools", "pyproject.toml")
+SUITE = (
+    ("tests/properties/test_tight.py",),
+    ("tests/properties/test_rules.py",),
+    ("tests/properties/test_embedded.py",),
+)
+TIMEOUT = 420.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    bug: Bug | None
+    killed_by: str | None
+    seconds: float
+    detail: str = ""
+
+
+def main() -> int:
+    options = _options()
+    if options.list:
+        print("\n".join(f"{'*' if b.required else ' '} {b.name:52} {b.patches[0].file}" for b in BUGS))
+        return 0
+    unfit = [f"{b.name}: {why}" for b in BUGS for patch in b.patches if (why := _misfit(patch, ROOT)) is not None]
+    if unfit:
+        print("patches that no longer apply:\n  " + "\n  ".join(unfit))
+        return 2
+    chosen = [bug for bug in BUGS if not options.only or bug.name in options.only]
+    started = time.monotonic()
+    if not options.only:
+        sound = _run(None)
+        if sound.killed_by is not None:
+            print(f"the tests fail before any bug is planted: {sound.killed_by}\n{sound.detail}")
+            return 2
+        print(f"no bug: all pass in {sound.seconds:.0f} s", flush=True)
+    with ThreadPoolExecutor(options.jobs) as pool:
+        outcomes = []
+        for outcome in pool.map(_run, chosen):
+            outcomes.append(outcome)
+            assert outcome.bug is not None
+            told = f"killed by {outcome.killed_by}" if outcome.killed_by else "SURVIVED"
+            print(
+                f"{'*' if outcome.bug.required else ' '} {outcome.bug.name:52} {told} ({outcome.seconds:.0f} s)",
+                flush=True,
+            )
+    killed = [o for o in outcomes if o.killed_by]
+    required = [o for o in outcomes if o.bug and o.bug.required and not o.killed_by]
+    print(f"{len(killed)} of {len(outcomes)} planted bugs killed in {time.monotonic() - started:.0f} s")
+    return 0 if not required and len(killed) >= 0.95 * len(outcomes) else 1
+
+
+def _misfit(patch: Patch, root: Path) -> str | None:
+    path = root / patch.file
+    if not path.exists():
+        return f"{patch.file} does not exist"
+    count = path.read_text().count(patch.old)
+    return None if count == 1 and patch.old != patch.new else f"its text occurs {count} times in {patch.file}"
+
+
+def _run(bug: Bug | None) -> Outcome:
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="planted-") as folder:
+        copy = Path(folder)
+        for name in COPIED:
+            source = ROOT / name
+            if source.is_dir():
+                shutil.copytree(source, copy / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copy2(source, copy / name)
+        for patch in bug.patches if bug is not None else ():
+            path = copy / patch.file
+            path.write_text(path.read_text().replace(patch.old, patch.new))
+        for suite in SUITE:
+            failed = _failed(copy, suite)
+            if failed is not None:
+                return Outcome(bug, suite[0].rsplit("/", 1)[-1], time.monotonic() - started, failed)
+    return Outcome(bug, None, time.monotonic() - started)
+
+
+def _failed(copy: Path, suite: tuple[str, ...]) -> str | None:
+    """What the tests said if any failed; a bug that keeps them from starting is an error of the patch."""
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--tb=short", *suite]
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "TIDEGATE_PLANTED": "1"}
+    try:
+        done = subprocess.run(
+            command, cwd=copy, env=environment, capture_output=True, text=True, timeout=TIMEOUT, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return "timed out"
+    if done.returncode == 0:
+        return None
+    if done.returncode == 1 and "errors during collection" not in done.stdout:
+        return done.stdout[-3000:]
+    raise RuntimeError(f"the tests do not even start:\n{done.stdout[-3000:]}\n{done.stderr[-2000:]}")
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="*", default=[], help="names of bugs")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--list", action="store_true", help="print the bugs; * marks required ones")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
