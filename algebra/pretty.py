@@ -108,28 +108,29 @@ def _inside(term: Term, least: int) -> str:
     return text if binding >= least else f"({text})"
 
 
-def formula_text(formula: Formula) -> str:
-    """A temporal relation formula with the signs of the paper; shifts read as durations are not: ticks."""
+def formula_text(formula: Formula, *, integer: bool = False) -> str:
+    """A temporal relation formula with the paper's signs; shifts print as durations, or as numbers where `integer`."""
     match formula:
         case Compare(left, op, right, _):
             sign = {"<=": "≤", ">=": "≥", "!=": "≠"}.get(op, op)
-            return f"{temporal_text(left)} {sign} {temporal_text(right)}"
+            return f"{temporal_text(left, integer=integer)} {sign} {temporal_text(right, integer=integer)}"
         case Opaque(source):
             return f"[{term_text(source)}]"
         case And(parts):
-            return " ∧ ".join(_part(part) for part in parts) or "⊤"
+            return " ∧ ".join(_part(part, integer) for part in parts) or "⊤"
         case Or(parts):
-            return " ∨ ".join(_part(part) for part in parts) or "⊥"
+            return " ∨ ".join(_part(part, integer) for part in parts) or "⊥"
         case Not(part):
-            return f"¬{_part(part)}" if isinstance(part, Truth | Opaque) else f"¬({formula_text(part)})"
+            text = formula_text(part, integer=integer)
+            return f"¬{text}" if isinstance(part, Truth | Opaque) else f"¬({text})"
         case Truth(value):
             return "⊤" if value else "⊥"
         case _:
             assert_never(formula)
 
 
-def _part(formula: Formula) -> str:
-    text = formula_text(formula)
+def _part(formula: Formula, integer: bool) -> str:
+    text = formula_text(formula, integer=integer)
     return f"({text})" if isinstance(formula, And | Or) and len(formula.parts) > 1 else text
 
 
@@ -168,8 +169,7 @@ def node_text(node: Node) -> str:
         lines.append(f"r{numbers[current]} := {_operator(current, inputs)}")
 
     visit(node)
-    lines.append(f"{node.schema}")
-    lines[-1] = f"schema: {lines[-1]}"
+    lines.append(f"schema: {node.schema}")
     return "\n".join(lines)
 
 

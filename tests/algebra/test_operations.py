@@ -9,10 +9,11 @@ import pytest
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.evaluation import EvaluationError, evaluate_term
+from tidegate.algebra.formulas import And, Compare, Floor, Not, Opaque, Or, Shift, Var
 from tidegate.algebra.kernels import civil
 from tidegate.algebra.nodes import Aggregate, Function
 from tidegate.algebra.operations import OPERATIONS, aggregate_type, operation, resolve, result_type
-from tidegate.algebra.pretty import term_text
+from tidegate.algebra.pretty import formula_text, term_text
 from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.terms import Attr, Call, Lit, Param, Term, Value, call
 from tidegate.algebra.types import (
@@ -306,6 +307,13 @@ def test_temporal_terms_never_need_checks() -> None:
 )
 def test_terms_print_as_what_they_are(term: Term, text: str) -> None:
     assert term_text(term) == text
+
+
+def test_formulas_print_with_the_signs_of_the_paper() -> None:
+    opaque = Opaque(call("eq", Attr("k"), Attr("j")))
+    shifted = Compare(Floor(Var("t"), 3_600_000_000), "<=", Shift(Var("u"), -5))
+    assert formula_text(And((Or((shifted, opaque)), Not(opaque)))) == "(floor(t, 1h) ≤ u - 5us ∨ [k = j]) ∧ ¬[k = j]"
+    assert formula_text(Not(Compare(Var("t"), "!=", Shift(Var("u"), 5))), integer=True) == "¬(t ≠ u + 5)"
 
 
 def test_types_of_aggregates() -> None:
