@@ -25,7 +25,9 @@ from pathlib import Path
 from types import ModuleType
 
 ROOT = Path(__file__).resolve().parent.parent
-_FENCE = re.compile(r"(?:^<!-- (?P<mark>[a-z]+) -->\n)?^```(?P<language>[^\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(
+    r"(?:^<!-- (?P<mark>[a-z]+) -->\n)?^```(?P<language>[^\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL
+)
 _MARKS = {"python": (None, "raises", "spark"), "text": (None, "picture")}
 
 
@@ -105,7 +107,9 @@ def run(page: Path, directory: Path, *, spark: bool = False) -> Iterator[Ran]:
         line += block.body.count("\n") + 1
         if block.mark == "spark" and not spark:
             continue
-        expected = after if after is not None and after.language == "text" and after.follows and not after.mark else None
+        expected = (
+            after if after is not None and after.language == "text" and after.follows and not after.mark else None
+        )
         yield Ran(block, _output(module, f"{page.stem}.py", padded, directory, raises=block.mark == "raises"), expected)
 
 

@@ -1,17 +1,17 @@
-"""Writes docs/reference/terms.md from the table of operations: `python tools/docs_reference.py`.
+"""Writes docs/reference/terms.md and names.md: `python tools/docs_reference.py`.
 
-How an operation is written in Python stands here; what it takes and does comes from the table itself. A test compares
-the page with what this prints.
+How an operation is written in Python stands here; what it takes and does comes from the table of operations. What a
+public name is comes from its docstring. A test compares the pages with what this writes.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "reference" / "terms.md"
+REFERENCE = ROOT / "docs" / "reference"
 
 _HEAD = """\
 # Terms
@@ -119,10 +119,16 @@ def terms_page() -> str:
     for title, rows in _SECTIONS.items():
         parts += [f"## {title}\n", _table(rows)]
         if title == "Conditions":
-            parts.append("`x.between(low, high)` is `(low <= x) & (x <= high)`; `x.is_in(a, b)` is `(x == a) | (x == b)`.\n")
+            parts.append(
+                "`x.between(low, high)` is `(low <= x) & (x <= high)`; `x.is_in(a, b)` is `(x == a) | (x == b)`.\n"
+            )
         if title == "Time":
             parts.append("`tg.tumbling(x, size)` is `tg.floor(x, size) + size`. Parts of instants are those in UTC.\n")
-    casts = {**CASTS, "cast_decimal_18_2": 'x.cast("decimal(18,2)")', "try_cast_decimal_18_2": 'x.try_cast("decimal(18,2)")'}
+    casts = {
+        **CASTS,
+        "cast_decimal_18_2": 'x.cast("decimal(18,2)")',
+        "try_cast_decimal_18_2": 'x.try_cast("decimal(18,2)")',
+    }
     return "\n".join([*parts, "## Casts\n", _table(casts), _TAIL])
 
 
@@ -132,7 +138,13 @@ def _table(rows: Mapping[str, str]) -> str:
     lines = ["| written | name | takes | fails | |", "| --- | --- | --- | --- | --- |"]
     for name, text in rows.items():
         row = operation(name)
-        cells = [f"`{text}`".replace("|", "\\|"), name, row.takes, "yes" if _fails(name, fallible=row.fallible) else "", row.doc]
+        cells = [
+            f"`{text}`".replace("|", "\\|"),
+            name,
+            row.takes,
+            "yes" if _fails(name, fallible=row.fallible) else "",
+            row.doc,
+        ]
         lines.append("| " + " | ".join(cells).rstrip() + " |")
     return "\n".join(lines) + "\n"
 
@@ -141,6 +153,48 @@ def _fails(name: str, *, fallible: bool) -> bool:
     return fallible and not name.startswith("try_")
 
 
+_NAMES_HEAD = """\
+# Public names
+
+Everything that `import tidegate as tg` offers, by the first line of its docstring; `help(tg.stream)` has the rest. This page is
+written by `tools/docs_reference.py`.
+"""
+
+
+def names_page() -> str:
+    """All public names with what they are, functions first."""
+    import tidegate
+
+    found = {name: getattr(tidegate, name) for name in tidegate.__all__ if not name.startswith("_")}
+    functions = {f"tg.{name}": value for name, value in found.items() if not isinstance(value, type)}
+    classes = {f"tg.{name}": value for name, value in found.items() if isinstance(value, type)}
+    methods = {
+        f"{title}.{name}": value
+        for title, of in (("program", found["Program"]), ("session", _session()))
+        for name, value in vars(of).items()
+        if not name.startswith("_") and callable(value)
+    }
+    tables = [("Functions", functions), ("Programs and sessions", methods), ("Classes", classes)]
+    return "\n".join([_NAMES_HEAD, *(f"## {title}\n\n{_names(rows)}" for title, rows in tables)])
+
+
+def _session() -> type:
+    from tidegate.runtime.embedded.session import Session
+
+    return Session
+
+
+def _names(rows: Mapping[str, object]) -> str:
+    lines = ["| name | what |", "| --- | --- |"]
+    for name, value in rows.items():
+        first = " ".join((value.__doc__ or "").split("\n\n")[0].split())
+        lines.append(f"| `{name}` | {first.replace('|', chr(92) + '|')} |")
+    return "\n".join(lines) + "\n"
+
+
+PAGES: Mapping[str, Callable[[], str]] = {"terms.md": terms_page, "names.md": names_page}
+
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
-    PAGE.write_text(terms_page())
+    for file, page in PAGES.items():
+        (REFERENCE / file).write_text(page())

@@ -26,22 +26,27 @@ def duration(value: DurationLike) -> Expression:
 
 
 def milliseconds(count: int | float) -> Expression:
+    """A duration of that many milliseconds."""
     return _of_unit(count, dt.timedelta(milliseconds=1))
 
 
 def seconds(count: int | float) -> Expression:
+    """A duration of that many seconds."""
     return _of_unit(count, dt.timedelta(seconds=1))
 
 
 def minutes(count: int | float) -> Expression:
+    """A duration of that many minutes."""
     return _of_unit(count, dt.timedelta(minutes=1))
 
 
 def hours(count: int | float) -> Expression:
+    """A duration of that many hours."""
     return _of_unit(count, dt.timedelta(hours=1))
 
 
 def days(count: int | float) -> Expression:
+    """A duration of that many days."""
     return _of_unit(count, dt.timedelta(days=1))
 
 

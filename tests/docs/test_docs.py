@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -98,3 +100,23 @@ def test_ellipses_match_lines_only() -> None:
     assert matches("a\n…\nb", "a\n1\n2\nb\n")
     assert matches("a\n…", "a\n")
     assert not matches("a\n…\nb", "a\nb c\n")
+
+
+def test_every_page_of_the_manual_is_in_its_navigation() -> None:
+    named = re.findall(r"^ +- (?:[^:\n]+: )?(\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    assert sorted(named) == sorted(page.relative_to(ROOT / "docs").as_posix() for page in (ROOT / "docs").rglob("*.md"))
+
+
+@pytest.mark.parametrize("name", [name for name in PAGES if not name.startswith("docs/")])
+def test_links_of_pages_outside_the_manual_lead_somewhere(name: str) -> None:
+    targets = [
+        link.split("#")[0] for link in re.findall(r"\]\(([^)]+)\)", PAGES[name].read_text()) if "://" not in link
+    ]
+    assert [target for target in targets if not (PAGES[name].parent / target).exists()] == []
+
+
+def test_the_manual_builds(tmp_path: Path) -> None:
+    pytest.importorskip("mkdocs", reason="mkdocs comes with the extra `docs`")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (built.returncode, built.stderr) == (0, "")
