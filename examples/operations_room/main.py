@@ -94,7 +94,8 @@ def main(argv: Sequence[str] | None = None, out: TextIO | None = None) -> int:
     period = data.chosen_period(chosen)
     replay = data.prepare(where / "input", period, hours=chosen.hours, bad=chosen.bad_rows, seed=chosen.seed)
     rows = ", ".join(f"{count:,} {name}" for name, count in replay.rows.items())
-    print(f"replaying {rows} rows, in {replay.files} files each", file=screen, flush=True)
+    engine = "in this process" if chosen.embedded else "on Spark, which takes some seconds to start"
+    print(f"replaying {rows} rows, in {replay.files} files each, {engine}", file=screen, flush=True)
 
     run: engines.Run = engines.embedded if chosen.embedded else engines.OnSpark(chosen.dataframes)
     progress = Progress(screen, -(-replay.files // chosen.per_batch))

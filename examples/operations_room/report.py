@@ -68,12 +68,12 @@ class Fate:
     @property
     def rightly(self) -> bool:
         """No other rows were rejected, nor for other reasons, than had to be."""
-        return self.bad is None or dict(self.rejected) == dict(self.bad)
+        return self.bad is None or _some(self.rejected) == _some(self.bad)
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The most rows of one occurrence that were buffered at once, against the bound proven before the run."""
+    """The most rows of one buffer after any batch, against the bound proven before the run."""
 
     occurrence: str
     most: int
@@ -187,7 +187,7 @@ def final_report(report: Report) -> str:
         f"{report.engine}: {report.batches:,} batches in {report.seconds:.1f} s",
         *(_result(result) for result in report.results),
         "Rows by fate\n" + _indent(fates_table(report.fates)),
-        "Live state against its proven bound (most rows at once)\n" + _indent(states_table(report.states)),
+        "Live state against its proven bound (most rows after any batch)\n" + _indent(states_table(report.states)),
         text_picture(report.picture),
         *report.notes,
         f"picture  {report.picture_path}\nresults  {report.output_path}",
@@ -236,8 +236,13 @@ def _judged(fate: Fate) -> str:
     if not fate.balanced:
         return "DOES NOT ADD UP"
     if not fate.rightly:
-        return f"NOT AS IT SHOULD BE: {dict(fate.bad or {})}"
+        wanted = ", ".join(f"{rows} {reason}" for reason, rows in _some(fate.bad or {}).items())
+        return f"SHOULD BE {wanted or 'NONE'}"
     return "adds up" if fate.bad is None else "adds up, all bad rows found"
+
+
+def _some(counts: Mapping[str, int]) -> dict[str, int]:
+    return {reason: rows for reason, rows in counts.items() if rows}
 
 
 def states_table(states: Sequence[State]) -> str:
@@ -247,7 +252,7 @@ def states_table(states: Sequence[State]) -> str:
         share = "" if not state.bound else f"{state.most / state.bound:.0%}"
         verdict = share if state.kept else f"{share} EXCEEDED"
         rows.append([state.occurrence, state.most, state.bound, verdict, state.formula])
-    return table(["occurrence", "most", "bound", "used", "bound as proven"], rows)
+    return table(["buffer", "most", "bound", "used", "bound as proven"], rows)
 
 
 def text_picture(picture: Picture, width: int = WIDTH) -> str:

@@ -157,3 +157,18 @@ def test_svg_is_well_formed_with_bands_and_marks_at_their_places() -> None:
 def test_an_empty_period_is_refused() -> None:
     with pytest.raises(ValueError, match="nothing to draw"):
         Picture("", START, START, [])
+
+
+def test_rows_rejected_for_other_reasons_than_they_should_be_are_told() -> None:
+    right = Fate("departure", 10, 8, {"late": 2}, {"late": 2, "null": 0})
+    wrong = Fate("departure", 10, 8, {"null": 2}, {"late": 2})
+    assert right.rightly
+    assert "adds up, all bad rows found" in report.fates_table([right])
+    assert not wrong.rightly
+    assert "SHOULD BE 2 late" in report.fates_table([wrong])
+    assert not whole(fates=[wrong]).ok
+
+
+def test_the_last_batch_leaves_nothing_open() -> None:
+    last = Tick(62, 62, 9, {"NotDeparted": 1}, 0, None, 3.0, ended=True)
+    assert "all final" in report.progress_line(last)
