@@ -12,7 +12,7 @@ import pytest
 import tidegate as tg
 from tidegate.algebra.errors import QueryError
 from tidegate.runtime.embedded.session import Session
-from tidegate.runtime.sinks import CallbackSink, DiscardSink, ParquetSink
+from tidegate.runtime.sinks import CallbackSink, DiscardSink, ParquetSink, Sink
 from tidegate.runtime.sources import Files, Source, source
 from tidegate.runtime.state.failpoints import crash
 from tidegate.runtime.state import LocalStore, MemoryStore, SimulatedCrash, StateError
@@ -186,7 +186,10 @@ def test_callbacks_get_new_rows_and_discarded_results_still_feed_queries() -> No
         tg.query(first, events.select(t=events.t, k=events.k)), Second=a.where(a.k == 1).select(t=a.t, k=a.k)
     )
     seen: list[tuple[int, int]] = []
-    sinks = {"First": DiscardSink(), "Second": CallbackSink(lambda table, batch: seen.append((batch, table.num_rows)))}
+    sinks: dict[str, Sink] = {
+        "First": DiscardSink(),
+        "Second": CallbackSink(lambda table, batch: seen.append((batch, table.num_rows))),
+    }
     with Session(program.facts, sinks=sinks) as session:
         session.push("E", [event(1, 1), event(2, 2), event(1, 3)])
         session.advance("E", {"t": 2})

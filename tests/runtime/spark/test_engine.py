@@ -96,7 +96,7 @@ def test_files_give_the_embedded_results_with_the_shortcut_off_and_on(
     write(tmp_path / "in", range(4))
     query = run(spark, {"E": files(tmp_path / "in", bounded=True)}, tmp_path, driver_bytes=driver_bytes)
     assert published(tmp_path / "out") == expected(range(4))
-    places = {place for report in query.reports for place in report.places.values() if place}
+    places: set[str] = {place for report in query.reports for place in report.places.values() if place}
     assert places == ({"catalyst"} if driver_bytes == 0 else {"driver"})
     assert len(query.reports) == 2
     assert query.lastProgress is not None
@@ -155,7 +155,8 @@ def test_rejected_rows_are_counted_and_set_aside_with_their_place(
     spark: SparkSession, tmp_path: Path, driver_bytes: int
 ) -> None:
     (tmp_path / "in").mkdir()
-    for number, ts in enumerate([[1, None, 50], [3, 60]]):
+    instants: list[list[int | None]] = [[1, None, 50], [3, 60]]
+    for number, ts in enumerate(instants):
         table = pa.table({"k": [1] * len(ts), "t": pa.array(ts, pa.int64()), "v": [0.0] * len(ts)})
         pq.write_table(table, tmp_path / "in" / f"{number}.parquet")
     source = parquet(tmp_path / "in", per_batch=1, delay=4, bounded=True)

@@ -1,0 +1,1 @@
+"""What prints the figures that the docs quote: `make bench`."""
