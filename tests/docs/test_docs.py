@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tidegate.runtime.cli import parser
+from tidegate.runtime.cli import main, parser
 from tools.docs_pages import ROOT, Ran, blocks, faults, matches, needs_spark, pages, rewritten, run
 
 if TYPE_CHECKING:
@@ -50,11 +50,14 @@ def commands() -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("name", "command"), commands())
-def test_commands_in_shell_blocks_exist(name: str, command: str) -> None:
+def test_commands_in_shell_blocks_exist(name: str, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
     program, *words = re.sub(r"^([A-Z]+=\S+ )+", "", command).split()
     match program:
         case "make":
             assert words[0] in set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)), name
+        case "tidegate" if words[0] in ("check", "explain"):
+            assert main(words) == 0, name
         case "tidegate":
             assert words[0] in parser().format_help(), name
         case "python" if words[0] == "-m":
