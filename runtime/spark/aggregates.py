@@ -22,7 +22,7 @@ from tidegate.algebra.typed import type_range
 from tidegate.algebra.types import DataType, Kind
 from tidegate.runtime.partials import Form, State, require_partials, row_column, states
 from tidegate.runtime.spark.names import Named, col
-from tidegate.runtime.spark.sums import added, exact_sums, exponent_range, rounded_sum
+from tidegate.runtime.spark.sums import added_pairs, added_ranges, exponent_range, split_sums
 from tidegate.runtime.spark.terms import compile_term
 
 _LOW = 2**32 - 1
@@ -46,7 +46,7 @@ def partial(group: Group, frame: DataFrame) -> DataFrame:
 def merge(group: Group, partials: DataFrame) -> DataFrame:
     """Partial results with one row per group, from those of disjoint parts of the input."""
     require_partials(group)
-    return _merged(group, partials, list(group.keys))
+    return _grouped(group, partials, group.keys, _combine_states)
 
 
 def final(group: Group, partials: DataFrame) -> DataFrame:
@@ -61,11 +61,11 @@ def _from_rows(group: Group, rows: Named) -> DataFrame:
     lifted = _lifted(group, rows, keys)
     doubles = [state for state in states(group) if state.form is Form.DOUBLE_SUM]
     if not doubles:
-        return _grouped(group, lifted, keys, _combine)
+        return _grouped(group, lifted, keys, _combine_states)
     places = {state.prefix: f"{state.prefix}place" for state in doubles}
     placed = lifted.select("*", *(exponent_range(col(s.column("sum"))).alias(places[s.prefix]) for s in doubles))
-    exact = _grouped(group, placed, [*keys, *places.values()], _combine_exactly)
-    return _merged(group, exact, keys)
+    split = _grouped(group, placed, [*keys, *places.values()], _combine_ranges)
+    return _grouped(group, split, keys, _combine_split)
 
 
 def same_zero(column: Column) -> Column:
@@ -115,10 +115,6 @@ def _lift(state: State) -> Sequence[Column]:
     return [part.alias(column) for part, column in zip(lifted, state.columns, strict=True)]
 
 
-def _merged(group: Group, frame: DataFrame, keys: Sequence[str]) -> DataFrame:
-    return _grouped(group, frame, keys, _combine_states)
-
-
 def _grouped(
     group: Group, frame: DataFrame, keys: Sequence[str], combine: Callable[[State], Sequence[Column]]
 ) -> DataFrame:
@@ -129,28 +125,42 @@ def _grouped(
     )
     if not keys:
         aggregated = aggregated.filter(col(row_column(group)) > 0)
-    finished = [part for state in all_states for part in _finish(state, exact=combine is _combine_exactly)]
+    finished = [
+        part
+        for state in all_states
+        for part in (_finish(state) if combine is not _combine_ranges else _unfinished(state))
+    ]
     return aggregated.select(*map(col, keys), *finished)
 
 
-def _combine(state: State) -> Sequence[Column]:
-    """Aggregations of the states of single rows, none a sum of doubles."""
-    if state.form is Form.DISTINCT:
-        return (F.countDistinct(col(state.column("n"))).alias(state.column("n")),)
-    return _combine_states(state)
-
-
-def _combine_exactly(state: State) -> Sequence[Column]:
-    """Aggregations of the states of single rows, doubles per range of exponents."""
+def _combine_ranges(state: State) -> Sequence[Column]:
+    """Aggregations of the states of single rows, doubles per range of exponents, distinct values as sets."""
     match state.form:
         case Form.DOUBLE_SUM:
-            names = [f"{state.prefix}{part}" for part in ("whole", "middle", "lower", "special")]
-            sums = exact_sums(col(state.column("sum")), col(f"{state.prefix}place"))
-            return [total.alias(name) for total, name in zip(sums, names, strict=True)] + _counted(state)
+            sums = split_sums(col(state.column("sum")), col(f"{state.prefix}place"))
+            return [total.alias(name) for total, name in zip(sums, _split_columns(state), strict=True)] + _counted(
+                state
+            )
         case Form.DISTINCT:
             return (F.collect_set(col(state.column("n"))).alias(state.column("n")),)
         case _:
             return _combine_states(state)
+
+
+def _combine_split(state: State) -> Sequence[Column]:
+    """Aggregations of what `_combine_ranges` leaves."""
+    match state.form:
+        case Form.DOUBLE_SUM:
+            return [added_ranges(*map(col, _split_columns(state))).alias(f"{state.prefix}pair"), *_counted(state)]
+        case Form.DISTINCT:
+            every = F.array_distinct(F.flatten(F.collect_list(col(state.column("n")))))
+            return (F.size(every).cast("bigint").alias(state.column("n")),)
+        case _:
+            return _combine_states(state)
+
+
+def _split_columns(state: State) -> tuple[str, str, str]:
+    return f"{state.prefix}upper", f"{state.prefix}middle", f"{state.prefix}lower"
 
 
 def _counted(state: State) -> list[Column]:
@@ -160,7 +170,7 @@ def _counted(state: State) -> list[Column]:
 
 
 def _combine_states(state: State) -> Sequence[Column]:
-    """Aggregations of states; those of distinct values are sets."""
+    """Aggregations of states."""
 
     def part(name: str) -> Column:
         return col(state.column(name))
@@ -169,14 +179,11 @@ def _combine_states(state: State) -> Sequence[Column]:
         case Form.COUNT:
             combined = [F.sum(part("n")).alias(state.column("n"))]
         case Form.DISTINCT:
-            combined = [
-                F.size(F.array_distinct(F.flatten(F.collect_list(part("n"))))).cast("bigint").alias(state.column("n"))
-            ]
+            combined = [F.countDistinct(part("n")).alias(state.column("n"))]
         case Form.INTEGER_SUM:
             combined = [F.sum(part(name)).alias(state.column(name)) for name in ("hi", "lo")] + _counted(state)
         case Form.DOUBLE_SUM:
-            pairs = F.when(part("sum").isNotNull(), F.struct(part("sum").alias("sum"), part("comp").alias("comp")))
-            combined = [added(F.collect_list(pairs)).alias(f"{state.prefix}pair"), *_counted(state)]
+            combined = [added_pairs(part("sum"), part("comp")).alias(f"{state.prefix}pair"), *_counted(state)]
         case Form.LEAST:
             combined = [F.min(part("v")).alias(state.column("v"))]
         case Form.GREATEST:
@@ -204,7 +211,15 @@ def _reversed(order: Column, type_: DataType) -> list[Column]:
             return [F.bitwise_not(order)]
 
 
-def _finish(state: State, *, exact: bool) -> Sequence[Column]:
+def _unfinished(state: State) -> Sequence[Column]:
+    """The state's columns between the groupings by range and by key."""
+    if state.form is Form.DOUBLE_SUM:
+        counted = [state.column("n")] if state.aggregate.function is Function.AVG else []
+        return [col(name) for name in (*_split_columns(state), *counted)]
+    return [col(state.column("n"))] if state.form is Form.DISTINCT else _finish(state)
+
+
+def _finish(state: State) -> Sequence[Column]:
     """The state's columns after a grouping."""
 
     def part(name: str) -> Column:
@@ -217,9 +232,6 @@ def _finish(state: State, *, exact: bool) -> Sequence[Column]:
             finished = [carried, part("lo").bitwiseAND(_LOW), *counted]
         case Form.DOUBLE_SUM:
             pair = col(f"{state.prefix}pair")
-            if exact:
-                names = ("whole", "middle", "lower", "special", "place")
-                pair = rounded_sum(*(col(f"{state.prefix}{name}") for name in names))
             finished = [pair["sum"], pair["comp"], *counted]
         case Form.EARLIEST | Form.LATEST:
             finished = [col(f"{state.prefix}best")[name] for name in ("by", "v")]

@@ -1,8 +1,8 @@
 """Sums of doubles in Spark, rounded once, with built-in functions alone.
 
-Doubles are added up exactly as integers per range of exponents, 32 binary digits wide: that is a grouping of its own
-below the query's, partial before the shuffle, with rarely more than three ranges a group. The few exact sums of a group
-are then added with an error-free transformation. Merging partial results uses the second step only.
+Below the query's grouping stands one by ranges of exponents, 32 binary digits wide, in which plain sums of suitably
+rounded parts are exact: partial before the shuffle, and rarely more than three ranges a group. The few sums of a group are
+then added with an error-free transformation. Merging partial results takes the second step only.
 """
 
 from __future__ import annotations
@@ -11,51 +11,47 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 _WIDTH = 32
-_NOT_FINITE = 100
-_LOW = 2**32 - 1
+#: The range of what is not finite or too large for the constants below: summed plainly.
+_PLAIN = 100
+_LARGEST = 2.0**900
 
 
 def exponent_range(value: Column) -> Column:
-    """The range of exponents of a double: x * 2**(-32 * range) lies between 1/2 and 2**33; infinities and NaN apart."""
-    finite = F.floor(F.log2(F.abs(value)) / _WIDTH).cast("int")
-    return (
-        F.when(value.isNull() | (value == 0.0), 0)
-        .when(F.isnan(value) | (F.abs(value) == float("inf")), _NOT_FINITE)
-        .otherwise(finite)
-    )
+    """The range of exponents of a double: x * 2**(-32 * range) lies between 1/2 and 2**33."""
+    size = F.abs(value)
+    place = F.floor(F.log2(size) / _WIDTH).cast("int")
+    return F.when(size > _LARGEST, _PLAIN).when(size > 0.0, place).otherwise(0)  # NaN is greatest
 
 
-def exact_sums(value: Column, place: Column) -> tuple[Column, Column, Column, Column]:
-    """Aggregates of the doubles of one range: three exact integer sums, and the plain sum of what is not finite.
+def split_sums(value: Column, place: Column) -> tuple[Column, Column, Column]:
+    """Aggregates of the doubles of one range: sums of the upper, middle and lower parts of their digits.
 
-    In its range a double is below 2**33 with 53 digits after the point at most: the part before the point, 27 and 26
-    digits after it. An int64 holds the sums of 2**30 rows of a group.
+    Adding and subtracting a large constant rounds to its last digit. In units of 2**(32 * range), the upper parts are
+    below 2**33 and multiples of 2**10, the middle ones below 2**10 and multiples of 2**-14: their sums are exact up to
+    2**30 rows. The lower parts, below 2**-14, have 2**15 rows until their sum is rounded at all.
     """
-    finite = place != _NOT_FINITE
-    scaled = F.when(finite, _scaled(value, -place))
-    whole = _truncated(scaled)
-    upper = (scaled - whole) * 2.0**27
-    middle = _truncated(upper)
-    lower = (upper - middle) * 2.0**26
-    parts = (F.sum(part.cast("bigint")) for part in (whole, middle, lower))
-    return *parts, F.sum(F.when(~finite, value))  # type: ignore[return-value]  # three parts
+    plain = place == _PLAIN
+    unit = F.when(plain, 0.0).otherwise(1.5 * F.pow(F.lit(2.0), F.lit(_WIDTH) * place))
+    upper = (value + unit * 2.0**62) - unit * 2.0**62
+    rest = F.when(plain, 0.0).otherwise(value - upper)
+    middle = (rest + unit * 2.0**38) - unit * 2.0**38
+    return F.sum(upper), F.sum(middle), F.sum(rest - middle)
 
 
-def rounded_sum(whole: Column, middle: Column, lower: Column, special: Column, place: Column) -> Column:
-    """Struct (sum, comp) of the aggregates of one range; NULL of no rows."""
-    parts = [
-        (half, weight)
-        for total, weight in ((whole, 1.0), (middle, 2.0**-27), (lower, 2.0**-53))
-        for half, weight in ((F.shiftright(total, 32), weight * 2.0**32), (total.bitwiseAND(_LOW), weight))
-    ]
-    terms = F.array(*(_pair(_scaled(half.cast("double") * weight, place), F.lit(0.0)) for half, weight in parts))
-    return F.when(place == _NOT_FINITE, F.when(special.isNotNull(), _pair(special, F.lit(0.0)))).when(
-        whole.isNotNull(), added(terms)
-    )
+def added_ranges(upper: Column, middle: Column, lower: Column) -> Column:
+    """Aggregate over the ranges of a group: struct (sum, comp) of `split_sums`; NULL of nothing."""
+    first = F.collect_list(F.when(upper.isNotNull(), _pair(upper, F.lit(0.0))))
+    second = F.collect_list(F.when(upper.isNotNull(), _pair(middle, lower)))
+    return _added(F.concat(first, second))
 
 
-def added(pairs: Column) -> Column:
-    """The sum of an array of structs (sum, comp) as such a struct, NULL of none; the order matters only beyond `comp`."""
+def added_pairs(rounded: Column, comp: Column) -> Column:
+    """Aggregate over sums of parts of a group: struct (sum, comp) of such; NULL of nothing."""
+    return _added(F.collect_list(F.when(rounded.isNotNull(), _pair(rounded, comp))))
+
+
+def _added(pairs: Column) -> Column:
+    """The sum of an array of structs (sum, comp) as such a struct; sorted, so that it is the same in every run."""
 
     def add(total: Column, pair: Column) -> Column:
         one, other = total["sum"], pair["sum"]
@@ -77,15 +73,5 @@ def _pair(rounded: Column, comp: Column) -> Column:
 
 
 def _finite(rounded: Column, comp: Column) -> Column:
-    """What was lost, 0 where the sum itself is infinite or NaN."""
-    return F.when(F.isnan(rounded) | (F.abs(rounded) == float("inf")), F.lit(0.0)).otherwise(comp)
-
-
-def _scaled(value: Column, place: Column) -> Column:
-    """value * 2**(32 * place), in two steps since one factor alone can be out of range."""
-    factor = F.pow(F.lit(2.0), place * (_WIDTH // 2))
-    return value * factor * factor
-
-
-def _truncated(value: Column) -> Column:
-    return F.when(value < 0.0, F.ceil(value)).otherwise(F.floor(value)).cast("double")
+    """What was lost, 0 where the sum itself is infinite or NaN, which is greatest."""
+    return F.when(F.abs(rounded) < float("inf"), comp).otherwise(F.lit(0.0))

@@ -160,6 +160,9 @@ class _Trees:
                 kind = self.draw(st.sampled_from(self.profile.joins))
                 return Join(left, right, self.join_condition(left.schema, right.schema), kind)
 
+    def yes(self) -> bool:
+        return self.draw(st.booleans())
+
     def name(self) -> str:
         self.names += 1
         return f"n{self.names}"
@@ -175,7 +178,7 @@ class _Trees:
         pairs: list[tuple[str, str]] = []
         for wanted in schema.attributes:
             fitting = [a.name for a in node.schema.attributes if a.type == wanted.type and a.name not in dict(pairs)]
-            if fitting and self.draw(st.booleans()):
+            if fitting and self.yes():
                 pairs.append((self.draw(st.sampled_from(fitting)), wanted.name))
             else:
                 made = self.name()
@@ -197,7 +200,7 @@ class _Trees:
         by = None
         match function:
             case Function.COUNT:
-                if self.draw(st.booleans()):
+                if self.yes():
                     return Aggregate(self.name(), function)
             case Function.SUM:
                 types = [*numeric, *(t for t in self.profile.types if t.kind is Kind.DURATION)]
@@ -227,7 +230,7 @@ class _Trees:
                     pair = self.pair(left, right, (TIMESTAMP,))
                     if pair:
                         limit = Lit(self.draw(st.sampled_from(VALUES[Kind.DURATION])), DURATION)
-                        sides = [call("sub", *pair), limit]
+                        sides: list[Term] = [call("sub", *pair), limit]
                         parts.append(
                             call(
                                 self.draw(st.sampled_from(["lt", "le", "gt", "ge"])), *self.draw(st.permutations(sides))
@@ -249,7 +252,7 @@ class _Trees:
         type_ = self.draw(st.sampled_from(common))
         sides = [self.draw(st.sampled_from([a.name for a in s.attributes if a.type == type_])) for s in (left, right)]
         terms: list[Term] = [Attr(name) for name in sides]
-        if type_ == TIMESTAMP and self.draw(st.booleans()):
+        if type_ == TIMESTAMP and self.yes():
             terms[0] = call("add", terms[0], Lit(self.draw(st.sampled_from(VALUES[Kind.DURATION])), DURATION))
         first, second = self.draw(st.permutations(terms))
         return first, second
@@ -260,8 +263,8 @@ class _Trees:
     def term(self, schema: Schema, type_: DataType, depth: int) -> Term:
         """A term of this type that cannot fail on the values there are."""
         leaves: list[Term] = [Attr(a.name) for a in schema.attributes if a.type == type_]
-        if depth == 0 or (leaves and self.draw(st.booleans()) and type_ != BOOLEAN):
-            if leaves and self.draw(st.integers(0, 4)):
+        if depth == 0 or (leaves and type_ != BOOLEAN and self.yes()):
+            if leaves and self.draw(st.sampled_from((True, True, True, True, False))):
                 return self.draw(st.sampled_from(leaves))
             return Lit(self.draw(st.sampled_from([*self.profile.values(type_), None])), type_)
         chosen = self.draw(st.sampled_from(["own", "own", "own", "if", "coalesce"]))
@@ -279,7 +282,7 @@ class _Trees:
                 return self.boolean(schema, depth)
             case Kind.TIMESTAMP:
                 moved = self.term(schema, TIMESTAMP, depth - 1)
-                if self.draw(st.booleans()):
+                if self.yes():
                     return call(
                         self.draw(st.sampled_from(["floor", "ceil"])),
                         moved,
