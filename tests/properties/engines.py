@@ -30,7 +30,7 @@ def check_embedded(case: Case, script: Script, facts: ProgramFacts, tally: Tally
     garbage: GarbageCollection = rng.choice(("amortised", "exact", "exact", "off"))
     restarts = rng.random() < 0.3
     store = MemoryStore()
-    statics = {s.name: [_given(row, s.schema) for row in case.rows[s.name]] for s in case.statics}
+    statics = {s.name: [as_given(row, s.schema) for row in case.rows[s.name]] for s in case.statics}
 
     def begin() -> Session:
         return Session(facts, store, statics=statics, collect_garbage=garbage)
@@ -82,8 +82,8 @@ def _push(
     """Pushes a step's rows, and bad ones among them; returns good and bad rows per stream."""
     pushed: dict[str, tuple[int, int]] = {}
     for stream in case.streams:
-        good = [_given(row, stream.schema) for row in rows.get(stream.name, ())]
-        bad = [_given(row, stream.schema) for row in _bad_rows(stream, case, b, rng)]
+        good = [as_given(row, stream.schema) for row in rows.get(stream.name, ())]
+        bad = [as_given(row, stream.schema) for row in _bad_rows(stream, case, b, rng)]
         pushed[stream.name] = (len(good), len(bad))
         mixed = good + bad
         rng.shuffle(mixed)
@@ -147,14 +147,15 @@ def _check_results(session: Session, facts: ProgramFacts, whole: Mapping[str, li
                 new = session.progress[query.query.name]
                 rows = whole[query.query.name]
                 wanted += [row for row in rows if final(instants_of(output, row), new)]
-        found = [_taken(row, output.schema) for row in session.results(name)]
+        found = [as_taken(row, output.schema) for row in session.results(name)]
         compare(found, wanted, f"{name} at {where}")
 
 
 # -- values as users see them -----------------------------------------------------------------------------------------
 
 
-def _given(row: Row, schema: Schema) -> dict[str, Any]:
+def as_given(row: Row, schema: Schema) -> dict[str, Any]:
+    """A generated row as a user would push it."""
     return {name: _user(value, schema, name) for name, value in row.items()}
 
 
@@ -168,5 +169,6 @@ def _instant(value: Extended, schema: Schema, name: str) -> Any:
     return value if value in (INF, -INF) else _user(int(value), schema, name)
 
 
-def _taken(row: Mapping[str, Any], schema: Schema) -> Tuple:
+def as_taken(row: Mapping[str, Any], schema: Schema) -> Tuple:
+    """A result row as `semantics` gives it."""
     return tuple(instant_ticks(v) if isinstance(v := row[name], dt.datetime) else v for name in schema.names)

@@ -1,0 +1,112 @@
+"""The Spark engine against the complete evaluation: the same scripts, as directories of Parquet files."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+from tests.properties.drive import Broken, as_tuples, compare, final, instants_of
+from tests.properties.engines import as_given, as_taken
+from tests.strategies.programs import Case, Row
+from tests.strategies.streams import Script
+from tidegate.algebra.schema import StreamDef
+from tidegate.algebra.semantics import evaluate, evaluate_program
+from tidegate.algebra.time import INF, Extended
+from tidegate.analysis.facts import ProgramFacts
+from tidegate.runtime.columns import user_arrow_schema
+from tidegate.runtime.runner import BatchReport
+from tidegate.runtime.sinks import parquet_sink
+from tidegate.runtime.sources import Files, Source
+from tidegate.runtime.spark.engine import start
+
+#: Files appear one second after the other, long ago: both engines read them in this order.
+FIRST_FILE = 1_600_000_000
+
+
+def check_spark(
+    spark: SparkSession,
+    case: Case,
+    script: Script,
+    facts: ProgramFacts,
+    folder: Path,
+    *,
+    per_batch: int | None,
+    driver_bytes: int,
+) -> list[BatchReport]:
+    """Runs the script on Spark; after every batch as many rows have passed as are final, at the end exactly these."""
+    inputs = as_tuples(case)
+    complete = {**inputs, **evaluate_program(case.program, inputs)}
+    whole = {q.query.name: evaluate(q.query.node, complete) for q in facts.queries}
+    reports: list[BatchReport] = []
+    query = start(
+        spark,
+        facts,
+        sources={
+            stream.name: Source(
+                Files(str(write_files(stream, case, script, folder / "in" / stream.name)), "parquet", per_batch),
+                progress_columns={a: f"until {a}" for a in stream.progress},
+                bounded=True,
+            )
+            for stream in case.streams
+        },
+        statics={s.name: [as_given(row, s.schema) for row in case.rows[s.name]] for s in case.statics},
+        sinks={name: parquet_sink(folder / "out" / name) for name in facts.streams},
+        checkpoint=folder / "checkpoint",
+        driver_bytes=driver_bytes,
+        on_batch=reports.append,
+    )
+    query.awaitTermination()
+    passed: Counter[str] = Counter()
+    for report in reports:
+        passed.update(report.results)
+        for q in facts.queries:
+            name = q.query.name
+            wanted = sum(final(instants_of(q.output, row), report.progress[name]) for row in whole[name])
+            if passed[name] != wanted:
+                raise Broken(f"batch {report.seq}: {passed[name]} rows of {name} have passed instead of {wanted}")
+        for name, counts in report.counts.items():
+            if counts.rejected:
+                raise Broken(f"batch {report.seq}: rows of {name} were rejected: {counts}")
+    for name, output in facts.streams.items():
+        paths = sorted((folder / "out" / name).glob("*.parquet"))
+        found = [as_taken(row, output.schema) for path in paths for row in pq.read_table(path).to_pylist()]
+        wanted_rows = [row for q in facts.queries if q.query.stream == name for row in whole[q.query.name]]
+        compare(found, wanted_rows, f"{name} on Spark")
+    return reports
+
+
+def write_files(stream: StreamDef, case: Case, script: Script, folder: Path) -> Path:
+    """The rows of a stream as files, one per step that has some, with the progress reached by then in columns."""
+    folder.mkdir(parents=True)
+    fields = [pa.field(f"until {a}", user_arrow_schema(stream.schema).field(a).type) for a in stream.progress]
+    schema = pa.schema([*user_arrow_schema(stream.schema), *fields])
+    reached: dict[str, Extended] = dict.fromkeys(stream.progress, -INF)
+    number = 0
+    for step in script:
+        reached |= {a: b for a, b in step.progress.get(stream.name, {}).items() if b != INF}
+        rows = step.rows.get(stream.name, ())
+        if rows:
+            _write(folder, number, [_with_progress(row, stream, reached) for row in rows], schema)
+            number += 1
+    if not number:
+        _write(folder, number, [], schema)
+    return folder
+
+
+def _with_progress(row: Row, stream: StreamDef, reached: Mapping[str, Extended]) -> dict[str, object]:
+    given = as_given(row, stream.schema)
+    for a, b in reached.items():
+        given[f"until {a}"] = None if b == -INF else as_given({a: int(b)}, stream.schema)[a]
+    return given
+
+
+def _write(folder: Path, number: int, rows: list[dict[str, object]], schema: pa.Schema) -> None:
+    path = folder / f"{number:03d}.parquet"
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), path)
+    os.utime(path, (FIRST_FILE + number, FIRST_FILE + number))

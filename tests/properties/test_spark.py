@@ -1,0 +1,62 @@
+"""Spark yields the complete result, hence what the embedded engine yields, with the driver's shortcut off and on."""
+
+from __future__ import annotations
+
+from itertools import count
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.properties.drive import Broken
+from tests.properties.sparks import check_spark
+from tests.strategies.programs import Case, random_case
+from tests.strategies.streams import random_script, show_script
+from tidegate.algebra.errors import QueryError
+from tidegate.analysis.facts import ProgramFacts
+from tidegate.analysis.pipeline import analyse
+
+pytestmark = pytest.mark.spark
+
+#: Files per batch: a few, or all at once.
+BATCHINGS = (3, None)
+#: With the driver's shortcut off, and on.
+DRIVER_BYTES = (0, 64 << 20)
+SHARDS = 12
+PROGRAMS = 5
+
+
+def valid_case(first: int) -> tuple[Case, ProgramFacts]:
+    """The first valid case from a seed on."""
+    for seed in count(first):
+        case = random_case(seed)
+        try:
+            return case, analyse(case.program)
+        except QueryError:
+            continue
+    raise AssertionError
+
+
+def run(
+    spark: SparkSession, case: Case, facts: ProgramFacts, folder: Path, per_batch: int | None, shortcut: int
+) -> None:
+    script = random_script(case, 0)
+    try:
+        check_spark(spark, case, script, facts, folder, per_batch=per_batch, driver_bytes=shortcut)
+    except Broken as broken:
+        pytest.fail(f"{broken}\n{case}\n{show_script(script)}")
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_spark_is_the_complete_result(spark: SparkSession, tmp_path: Path, number: int) -> None:
+    case, facts = valid_case(40 + 10 * number)
+    run(spark, case, facts, tmp_path, BATCHINGS[number % 2], DRIVER_BYTES[0])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_spark_is_the_complete_result_on_many_programs(spark: SparkSession, tmp_path: Path, shard: int) -> None:
+    for number in range(PROGRAMS):
+        case, facts = valid_case(10_000 + 100 * shard + 20 * number)
+        for i, per_batch in enumerate(BATCHINGS):
+            run(spark, case, facts, tmp_path / f"{number}-{i}", per_batch, DRIVER_BYTES[(number + i) % 2])
