@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tidegate.algebra.errors import QueryError
 from tidegate.analysis.pipeline import ProgramFacts
 
 if TYPE_CHECKING:
@@ -45,10 +46,18 @@ def session(
 ) -> Session:
     """A push-style session in this process; with `checkpoint` its state survives in that directory, else in memory."""
     from tidegate.runtime.embedded.session import Session
+    from tidegate.runtime.sinks import ParquetSink
     from tidegate.runtime.sources import Source
     from tidegate.runtime.state.local import LocalStore
     from tidegate.runtime.state.memory import MemoryStore
 
+    directories = sorted(name for name, sink in (sinks or {}).items() if isinstance(sink, ParquetSink))
+    if checkpoint is None and directories:
+        raise QueryError(
+            "TG408",
+            f"results of {', '.join(directories)} go to a directory, and there is no checkpoint to publish them from",
+            hint='give checkpoint="a directory"; without one, read them with results()',
+        )
     store = MemoryStore() if checkpoint is None else LocalStore(checkpoint)
     tables = {stream.name for stream in facts.program.inputs if stream.static}
     given = {name: data if isinstance(data, Source) else Source(data) for name, data in (sources or {}).items()}
@@ -68,6 +77,11 @@ def run(
     """Run a program over complete inputs: frames, rows, or `Source`s (directories marked `bounded`), static tables among them."""
     from tidegate.runtime.sinks import CallbackSink, DiscardSink
 
+    missing = [stream.name for stream in facts.program.inputs if not stream.static and stream.name not in inputs]
+    if missing:
+        raise QueryError(
+            "TG407", f"no rows given for stream {', '.join(missing)}", hint="give an empty list where there are none"
+        )
     with session(facts, sources=inputs, sinks=sinks, checkpoint=checkpoint) as live:
         reports: list[BatchReport] = []
         while not reports or live.waiting_files():
