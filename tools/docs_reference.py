@@ -172,7 +172,7 @@ def names_page() -> str:
         f"{title}.{name}": value
         for title, of in (("program", found["Program"]), ("session", _session()))
         for name, value in vars(of).items()
-        if not name.startswith("_") and callable(value)
+        if not name.startswith("_") and (callable(value) or isinstance(value, property)) and value.__doc__
     }
     tables = [("Functions", functions), ("Programs and sessions", methods), ("Classes", classes)]
     return "\n".join([_NAMES_HEAD, *(f"## {title}\n\n{_names(rows)}" for title, rows in tables)])
