@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from tidegate.algebra.rewrites import rewrite
 from tidegate.analysis.facts import ProgramFacts
-from tidegate.analysis.report import Explanation, explain
+from tidegate.analysis.report import explain
 from tidegate.runtime.plan.explain import plan_dict, plan_text
 from tidegate.runtime.plan.lower import lower
 from tidegate.runtime.plan.steps import Plan
@@ -18,39 +18,33 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProgramExplanation:
-    """What `Program.explain` gives: `str()` is text for people, `to_dict()` the same as plain values."""
+    """What `Program.explain` gives: `str()` says when results are final and what is kept, `plan` how the program runs.
 
-    report: Explanation
-    plan: Plan | None = None
-    spark: Mapping[str, str] = field(default_factory=dict)
+    `spark(session)` gives Spark's physical plan of each query's increment, `to_dict()` report and plan as plain values.
+    """
+
+    facts: ProgramFacts
+    zones: bool = False
 
     def __str__(self) -> str:
-        parts = [str(self.report)]
-        if self.plan is not None:
-            parts.append(plan_text(self.plan))
-        parts += [f"spark {name}\n{text.strip()}" for name, text in self.spark.items()]
-        return "\n\n".join(parts)
+        return str(explain(self.facts, zones=self.zones))
 
     def __repr__(self) -> str:
         return str(self)
 
-    def to_dict(self) -> dict[str, object]:
-        found = self.report.to_dict()
-        if self.plan is not None:
-            found["plan"] = plan_dict(self.plan)
-        if self.spark:
-            found["spark"] = dict(self.spark)
-        return found
+    @property
+    def plan(self) -> str:
+        """Buffers with what they store and who reads them, then each query's increment."""
+        return plan_text(self._lowered())
 
-
-def explain_program(facts: ProgramFacts, *, zones: bool, plan: bool, spark: SparkSession | None) -> ProgramExplanation:
-    """The explanation of a valid program; with a Spark session also Spark's plan of each increment."""
-    from tidegate.algebra.rewrites import rewrite
-
-    lowered: Any = lower(facts, optimise=rewrite) if plan or spark is not None else None
-    plans: Mapping[str, str] = {}
-    if spark is not None:
+    def spark(self, session: SparkSession) -> dict[str, str]:
+        """Spark's plan of each increment, from one progress to a later one: the filters that reach files, the joins."""
         from tidegate.runtime.spark.explain import spark_plans
 
-        plans = spark_plans(spark, lowered)
-    return ProgramExplanation(explain(facts, zones=zones), lowered if plan else None, plans)
+        return spark_plans(session, self._lowered())
+
+    def to_dict(self) -> dict[str, object]:
+        return explain(self.facts, zones=self.zones).to_dict() | {"plan": plan_dict(self._lowered())}
+
+    def _lowered(self) -> Plan:
+        return lower(self.facts, optimise=rewrite)

@@ -17,9 +17,9 @@ from tidegate.algebra.program import ProgramDef
 
 if TYPE_CHECKING:
     from tidegate.analysis.pipeline import ProgramFacts
-    from tidegate.analysis.report import Explanation
     from tidegate.runtime.api import Results
     from tidegate.runtime.embedded.session import Session
+    from tidegate.runtime.explain import ProgramExplanation
     from tidegate.runtime.runner import BatchReport, GarbageCollection
     from tidegate.runtime.sinks import Sink
 
@@ -60,11 +60,11 @@ class Program:
             return list(error.problems)
         return []
 
-    def explain(self, *, zones: bool = False) -> Explanation:
+    def explain(self, *, zones: bool = False) -> ProgramExplanation:
         """Schema, progress, when results are final, what is kept and how much; `str()` of it is text."""
-        from tidegate.analysis.report import explain
+        from tidegate.runtime.explain import ProgramExplanation
 
-        return explain(self.facts, zones=zones)
+        return ProgramExplanation(self.facts, zones)
 
     def run(
         self,
