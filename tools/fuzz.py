@@ -1,6 +1,6 @@
 """Long random runs of the property tests: sharded, resumable, every failure printed as its smallest case.
 
-    python tools/fuzz.py --family embedded --shard 1/4 --cases 20000 --seed 0 --resume out/fuzz-1.json
+    python tools/fuzz.py --family embedded --shard 1/4 --cases 30000 --seed 0 --resume out/fuzz-1.json
 
 Case n of a run has seed `--seed + n`; shard i of k takes the n with n % k == i - 1. A resumed run goes on after the last
 case that the file names. Exit status 1 and the shrunk case on the first failure, which the resume file also keeps.
@@ -79,9 +79,9 @@ def _save(resume: Path | None, options: argparse.Namespace, done: int, failure: 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--family", choices=("rules", "embedded"), default="embedded")
+    parser.add_argument("--family", choices=("rules", "staged", "embedded"), default="embedded")
     parser.add_argument("--shard", default="1/1", help="i/k, from 1")
-    parser.add_argument("--cases", type=int, default=20_000)
+    parser.add_argument("--cases", type=int, default=30_000, help="seeds; about 7 of 10 give a valid program")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--resume", help="file that remembers how far the run has come")
     parser.add_argument("--minutes", type=float, help="stop after this long (exit status 3)")

@@ -108,7 +108,7 @@ def _tests(bug: Bug | None) -> tuple[str, ...]:
 def _failed(copy: Path, tests: str) -> str | None:
     """What the tests said if any failed; a bug that keeps them from starting is an error of the patch."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--tb=short", tests]
-    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "TIDEGATE_PLANTED": "1"}
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "TIDEGATE_SCALE": "1.5"}
     try:
         done = subprocess.run(
             command, cwd=copy, env=environment, capture_output=True, text=True, timeout=TIMEOUT, check=False

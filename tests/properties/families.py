@@ -74,6 +74,6 @@ FAMILIES: dict[str, Family] = {
 
 
 def seeds(default: int) -> range:
-    """Seeds of a test run: `TIDEGATE_CASES` and `TIDEGATE_SEED` override how many and from where."""
+    """Seeds of a test run: `TIDEGATE_SEED` is the first, `TIDEGATE_SCALE` multiplies their number."""
     first = int(os.environ.get("TIDEGATE_SEED", "0"))
-    return range(first, first + int(os.environ.get("TIDEGATE_CASES", default)))
+    return range(first, first + int(default * float(os.environ.get("TIDEGATE_SCALE", "1"))))

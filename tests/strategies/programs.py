@@ -50,7 +50,7 @@ class Options:
     occurrences: tuple[int, ...] = (1, 2, 2, 2, 3, 3, 4)
     queries: tuple[int, ...] = (1, 1, 1, 2, 2, 3)
     timestamps: float = 0.12
-    statics: float = 0.15
+    statics: float = 0.2
     rows: Mapping[int, int] = field(default_factory=lambda: {1: 10, 2: 8, 3: 6, 4: 5})
 
 
