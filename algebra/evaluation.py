@@ -48,7 +48,7 @@ _PROBLEM = re.compile(r"(?P<code>TG30\d) (?P<message>[^\n]*)(?P<rest>(?:\n  [^\n
 _HINTS: Mapping[str, str] = MappingProxyType(
     {
         "TG301": "try_add, try_sub and try_mul yield NULL instead",
-        "TG302": "try_div, try_idiv and try_mod yield NULL instead",
+        "TG302": "the try_ form of the operation yields NULL instead (of `/`: try_truediv)",
         "TG303": "the try_ form of the cast yields NULL instead",
     }
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -73,7 +73,17 @@ def static_digest(frame: pl.DataFrame) -> str:
 
 def read_file(path: str, format_: FileFormat, schema: Schema, extra: Mapping[str, str] | None = None) -> pa.Table:
     """The needed columns of a Parquet, CSV or JSON-lines file as they stand there; text is judged row by row later."""
-    wanted = [*schema.names, *(extra or {}).values()]
+    try:
+        return _read_file(path, format_, [*schema.names, *(extra or {}).values()])
+    except (pa.ArrowException, pl.exceptions.PolarsError, OSError) as error:
+        raise QueryError(
+            "TG412",
+            f"{path} cannot be read as {format_}: {error}",
+            hint="mend the file or move it away; the batch is then repeated without it",
+        ) from error
+
+
+def _read_file(path: str, format_: FileFormat, wanted: Sequence[str]) -> pa.Table:
     match format_:
         case "parquet":
             import pyarrow.parquet as pq

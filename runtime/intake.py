@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import polars as pl
 import pyarrow as pa
 
+from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.terms import TRUE, Term
 from tidegate.algebra.time import INF, Extended
@@ -36,7 +37,7 @@ QUARANTINE_SCHEMA = pa.schema(
         pa.field("row", pa.string(), nullable=False),
     ]
 )
-_POSITION, _REASON, _ATTRIBUTE = "\0position", "\0reason", "\0attribute"
+_POSITION, _ORIGIN, _REASON, _ATTRIBUTE = "\0position", "\0origin", "\0reason", "\0attribute"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class Arrival:
     """Some rows of one stream, and where they came from (a file, a push)."""
 
     origin: str
-    rows: Rows
+    rows: Rows | Raw
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,17 +84,17 @@ def ingest_rows(
     """Judges all rows of one stream in a batch and applies the chains of its buffers to the accepted ones."""
     done = IngestedRows()
     stream = intake.stream
-    judged_schema = _with_progress_columns(stream.schema, options.progress_columns)
+    judged = judged_schema(stream.schema, options.progress_columns)
     accepted: list[pl.DataFrame] = []
     for arrival in arrivals:
-        source = raw(arrival.rows, judged_schema)
-        checked = validate(source, judged_schema)
+        source = arrival.rows if isinstance(arrival.rows, Raw) else raw(arrival.rows, judged)
+        checked = validate(source, judged)
         rows = pl.DataFrame(checked.accepted.append_column(_POSITION, checked.positions))
         for attribute, column in options.progress_columns.items():
             if (value := rows[column].max()) is not None:
                 done.punctuation[attribute] = max(done.punctuation.get(attribute, -(2**63)), int(value))  # type: ignore[arg-type]  # an int64 column
         fine, refused = admit(rows, intake)
-        accepted.append(fine)
+        accepted.append(fine.with_columns(pl.lit(arrival.origin).alias(_ORIGIN)))
         bad = [(r["position"], r["reason"], r["attribute"]) for r in checked.rejected.to_pylist()]
         bad += refused.select(_POSITION, _REASON, _ATTRIBUTE).rows()
         for position, reason, attribute in sorted(bad):
@@ -109,11 +110,30 @@ def ingest_rows(
         if (value := rows[name].max()) is not None:
             done.greatest[name] = int(value)  # type: ignore[arg-type]  # an int64 column
     for buffer in intake.buffers:
-        done.stored[buffer.id] = absorb(rows, buffer, intake.door[buffer.id], statics)
+        try:
+            done.stored[buffer.id] = absorb(rows, buffer, intake.door[buffer.id], statics)
+        except EvaluationError as error:
+            raise _with_place(error, rows, buffer, statics) from error
     return done
 
 
-def _with_progress_columns(schema: Schema, columns: Mapping[str, str]) -> Schema:
+def _with_place(
+    error: EvaluationError, rows: pl.DataFrame, buffer: Buffer, statics: Mapping[str, pl.DataFrame]
+) -> EvaluationError:
+    """The error of a row's term, saying which row of which source it is; found by halving."""
+    while rows.height > 1:
+        first = rows.head(rows.height // 2)
+        try:
+            absorb(first, buffer, TRUE, statics)
+            rows = rows.tail(rows.height - first.height)
+        except EvaluationError as found:
+            rows, error = first, found
+    place = f"{buffer.stream.name}, row {rows[_POSITION][0]} of {rows[_ORIGIN][0]}"
+    return EvaluationError(error.code, f"{error.message} ({place})", hint=error.hint, because=error.problems[0].because)
+
+
+def judged_schema(schema: Schema, columns: Mapping[str, str]) -> Schema:
+    """The stream's attributes and the progress columns that are read beside them."""
     extra = (Attribute(column, schema[name].type) for name, column in columns.items() if column not in schema)
     return Schema((*schema.attributes, *extra))
 

@@ -94,6 +94,13 @@ def prepare(
         check_known(name, streams, "stream")
     for name in sinks:
         check_known(name, results, "result")
+    for name, given in sources.items():
+        if isinstance(given.data, Files) and not Path(given.data.directory).is_dir():
+            raise QueryError(
+                "TG413",
+                f"{name}: there is no directory {given.data.directory}",
+                hint="check the path, or make the directory",
+            )
     options = {name: sources.get(name, Source(None)).options(stream) for name, stream in streams.items()}
     held = hold_statics(plan, statics)
     held |= _static_results(plan, held)

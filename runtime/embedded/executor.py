@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import polars as pl
 
+from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.terms import Term
 from tidegate.runtime.columns import polars_schema, to_user_table
 from tidegate.runtime.embedded.aggregates import merge
@@ -69,8 +70,13 @@ class EmbeddedExecutor:
             )
             for job in jobs
         ]
-        # Together, so that parts which queries have in common are computed once.
-        return [self._finish(batch, job, rows) for job, rows in zip(jobs, pl.collect_all(frames), strict=True)]
+        try:  # together, so that parts which queries have in common are computed once
+            collected = pl.collect_all(frames)
+        except EvaluationError:
+            for job, frame in zip(jobs, frames, strict=True):
+                _collect_alone(job.query.name, frame)
+            raise
+        return [self._finish(batch, job, rows) for job, rows in zip(jobs, collected, strict=True)]
 
     def _finish(self, batch: Batch, job: Job, rows: pl.DataFrame) -> Increment:
         if not rows.height:
@@ -119,6 +125,15 @@ class EmbeddedExecutor:
         segment = batch.write_segment(buffer.id, rows.to_arrow(compat_level=ARROW), buffer.instants)
         self._remember(segment.path, rows)
         return segment
+
+
+def _collect_alone(query: str, frame: pl.LazyFrame) -> None:
+    """Evaluates one increment to learn whether the failure is its own, and says so."""
+    try:
+        frame.collect()
+    except EvaluationError as error:
+        problems = tuple(replace(problem, query=query) for problem in error.problems)
+        raise EvaluationError(error.code, error.message, problems=problems) from error
 
 
 def no_rows(buffer: Buffer) -> pl.LazyFrame:

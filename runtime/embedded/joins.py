@@ -57,10 +57,15 @@ def join_frames(
     return left.filter(pl.Series(partnered if kind == "semi" else ~partnered))
 
 
+def _evaluated(frame: pl.DataFrame, *values: pl.Expr) -> pl.DataFrame:
+    """Values for every row, as columns 0, 1, …; `select` would give one value where Polars finds a term constant."""
+    names = [f"\0{i}" for i in range(len(values))]
+    return frame.with_columns(value.alias(name) for value, name in zip(values, names, strict=True)).select(names)
+
+
 def _true(frame: pl.DataFrame, condition: pl.Expr) -> _Bools:
-    """For which rows a condition is true; a constant is so for all or none."""
-    held = np.asarray(frame.select(condition.fill_null(value=False)).to_series())
-    return held if len(held) == frame.height else np.full(frame.height, held[0])
+    """For which rows a condition is true."""
+    return np.asarray(_evaluated(frame, condition.fill_null(value=False)).to_series())
 
 
 def _pasted(left: pl.DataFrame, right: pl.DataFrame, one: _Ints, other: _Ints) -> pl.DataFrame:
@@ -155,9 +160,9 @@ def _groups(
     """A number per row such that rows with equal keys have equal numbers; -1 where a row has no partner anyway."""
     if not equalities:
         return np.zeros(left.height, dtype=np.int64), np.zeros(right.height, dtype=np.int64)
-    names = [f"key {i}" for i in range(len(equalities))]
-    ones = left.select(compile_term(e.left, both).alias(n) for e, n in zip(equalities, names, strict=True))
-    others = right.select(compile_term(e.right, both).alias(n) for e, n in zip(equalities, names, strict=True))
+    ones = _evaluated(left, *(compile_term(e.left, both) for e in equalities))
+    others = _evaluated(right, *(compile_term(e.right, both) for e in equalities))
+    names = others.columns
     known = others.unique().with_row_index("group")
     for equality, name in zip(equalities, names, strict=True):
         if not equality.null_safe:
@@ -289,5 +294,5 @@ def _band(
 
 def _integers(frame: pl.DataFrame, term: Term, both: Schema) -> tuple[_Ints, _Bools]:
     """Values of an integer term, and which of them are not NULL."""
-    values = frame.select(compile_term(term, both)).to_series()
+    values = _evaluated(frame, compile_term(term, both)).to_series()
     return np.asarray(values.fill_null(0)), np.asarray(values.is_not_null())

@@ -16,10 +16,10 @@ from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.pipeline import ProgramFacts
-from tidegate.runtime.columns import Rows, user_arrow_schema
+from tidegate.runtime.columns import Rows, raw, user_arrow_schema
 from tidegate.runtime.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.inputs import instant_of, read_file
-from tidegate.runtime.intake import Arrival
+from tidegate.runtime.intake import Arrival, judged_schema
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.progress import check_known
 from tidegate.runtime.runner import BatchReport, GarbageCollection, Runner, Work
@@ -70,8 +70,14 @@ class Session:
 
     def push(self, stream: str, rows: Rows) -> None:
         """Add rows to the next batch."""
-        self._check_stream(stream)
-        self._pushed.setdefault(stream, []).append(Arrival("push", rows))
+        definition = self._check_stream(stream)
+        schema = judged_schema(definition.schema, self._setup.options[stream].progress_columns)
+        self._pushed.setdefault(stream, []).append(Arrival("push", raw(rows, schema)))
+
+    def discard(self) -> None:
+        """Forget what was pushed and advanced since the last batch, for instance after it made the batch fail."""
+        self._pushed.clear()
+        self._advances.clear()
 
     def advance(self, stream: str, progress: Mapping[str, Any]) -> None:
         """Declare that, with the rows pushed so far, everything up to these instants (inclusive) has arrived."""

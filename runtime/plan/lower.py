@@ -33,6 +33,7 @@ from tidegate.algebra.nodes import (
     occurrences,
     with_children,
 )
+from tidegate.algebra.pretty import node_text
 from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.terms import rename_attributes
 from tidegate.analysis.pipeline import OccurrenceFacts, ProgramFacts, QueryFacts
@@ -269,7 +270,8 @@ def _description(facts: ProgramFacts, plans: tuple[QueryPlan, ...]) -> dict[str,
         for stream in occurrences(query.query.node):
             described[f"stream {stream.name}"] = _stream_text(stream)
     for plan in plans:
-        described[f"query {plan.name}"] = f"{plan.stream} <- {digest(plan.facts.query.node)}"
+        node = plan.facts.query.node
+        described[f"query {plan.name}"] = f"{plan.stream} <-\n{node_text(node)}\ndigest {digest(node)}"
         described[f"result {plan.stream}"] = _stream_text(plan.facts.output)
         described[f"layout {plan.name}"] = digest(
             (plan.tree, tuple((leaf.buffer and leaf.buffer.chain, leaf.static) for leaf in plan.leaves))

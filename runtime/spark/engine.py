@@ -230,7 +230,6 @@ def _union(spark: SparkSession, setup: Setup) -> tuple[DataFrame, dict[str, dict
 
 
 def _paths(spark: SparkSession, name: str, files: Files) -> DataFrame:
-    Path(files.directory).mkdir(parents=True, exist_ok=True)
     reader = spark.readStream.format("binaryFile").schema(_BINARY_FILE).option("recursiveFileLookup", "true")
     if files.per_batch is not None:
         reader = reader.option("maxFilesPerTrigger", files.per_batch)

@@ -14,8 +14,8 @@ from tidegate.algebra.errors import QueryError
 from tidegate.runtime.embedded.session import Session
 from tidegate.runtime.sinks import CallbackSink, DiscardSink, ParquetSink, Sink
 from tidegate.runtime.sources import Files, Source, source
-from tidegate.runtime.state.failpoints import crash
 from tidegate.runtime.state import LocalStore, MemoryStore, SimulatedCrash, StateError
+from tidegate.runtime.state.failpoints import crash
 
 events = tg.stream("E", "k bigint, t bigint, v double", progress="t")
 spans = tg.stream("S", "a bigint, b bigint", progress="a", relations=lambda s: s.a <= s.b)
@@ -220,7 +220,7 @@ def test_a_progress_column_speaks_for_its_stream() -> None:
 
 
 def test_unknown_names_are_refused_with_those_that_exist() -> None:
-    with pytest.raises(QueryError, match="TG402.*'X'"):
+    with pytest.raises(QueryError, match=r"TG402.*'X'"):
         Session(counted().facts, sources={"X": Source(None)})
     with Session(counted().facts) as session:
         with pytest.raises(QueryError, match="TG402"):
@@ -254,3 +254,54 @@ def test_text_files_are_judged_row_by_row(tmp_path: Path, format_: Any) -> None:
         assert report.counts["E"].accepted == 2
         assert report.counts["E"].rejected == {"unparseable": 1}
         assert rows(session, "Counted") == [(1, 10, 1, 0.5), (2, 10, 1, None)]
+
+
+def test_a_failing_term_names_query_source_and_row_and_the_session_goes_on_without_it() -> None:
+    halves = tg.program(Halves=events.select(t=events.t, half=tg.lit(10).div(events.k)))
+    with Session(halves.facts) as session:
+        session.push("E", [event(1, 1), event(2, 2), event(0, 3), event(4, 4)])
+        with pytest.raises(QueryError, match=r"TG302.*E, row 2 of push"):
+            session.step()
+        session.discard()
+        session.push("E", [event(5, 5)])
+        session.finish()
+        session.step()
+        assert rows(session, "Halves") == [(5, 2)]
+    a, b = events.as_("a"), events.as_("b")
+    joined = a.join(b, a.t == b.t, tg.lit(1).div(a.k - b.k) > 0).select(t=a.t)
+    with Session(tg.program(Fine=events.select(t=events.t), Joined=joined).facts) as session:
+        session.push("E", [event(1, 1), event(1, 1)])
+        session.finish()
+        with pytest.raises(QueryError, match=r"TG302(.|\n)*in query +Joined"):
+            session.step()
+
+
+def test_a_broken_file_and_a_missing_directory_are_named(tmp_path: Path) -> None:
+    with pytest.raises(QueryError, match="TG413"):
+        Session(counted().facts, sources={"E": source(Files(str(tmp_path / "nowhere"), "parquet"))})
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.parquet").write_bytes(b"no parquet")
+    with Session(counted().facts, sources={"E": source(Files(str(tmp_path / "in"), "parquet"))}) as session:
+        with pytest.raises(QueryError, match=r"TG412 .*a\.parquet"):
+            session.step()
+        (tmp_path / "in" / "a.parquet").unlink()
+        assert session.step().counts["E"].rows_in == 0
+
+
+def test_rows_of_a_wrong_shape_are_refused_where_they_are_pushed() -> None:
+    with Session(counted().facts) as session:
+        with pytest.raises(QueryError):
+            session.push("E", [(1, 2)])
+        session.push("E", [event(1, 1)])
+        assert session.step().counts["E"].accepted == 1
+
+
+def test_a_changed_query_is_refused_with_what_changed() -> None:
+    store = MemoryStore()
+    with Session(counted().facts, store) as session:
+        session.step()
+    other = tg.program(
+        Counted=events.group_by(events.k, w=tg.ceil(events.t, 20)).agg(n=tg.count(), total=tg.sum(events.v))
+    )
+    with pytest.raises(StateError, match=r"ceil\(t, 20\)"):
+        Session(other.facts, store)
