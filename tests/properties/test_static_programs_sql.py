@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from tests.strategies.trees import TYPES, Case, Profile, cases
+from tests.strategies.trees import VALUES, Case, Profile, cases
 from tidegate.algebra.nodes import (
     Aggregate,
     Difference,
@@ -42,9 +42,7 @@ from tidegate.runtime.columns import polars_schema
 from tidegate.runtime.embedded.relational import evaluate
 
 #: DuckDB's sum of doubles rounds at every step; halves and quarters are exact in any order.
-PROFILE = Profile(
-    types=tuple(t for t in TYPES if t.kind is not Kind.DOUBLE) + TYPES[2:3], doubles=(0.0, 0.5, -1.5, 2.25, 8.0)
-)
+PROFILE = Profile(palette={**VALUES, Kind.DOUBLE: (0.0, 0.5, -1.5, 2.25, 8.0)})
 _INFIX = {"eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq_null_safe": "IS NOT DISTINCT FROM"}
 _ARITHMETIC = {"try_add": "+", "try_sub": "-", "add": "+", "sub": "-", "mul": "*"}
 
