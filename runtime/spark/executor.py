@@ -8,8 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.terms import Term
 from tidegate.runtime.columns import spark_schema
 from tidegate.runtime.embedded.executor import EmbeddedExecutor
@@ -17,6 +19,7 @@ from tidegate.runtime.intake import Arrival, Intake
 from tidegate.runtime.plan.steps import Buffer
 from tidegate.runtime.runner import Increment, Ingested, Job, Work
 from tidegate.runtime.spark.increment import empty, increment
+from tidegate.runtime.spark.terms import raised_error
 from tidegate.runtime.spark.workers import FileTask, Ingesting, Place, ingest_files, store_results
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.manifest import SourceCounts
@@ -142,12 +145,18 @@ class SparkExecutor:
 
     @contextmanager
     def described(self, what: str) -> Iterator[None]:
-        """Names the jobs inside the block in Spark's UI."""
+        """Names the jobs inside the block in Spark's UI, and turns what a term raised in them into its error."""
         context = self.spark.sparkContext
         before = context.getLocalProperty("spark.job.description")
         context.setJobDescription(f"tidegate {what}")
         try:
             yield
+        except PySparkException as failure:
+            error = raised_error(failure)
+            if error is None:
+                raise
+            message = f"{error.message} ({what})"
+            raise EvaluationError(error.code, message, hint=error.hint, because=error.problems[0].because) from failure
         finally:
             context.setLocalProperty("spark.job.description", before)  # type: ignore[arg-type]  # None clears it
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,9 @@ def rows_of(number: int) -> list[dict[str, Any]]:
 def write(directory: Path, numbers: range) -> None:
     directory.mkdir(exist_ok=True)
     for number in numbers:
-        pq.write_table(pa.Table.from_pylist(rows_of(number)), directory / f"{number:03d}.parquet")
+        path = directory / f"{number:03d}.parquet"
+        pq.write_table(pa.Table.from_pylist(rows_of(number)), path)
+        os.utime(path, (1_600_000_000 + number, 1_600_000_000 + number))  # Spark takes the oldest files first
 
 
 def files(directory: Path, **options: Any) -> Source:
@@ -159,6 +162,7 @@ def test_rejected_rows_are_counted_and_set_aside_with_their_place(
     for number, ts in enumerate(instants):
         table = pa.table({"k": [1] * len(ts), "t": pa.array(ts, pa.int64()), "v": [0.0] * len(ts)})
         pq.write_table(table, tmp_path / "in" / f"{number}.parquet")
+        os.utime(tmp_path / "in" / f"{number}.parquet", (1_600_000_000 + number, 1_600_000_000 + number))
     source = parquet(tmp_path / "in", per_batch=1, delay=4, bounded=True)
     query = run(spark, {"E": source}, tmp_path, driver_bytes=driver_bytes)
     rejected = [report.counts["E"].rejected for report in query.reports]
@@ -191,3 +195,19 @@ def test_spark_settings_of_the_session_are_left_as_they_were(spark: SparkSession
     write(tmp_path / "in", range(2))
     run(spark, {"E": files(tmp_path / "in", bounded=True)}, tmp_path)
     assert {key: spark.conf.get(key) for key in before} == before
+
+
+@pytest.mark.parametrize("driver_bytes", [0, 64 << 20])
+def test_a_failing_term_stops_the_query_with_its_error(spark: SparkSession, tmp_path: Path, driver_bytes: int) -> None:
+    write(tmp_path / "in", range(2))
+    a, b = events.as_("a"), events.as_("b")
+    joined = a.join(b, a.t == b.t, tg.lit(1).div(a.k - b.k) > 0).select(t=a.t)
+    query = start(
+        spark,
+        tg.program(Joined=joined).facts,
+        sources={"E": files(tmp_path / "in", bounded=True)},
+        checkpoint=tmp_path / "checkpoint",
+        driver_bytes=driver_bytes,
+    )
+    with pytest.raises(StreamingQueryException, match=r"TG302 (.|\n)*Joined"):
+        query.awaitTermination()
