@@ -79,7 +79,7 @@ def _save(resume: Path | None, options: argparse.Namespace, done: int, failure: 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--family", choices=("rules", "staged", "embedded"), default="embedded")
+    parser.add_argument("--family", choices=("rules", "staged", "embedded", "windows"), default="embedded")
     parser.add_argument("--shard", default="1/1", help="i/k, from 1")
     parser.add_argument("--cases", type=int, default=30_000, help="seeds; about 7 of 10 give a valid program")
     parser.add_argument("--seed", type=int, default=0)

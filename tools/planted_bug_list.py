@@ -333,16 +333,10 @@ ANALYSIS = (
         "all(bounds[x][1] - view.behind(a, x)",
     ),
     bug(
-        "a larger zone is pruned",
+        "a zone is pruned by one that is larger somewhere",
         PRUNING,
         "(varying[candidates] >= values).all(axis=1).any()",
-        "(varying[candidates] <= values).all(axis=1).any()",
-    ),
-    bug(
-        "pruning looks at attributes only",
-        PRUNING,
-        '            over.extend(row for row in other[0].layout.rows if row[0] == "x")\n',
-        "",
+        "(varying[candidates] >= values).any(axis=1).any()",
     ),
     bug(
         "floor a tick off",

@@ -100,6 +100,9 @@ def check_rules(case: Case, script: Script, facts: ProgramFacts, tally: Tally, *
     runs = [_begun(query, complete) for query in facts.queries]
     for run in runs:
         _check_relations(run)
+        idle = [a for a, f in run.facts.propagation.items() if f.evaluate(dict.fromkeys(b, 0)) == -INF]
+        if idle:
+            raise Broken(f"{run.facts.query.name} promises progress on {idle}, which never comes")
     arrived: dict[str, list[Row]] = {s.name: [] for s in definitions.values()}
     tally.runs += 1
     for number, step in enumerate(script):

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tests.properties.drive import Broken, Tally, check_rules
-from tests.strategies.programs import ONE_QUERY, STAGED, Case, Options, random_case
+from tests.strategies.programs import ONE_QUERY, STAGED, WINDOWED, Case, Options, random_case
 from tests.strategies.streams import Script, random_script, show_script, shrink
 from tidegate.algebra.errors import QueryError
 from tidegate.analysis.facts import ProgramFacts
@@ -70,6 +70,7 @@ FAMILIES: dict[str, Family] = {
     "rules": Family(by_rules, ONE_QUERY),
     "staged": Family(by_rules, STAGED),
     "embedded": Family(by_embedded, scripts=1),
+    "windows": Family(by_embedded, WINDOWED, scripts=1),
 }
 
 

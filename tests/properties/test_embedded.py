@@ -9,8 +9,9 @@ from tests.properties.families import FAMILIES, seeds
 SHARDS = 4
 
 
+@pytest.mark.parametrize(("family", "cases"), [("embedded", 200), ("windows", 80)])
 @pytest.mark.parametrize("shard", range(SHARDS))
-def test_embedded_is_the_complete_result(shard: int) -> None:
-    for seed in seeds(240)[shard::SHARDS]:
-        failure = FAMILIES["embedded"].run(seed)
+def test_embedded_is_the_complete_result(family: str, cases: int, shard: int) -> None:
+    for seed in seeds(cases)[shard::SHARDS]:
+        failure = FAMILIES[family].run(seed)
         assert failure is None, failure

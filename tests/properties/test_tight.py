@@ -13,8 +13,8 @@ import pytest
 
 from tests.properties.brute import Grid, every, grid, holds, instants, some
 from tests.properties.families import seeds
-from tests.strategies.programs import show_node
-from tests.strategies.temporal import TemporalQuery, random_temporal_query
+from tests.strategies.programs import show_node, show_term
+from tests.strategies.temporal import TemporalQuery, random_relation, random_temporal_query
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.evaluation import evaluate_term
 from tidegate.algebra.time import INF, Extended
@@ -22,6 +22,7 @@ from tidegate.analysis.federation import Federation, federation
 from tidegate.analysis.keep import keep
 from tidegate.analysis.propagation import propagations
 from tidegate.analysis.relevance import relevance
+from tidegate.analysis.validity import refuting
 
 RADIUS = {1: 14, 2: 14, 3: 14, 4: 11}
 SHARDS = 4
@@ -53,6 +54,7 @@ def test_propagation_keep_and_relevance_are_exact(shard: int) -> None:
         rng = random.Random(seed)
         _check_propagation(query, found, worlds, rng)
         _check_rows(query, found, worlds, rng)
+        _check_relations(query, found, worlds)
 
 
 def test_the_queries_have_solutions() -> None:
@@ -124,3 +126,13 @@ def _check_rows(query: TemporalQuery, found: Federation, worlds: list[_World], r
                 assert evaluate_term(kept.condition(old), own, schema) is stays, f"{told}: keep condition"
                 by_condition = evaluate_term(relevant.condition(old, new), own, schema)
                 assert by_condition is passes, f"{told}: relevance condition"
+
+
+def _check_relations(query: TemporalQuery, found: Federation, worlds: list[_World]) -> None:
+    """A declared relation is refuted iff a result row contradicts it."""
+    for number in range(4):
+        relation = random_relation(query, number)
+        contradicted = any(bool((~holds(relation, world.outputs)).any()) for world in worlds if world.size)
+        witness = refuting(found, relation, query.node.schema)
+        told = f"{query.seed}: {show_node(query.node)}: {show_term(relation)}"
+        assert (witness is not None) == contradicted, f"{told}: refuted by {witness}"

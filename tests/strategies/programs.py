@@ -51,10 +51,12 @@ class Options:
     queries: tuple[int, ...] = (1, 1, 1, 2, 2, 3)
     timestamps: float = 0.12
     statics: float = 0.2
+    windowed: float = 0.15
     rows: Mapping[int, int] = field(default_factory=lambda: {1: 10, 2: 8, 3: 6, 4: 5})
 
 
 ONE_QUERY = Options(queries=(1,))
+WINDOWED = Options(queries=(1, 1, 2), occurrences=(1,), windowed=0.8, rows={1: 14})
 STAGED = Options(queries=(2, 2, 3), occurrences=(1, 1, 2, 2, 3))
 
 
@@ -311,7 +313,9 @@ class _Builder:
     def relation(self, occurrences_left: int, pool: Sequence[StreamDef]) -> _Relation:
         if occurrences_left == 1:
             source = self.source(pool)
-            return self.windowed(source) if source.good and self.chance(0.15) else self.unary(source, 0.3)
+            if source.good and self.chance(self.options.windowed):
+                return self.unary(self.windowed(self.unary(source, 0.2)), 0.3)
+            return self.unary(source, 0.3)
         first = self.rng.randint(1, occurrences_left - 1)
         left = self.relation(first, pool)
         right = self.relation(occurrences_left - first, pool)
@@ -386,7 +390,8 @@ class _Builder:
         """A grouping by windows of time, directly above a stream."""
         name = self.fresh("i")
         unit = Lit(self.rng.choice(self.units), self.shift_type)
-        end = call(self.rng.choice(("floor", "ceil")), Attr(self.rng.choice(relation.good)), unit)
+        instant = Attr(self.rng.choice(relation.good or relation.schema.temporal))
+        end = call(self.rng.choice(("floor", "ceil")), instant, unit)
         keys = [a.name for a in relation.schema.attributes if not a.temporal and self.chance(0.4)]
         node = Imbed(relation.node, name, end)
         aggregates = tuple(self.aggregate(relation.schema) for _ in range(self.rng.choice((1, 2, 3))))
@@ -453,7 +458,7 @@ class _Builder:
         """One query or two that feed the same result stream, which joins the pool."""
         sources = [s for s in pool if s.name in {q.stream for q in before}] * 2 + pool
         parts = [self.output(sources)]
-        if not last and self.chance(0.2):
+        if self.chance(0.2):
             parts.append(self.output(sources))
         schema = parts[0].schema
         good = parts[0].good
@@ -515,7 +520,7 @@ class _Builder:
         units = sorted(set(self.units))
         anchors = [self.base + self.rng.randint(0, 12) * self.unit]
         size = max(len(occurrences(query.node)) for query in program.queries)
-        most = self.options.rows[min(size, 4)]
+        most = self.options.rows.get(min(size, 4), 5)
         made: dict[str, list[Row]] = {stream.name: [] for stream in program.inputs}
         turns = [s for s in program.inputs for _ in range(self.rng.randint(1, 3 if s.static else most))]
         self.rng.shuffle(turns)

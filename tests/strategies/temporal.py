@@ -64,6 +64,17 @@ def random_temporal_query(seed: int) -> TemporalQuery:
     return TemporalQuery(seed, node, ways, owned, progressing, node.schema.temporal)
 
 
+def random_relation(query: TemporalQuery, number: int) -> Term:
+    """A relation that could be declared for the query's result: often one that holds."""
+    rng = random.Random(f"{query.seed}/{number}")
+    maker = _Maker(rng, 2)
+    if len(query.outputs) > 1 and rng.random() < 0.5:
+        x, y = rng.sample(query.outputs, 2)
+        ahead = call("le", Attr(x), maker.plus(Attr(y), least=0))
+        return call("or", ahead, call("le", Attr(y), maker.plus(Attr(x), least=0))) if rng.random() < 0.5 else ahead
+    return maker.formula(query.outputs, 1)
+
+
 _Part = tuple[Node, tuple[Way, ...]]
 
 
