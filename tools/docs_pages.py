@@ -99,7 +99,7 @@ def run(page: Path, directory: Path, *, spark: bool = False) -> Iterator[Ran]:
     found = blocks(page.read_text())
     module = ModuleType(f"page_{page.stem}")
     line = 0
-    for block, after in zip(found, [*found[1:], None], strict=True):
+    for block, after in zip(found, [*found[1:], None][: len(found)], strict=True):
         if block.language != "python":
             continue
         # Line numbers in messages are those of a file with all blocks one below the other.

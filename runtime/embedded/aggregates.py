@@ -63,7 +63,9 @@ def _columns(group: Group) -> list[str]:
 def _lifted(group: Group, frame: pl.LazyFrame) -> pl.LazyFrame:
     """Rows as the partial results of themselves: keys and states."""
     schema = group.input.schema
-    keys = [same_zero(pl.col(key)).alias(key) if schema[key].type.kind is Kind.DOUBLE else pl.col(key) for key in group.keys]
+    keys = [
+        same_zero(pl.col(key)).alias(key) if schema[key].type.kind is Kind.DOUBLE else pl.col(key) for key in group.keys
+    ]
     all_states = states(group)
     # Terms are evaluated once, before what is derived from them.
     values = [expression for state in all_states for expression in _values(state, schema)]
