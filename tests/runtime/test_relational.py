@@ -38,7 +38,7 @@ def check_embedded(case: Case) -> None:
 
 
 @given(cases())
-@settings(max_examples=300, deadline=None, suppress_health_check=UNHURRIED)
+@settings(max_examples=600, deadline=None, suppress_health_check=UNHURRIED)
 def test_trees_mean_the_same_embedded(case: Case) -> None:
     check_embedded(case)
 

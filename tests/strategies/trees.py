@@ -85,17 +85,20 @@ def cases(draw: st.DrawFn, profile: Profile = Profile()) -> Case:
     types = draw(st.lists(st.sampled_from(profile.types), min_size=1, max_size=3, unique=True))
     palette = {
         type_.kind: tuple(draw(st.lists(st.sampled_from(profile.values(type_)), min_size=2, max_size=4)))
-        for type_ in (TIMESTAMP, *profile.types)
+        for type_ in (*TYPES, *profile.types)
     }
     narrow = replace(profile, types=tuple(types), palette=palette)
     streams = [draw(stream_defs(f"S{i}", narrow)) for i in range(draw(st.integers(1, profile.streams)))]
     relations = {stream.name: draw(rows(stream.schema, narrow)) for stream in streams}
     made = _Trees(draw, streams, narrow)
-    match draw(st.sampled_from(["join", "group", "tree"])):
+    match draw(st.sampled_from(["join", "join", "join", "group", "group", "set", "tree"])):
         case "join":
             node: Node = made.join(made.scan(), made.scan())
         case "group":
             node = made.group(made.scan())
+        case "set":
+            first = made.scan()
+            node = Difference(first, made.like(first, 0)) if made.yes() else Union((first, made.like(first, 0)))
         case _:
             node = made.tree(draw(st.integers(1, profile.depth)))
     return Case(node, relations)
@@ -103,10 +106,12 @@ def cases(draw: st.DrawFn, profile: Profile = Profile()) -> Case:
 
 @st.composite
 def stream_defs(draw: st.DrawFn, name: str, profile: Profile) -> StreamDef:
-    """A stream with an instant `t` and one to four more attributes, some of them instants."""
-    more = draw(st.lists(st.sampled_from(profile.types), min_size=1, max_size=4))
+    """A stream with an instant `t`, perhaps another, `end`, and one to three more attributes, some of them instants."""
+    more = draw(st.lists(st.sampled_from(profile.types), min_size=1, max_size=3))
     names = draw(st.permutations(_NAMES[1:])) if profile.odd_names else [f"c{i}" for i in range(len(more))]
     attributes = [Attribute("t", TIMESTAMP, nullable=False, temporal=True)]
+    if draw(st.booleans()):  # an interval has two instants
+        attributes.append(Attribute("end", TIMESTAMP, nullable=False, temporal=True))
     for attribute, type_ in zip(names, more, strict=False):
         temporal = type_.can_be_time and draw(st.booleans())
         attributes.append(Attribute(attribute, type_, nullable=not temporal, temporal=temporal))
@@ -169,10 +174,10 @@ class _Trees:
             case "union":
                 first = self.tree(depth - 1)
                 others = self.draw(st.integers(0, 2))
-                return Union((first, *(self.like(first.schema, depth - 2) for _ in range(others))))
+                return Union((first, *(self.like(first, depth - 2) for _ in range(others))))
             case "difference":
                 first = self.tree(depth - 1)
-                return Difference(first, self.like(first.schema, depth - 2))
+                return Difference(first, self.like(first, depth - 2))
             case _:
                 return self.join(self.tree(depth - 1), self.tree(max(0, depth - 2)))
 
@@ -188,8 +193,11 @@ class _Trees:
         self.names += 1
         return Rename(Scan(stream), tuple((name, f"{name}.{self.names}") for name in stream.schema))
 
-    def like(self, schema: Schema, depth: int) -> Node:
-        """A tree with the attributes of another, in any order."""
+    def like(self, first: Node, depth: int) -> Node:
+        """A tree with the attributes of another, in any order; or some rows of that other, itself another occurrence."""
+        schema = first.schema
+        if self.yes():
+            return Select(first, self.condition(schema, 1))
         node = self.tree(max(0, depth))
         pairs: list[tuple[str, str]] = []
         for wanted in schema.attributes:
@@ -237,7 +245,9 @@ class _Trees:
         both = Schema((*left.attributes, *right.attributes))
         parts: list[Term] = []
         for _ in range(self.draw(st.integers(1, 3))):
-            match self.draw(st.sampled_from(["equal", "equal", "range", "range", "distance", "side", "any"])):
+            match self.draw(
+                st.sampled_from(["equal", "equal", "range", "overlap", "overlap", "distance", "side", "any"])
+            ):
                 case "equal":
                     pair = self.pair(left, right, self.profile.types)
                     if pair:
@@ -246,6 +256,13 @@ class _Trees:
                     pair = self.pair(left, right, self.profile.types)
                     if pair:
                         parts.append(call(self.draw(st.sampled_from(["lt", "le", "gt", "ge"])), *pair))
+                case "overlap":
+                    held = [t for t in (TIMESTAMP, *self.profile.types) if t.is_integer_held]
+                    for turned in (False, True):
+                        pair = self.sides(left, right, held)
+                        if pair:
+                            op = self.draw(st.sampled_from(["lt", "le"]))
+                            parts.append(call(op, *(pair[::-1] if turned else pair)))
                 case "distance":
                     pair = self.pair(left, right, (TIMESTAMP,))
                     if pair:
@@ -264,18 +281,23 @@ class _Trees:
 
     def pair(self, left: Schema, right: Schema, types: Sequence[DataType]) -> tuple[Term, Term] | None:
         """Terms of one type over one side each, in either order."""
-        common = [
-            t for t in types if any(a.type == t for a in left.attributes) and any(a.type == t for a in right.attributes)
-        ]
+        found = self.sides(left, right, types)
+        return found if found is None or self.yes() else found[::-1]
+
+    def sides(self, left: Schema, right: Schema, types: Sequence[DataType]) -> tuple[Term, Term] | None:
+        """Terms of one type, the first over the left side, the second over the right."""
+        here, there = ({a.type for a in side.attributes} for side in (left, right))
+        common = [type_ for type_ in types if type_ in here & there]
         if not common:
             return None
         type_ = self.draw(st.sampled_from(common))
-        sides = [self.draw(st.sampled_from([a.name for a in s.attributes if a.type == type_])) for s in (left, right)]
-        terms: list[Term] = [Attr(name) for name in sides]
+        one, other = (
+            self.draw(st.sampled_from([a.name for a in s.attributes if a.type == type_])) for s in (left, right)
+        )
+        term: Term = Attr(one)
         if type_ == TIMESTAMP and self.yes():
-            terms[0] = call("add", terms[0], Lit(self.draw(st.sampled_from(VALUES[Kind.DURATION])), DURATION))
-        first, second = self.draw(st.permutations(terms))
-        return first, second
+            term = call("add", term, Lit(self.draw(st.sampled_from(self.profile.values(DURATION))), DURATION))
+        return term, Attr(other)
 
     def condition(self, schema: Schema, depth: int) -> Term:
         return self.term(schema, BOOLEAN, depth)
