@@ -10,9 +10,13 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from tests.strategies.trees import Case, cases
-from tidegate.algebra.nodes import occurrences
+from tidegate.algebra.evaluation import EvaluationError
+from tidegate.algebra.nodes import Aggregate, Function, Group, Join, JoinKind, Scan, occurrences
+from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.semantics import Row, bags_equal
 from tidegate.algebra.semantics import evaluate as reference
+from tidegate.algebra.terms import Attr, Lit, call, conjunction
+from tidegate.algebra.types import BIGINT, DOUBLE
 from tidegate.runtime.columns import polars_schema, spark_schema
 from tidegate.runtime.embedded import joins
 from tidegate.runtime.embedded.relational import evaluate
@@ -56,10 +60,9 @@ def test_many_trees_mean_the_same_embedded(case: Case) -> None:
     check_embedded(case)
 
 
-def check_on_spark(spark: SparkSession, case: Case) -> None:
+def on_spark(spark: SparkSession, case: Case) -> list[Row]:
     from tidegate.runtime.spark.relational import evaluate as evaluate_on_spark
 
-    wanted = reference(case.node, case.relations)
     leaves = {
         i: spark.createDataFrame(list(case.relations[s.name]), spark_schema(s.schema))
         for i, s in enumerate(occurrences(case.node))
@@ -67,7 +70,12 @@ def check_on_spark(spark: SparkSession, case: Case) -> None:
     result = evaluate_on_spark(case.node, leaves)
     assert [field.dataType for field in result.schema] == [field.dataType for field in spark_schema(case.node.schema)]
     assert result.columns == list(case.node.schema.names)
-    found = [tuple(row) for row in result.collect()]
+    return [tuple(row) for row in result.collect()]
+
+
+def check_on_spark(spark: SparkSession, case: Case) -> None:
+    wanted = reference(case.node, case.relations)
+    found = on_spark(spark, case)
     assert bags_equal(found, wanted), f"{found} is not {wanted}"
 
 
@@ -84,3 +92,43 @@ def test_trees_mean_the_same_on_spark(spark: SparkSession, case: Case) -> None:
 @settings(max_examples=400, deadline=None, suppress_health_check=UNHURRIED, phases=[Phase.generate])
 def test_many_trees_mean_the_same_on_spark(spark: SparkSession, case: Case) -> None:
     check_on_spark(spark, case)
+
+
+LEFT = StreamDef("L", Schema((Attribute("k", BIGINT), Attribute("x", BIGINT), Attribute("y", BIGINT))), static=True)
+RIGHT = StreamDef("R", Schema((Attribute("k2", BIGINT), Attribute("z", DOUBLE))), static=True)
+RATIO = call("gt", call("div", Attr("x"), Attr("y")), Attr("z"))
+GUARD = call("ne", Attr("y"), Lit(0, BIGINT))
+SAME = call("eq", Attr("k"), Attr("k2"))
+FAILING = Case(
+    Join(Scan(LEFT), Scan(RIGHT), conjunction([SAME, RATIO]), "semi"),
+    {"L": [(1, 4, 2), (1, 1, 0), (2, 1, 0)], "R": [(1, 1.0), (None, 1.0)]},
+)
+KINDS: tuple[JoinKind, ...] = ("inner", "left", "anti")
+GUARDED = [
+    Case(Join(Scan(LEFT), Scan(RIGHT), condition, kind), FAILING.relations)
+    for condition in (conjunction([SAME, GUARD, RATIO]), conjunction([GUARD, RATIO]))
+    for kind in KINDS
+]
+
+
+def test_a_condition_that_can_fail_stays_behind_its_guard() -> None:
+    for case in GUARDED:
+        check_embedded(case)
+    with pytest.raises(EvaluationError, match="division by zero"):
+        embedded(FAILING)
+
+
+@pytest.mark.spark
+def test_on_spark_a_condition_that_can_fail_stays_behind_its_guard(spark: SparkSession) -> None:
+    for case in GUARDED[::2]:
+        check_on_spark(spark, case)
+    with pytest.raises(Exception, match="division by zero"):
+        on_spark(spark, FAILING)
+
+
+def test_a_count_of_a_join_by_ranges_counts_its_rows() -> None:
+    """No column of the join is asked for: frames without columns have no height."""
+    condition = call("lt", Attr("x"), Attr("k2"))
+    count = Group(Join(Scan(LEFT), Scan(RIGHT), condition, "inner"), (), (Aggregate("rows", Function.COUNT),))
+    case = Case(count, {"L": [(1, 0, 0), (1, 5, 0)], "R": [(1, 0.0), (2, 0.0)]})
+    assert embedded(case) == [(2,)]
