@@ -44,8 +44,11 @@ typecheck: $(ready)  ## mypy --strict
 pytest: $(ready)
 	$(py) -m pytest -q -n 2 --dist loadgroup $(ARGS)
 
-test-all: test  ## `make test`, the long checks, and the planted bugs
+test-all: test  ## `make test`, the long checks, 30,000 random programs in two resumable shards, and the planted bugs
 	$(py) -m pytest -q -n 2 --dist loadgroup -m long
+	mkdir -p out
+	$(py) tools/fuzz.py --shard 1/2 --cases 30000 --resume out/fuzz-1.json & first=$$!; \
+	$(py) tools/fuzz.py --shard 2/2 --cases 30000 --resume out/fuzz-2.json && wait $$first
 	$(py) tools/planted_bugs.py
 
 bench: $(ready)  ## print the figures that the docs quote

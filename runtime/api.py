@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tidegate.algebra.errors import QueryError
@@ -74,7 +74,7 @@ def run(
     checkpoint: str | os.PathLike[str] | None = None,
     on_batch: Callable[[BatchReport], None] | None = None,
 ) -> Results:
-    """Run a program over complete inputs: frames, rows, or `Source`s (directories marked `bounded`), static tables among them."""
+    """Run a program over complete inputs: frames, rows, or `Source`s such as directories, static tables among them."""
     from tidegate.runtime.sinks import CallbackSink, DiscardSink
 
     missing = [stream.name for stream in facts.program.inputs if not stream.static and stream.name not in inputs]
@@ -82,7 +82,8 @@ def run(
         raise QueryError(
             "TG407", f"no rows given for stream {', '.join(missing)}", hint="give an empty list where there are none"
         )
-    with session(facts, sources=inputs, sinks=sinks, checkpoint=checkpoint) as live:
+    complete = {name: _complete(data) for name, data in inputs.items()}
+    with session(facts, sources=complete, sinks=sinks, checkpoint=checkpoint) as live:
         reports: list[BatchReport] = []
         while not reports or live.waiting_files():
             reports.append(live.step())
@@ -91,6 +92,13 @@ def run(
         unread = {name for name, sink in (sinks or {}).items() if isinstance(sink, CallbackSink | DiscardSink)}
         names = {query.stream for query in live.plan.queries} - unread
         return Results({name: live.table(name) for name in names}, tuple(reports), tuple(live.quarantine()))
+
+
+def _complete(data: Any) -> Any:
+    """A directory given to `run` holds all its rows."""
+    from tidegate.runtime.sources import Source
+
+    return replace(data, bounded=True) if isinstance(data, Source) else data
 
 
 def start(facts: ProgramFacts, spark: Any, **options: Any) -> Any:

@@ -40,8 +40,9 @@ class ProgramExplanation:
     def spark(self, session: SparkSession) -> dict[str, str]:
         """Spark's plan of each increment, from one progress to a later one: the filters that reach files, the joins."""
         from tidegate.runtime.spark.explain import spark_plans
+        from tidegate.runtime.spark.session import own_session
 
-        return spark_plans(session, self._lowered())
+        return spark_plans(own_session(session), self._lowered())
 
     def to_dict(self) -> dict[str, object]:
         return explain(self.facts, zones=self.zones).to_dict() | {"plan": plan_dict(self._lowered())}

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+import json
+import os
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import csv
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.time import EPOCH, INF, Extended, instant_ticks
-from tidegate.algebra.types import Kind
+from tidegate.algebra.types import MAX_INSTANT, Kind
 from tidegate.runtime.columns import Rows, raw, validate
 from tidegate.runtime.sources import FileFormat, Files, Source
+from tidegate.runtime.values import Malformed, Unreadable, held_value
 
 
 def instant_of(value: Any, stream: StreamDef, attribute: str) -> Extended:
@@ -27,9 +33,18 @@ def instant_of(value: Any, stream: StreamDef, attribute: str) -> Extended:
         return instant_ticks(value)
     if kind is Kind.DATE and isinstance(value, dt.date) and not isinstance(value, dt.datetime):
         return (value - EPOCH.date()).days
-    if isinstance(value, int) and not isinstance(value, bool):
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MAX_INSTANT:
         return value
-    raise QueryError("TG403", f"{stream.name}.{attribute}: {value!r} is no instant of type {kind.value}")
+    if isinstance(value, str) and kind is not Kind.BIGINT:
+        try:
+            return int(held_value(value, stream.schema[attribute].type) or 0)
+        except Malformed:
+            pass
+    raise QueryError(
+        "TG403",
+        f"{stream.name}.{attribute}: {value!r} is no instant of type {kind.value}",
+        hint="give a datetime, ISO text, or ticks (microseconds since 1970 for timestamps)",
+    )
 
 
 def hold_static(stream: StreamDef, data: Any) -> pl.DataFrame:
@@ -37,8 +52,8 @@ def hold_static(stream: StreamDef, data: Any) -> pl.DataFrame:
     if isinstance(data, Source):
         data = data.data
     if isinstance(data, Files):
-        tables = [read_file(file.path, data.format, stream.schema) for file in data.found()]
-        data = pa.concat_tables(tables, promote_options="permissive") if tables else []
+        parts = [input_table(read_file(file.path, data.format, stream.schema), stream.schema) for file in data.found()]
+        data = pa.concat_tables(parts, promote_options="permissive") if parts else []
     checked = validate(data, stream.schema)
     if checked.rejected.num_rows:
         first = checked.rejected.to_pylist()[0]
@@ -71,11 +86,22 @@ def static_digest(frame: pl.DataFrame) -> str:
     return digest.hexdigest()
 
 
-def read_file(path: str, format_: FileFormat, schema: Schema, extra: Mapping[str, str] | None = None) -> pa.Table:
-    """The needed columns of a Parquet, CSV or JSON-lines file as they stand there; text is judged row by row later."""
+def read_file(path: str, format_: FileFormat, schema: Schema, extra: Mapping[str, str] | None = None) -> Rows:
+    """The needed columns of a Parquet, CSV or JSON-lines file as they stand there; values are judged row by row later.
+
+    A line that cannot be taken apart is a row of `Unreadable` values, so it is rejected and counted like any other.
+    """
+    wanted = [*schema.names, *(extra or {}).values()]
     try:
-        return _read_file(path, format_, [*schema.names, *(extra or {}).values()])
-    except (pa.ArrowException, pl.exceptions.PolarsError, OSError) as error:
+        match format_:
+            case "parquet":
+                with pq.ParquetFile(path) as file:
+                    return file.read(columns=[name for name in file.schema_arrow.names if name in wanted])
+            case "csv":
+                return _read_csv(path, wanted)
+            case "json":
+                return _read_json(path, wanted)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise QueryError(
             "TG412",
             f"{path} cannot be read as {format_}: {error}",
@@ -83,18 +109,41 @@ def read_file(path: str, format_: FileFormat, schema: Schema, extra: Mapping[str
         ) from error
 
 
-def _read_file(path: str, format_: FileFormat, wanted: Sequence[str]) -> pa.Table:
-    match format_:
-        case "parquet":
-            import pyarrow.parquet as pq
+def _read_csv(path: str, wanted: Sequence[str]) -> Rows:
+    """All values as text. Lines with too few or too many fields come last."""
+    if os.path.getsize(path) == 0:
+        return []
+    broken: list[str] = []
 
-            with pq.ParquetFile(path) as file:
-                return file.read(columns=[name for name in file.schema_arrow.names if name in wanted])
-        case "csv":
-            from pyarrow import csv
+    def skip(row: csv.InvalidRow) -> str:
+        broken.append(row.text)
+        return "skip"
 
-            types = dict.fromkeys(wanted, pa.string())
-            options = csv.ConvertOptions(column_types=types, strings_can_be_null=True, null_values=[""])
-            return csv.read_csv(path, convert_options=options)
-        case "json":
-            return pl.read_ndjson(path, infer_schema_length=None).to_arrow()
+    # Text, so that a number is judged by its attribute's type and not by what a column looks like.
+    types = dict.fromkeys(wanted, pa.string())
+    table = csv.read_csv(
+        path,
+        parse_options=csv.ParseOptions(invalid_row_handler=skip),
+        convert_options=csv.ConvertOptions(column_types=types, strings_can_be_null=True, null_values=[""]),
+    )
+    if not broken:
+        return table
+    columns = {name: table.column(name).to_pylist() for name in table.column_names if name in wanted}
+    return {name: [*values, *map(Unreadable, broken)] for name, values in columns.items()}
+
+
+def _read_json(path: str, wanted: Sequence[str]) -> Rows:
+    """One object a line; numbers exactly as written, a missing key is NULL."""
+    rows: list[dict[str, object]] = []
+    with open(path, encoding="utf-8-sig") as lines:
+        for line in lines:
+            if line.strip():
+                try:
+                    row = json.loads(line, parse_float=Decimal)
+                except ValueError:
+                    row = None
+                if isinstance(row, dict):
+                    rows.append({name: row.get(name) for name in wanted})
+                else:
+                    rows.append(dict.fromkeys(wanted, Unreadable(line.strip())))
+    return rows

@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.terms import TRUE, Term
 from tidegate.algebra.time import INF, Extended
-from tidegate.runtime.columns import Raw, Rows, raw, validate
+from tidegate.runtime.columns import Raw, Rows, hold_column, raw, validate
 from tidegate.runtime.embedded.relational import evaluate
 from tidegate.runtime.embedded.terms import compile_term
 from tidegate.runtime.plan.steps import Buffer
@@ -91,8 +92,10 @@ def ingest_rows(
         checked = validate(source, judged)
         rows = pl.DataFrame(checked.accepted.append_column(_POSITION, checked.positions))
         for attribute, column in options.progress_columns.items():
-            if (value := rows[column].max()) is not None:
-                done.punctuation[attribute] = max(done.punctuation.get(attribute, -(2**63)), int(value))  # type: ignore[arg-type]  # an int64 column
+            # Of rejected rows too: a row without values may be there for its progress alone.
+            said, _ = hold_column(source.columns[column], judged[column].as_nullable())
+            if (value := pc.max(said).as_py()) is not None:
+                done.punctuation[attribute] = max(done.punctuation.get(attribute, value), value)
         fine, refused = admit(rows, intake)
         accepted.append(fine.with_columns(pl.lit(arrival.origin).alias(_ORIGIN)))
         bad = [(r["position"], r["reason"], r["attribute"]) for r in checked.rejected.to_pylist()]
@@ -145,7 +148,8 @@ def _row_text(source: Raw, position: int) -> str:
         try:
             values[name] = value.as_py() if isinstance(value, pa.Scalar) else value
         except (ValueError, OverflowError):  # an instant that no datetime can hold
-            values[name] = str(value)
+            assert isinstance(value, pa.Scalar)
+            values[name] = value.cast(pa.int64()).as_py()
     return json.dumps(values, default=str, ensure_ascii=False)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,6 +102,7 @@ def prepare(
                 f"{name}: there is no directory {given.data.directory}",
                 hint="check the path, or make the directory",
             )
+    _check_directories(sources, sinks)
     options = {name: sources.get(name, Source(None)).options(stream) for name, stream in streams.items()}
     held = hold_statics(plan, statics)
     held |= _static_results(plan, held)
@@ -147,6 +149,21 @@ def results_area(stream: str) -> str:
     return f"results/{slug(stream)}"
 
 
+def _check_directories(sources: Mapping[str, Source], sinks: Mapping[str, Sink]) -> None:
+    """Results of different streams, or results and inputs, in one directory could not be told apart."""
+    used = {os.path.realpath(s.data.directory): name for name, s in sources.items() if isinstance(s.data, Files)}
+    for name, sink in sinks.items():
+        if isinstance(sink, ParquetSink):
+            place = os.path.realpath(sink.directory)
+            if place in used:
+                raise QueryError(
+                    "TG409",
+                    f"{name} and {used[place]} use the same directory {sink.directory}",
+                    hint="give each its own",
+                )
+            used[place] = name
+
+
 def _target(stream: str, sink: Sink) -> StateSink | None:
     match sink:
         case MemorySink():
@@ -157,7 +174,14 @@ def _target(stream: str, sink: Sink) -> StateSink | None:
         case CallbackSink(function):
 
             def deliver(seq: int, _: StagedOutput, table: pa.Table) -> None:
-                function(table, seq)
+                try:
+                    function(table, seq)
+                except Exception as error:
+                    raise QueryError(
+                        "TG414",
+                        f"batch {seq} is committed, but the function that takes results of {stream} failed: {error!r}",
+                        hint="open the checkpoint again: it is called again with the same rows; do not push them again",
+                    ) from error
 
             return deliver
         case DiscardSink():

@@ -40,6 +40,12 @@ class Files:
     format: FileFormat
     per_batch: int | None = None
 
+    def __post_init__(self) -> None:
+        if self.per_batch is not None and self.per_batch < 1:
+            raise QueryError(
+                "TG401", f"{self.directory}: per_batch={self.per_batch} reads no file", hint="give 1 or more"
+            )
+
     def found(self) -> list[SourceFile]:
         """The files there are now, oldest first, then by name; a file that vanishes meanwhile is left out."""
         files = []

@@ -33,6 +33,16 @@ class Malformed(Exception):
         self.reason = reason
 
 
+class Unreadable:
+    """Stands for every value of a row whose text could not be taken apart; prints as that text."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text
+
+
 def held_value(value: object, type_: DataType) -> Value:
     """A Python value as engines hold it; `Malformed` where the type cannot hold it.
 
@@ -41,6 +51,8 @@ def held_value(value: object, type_: DataType) -> Value:
     """
     if value is None:
         return None
+    if isinstance(value, Unreadable):
+        raise Malformed(UNPARSEABLE)
     if hasattr(value, "item") and not isinstance(value, str | bytes):  # numpy scalars
         value = value.item()
     match type_.kind:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -28,13 +28,14 @@ from tidegate.runtime.sinks import MemorySink, ParquetSink, Sink
 from tidegate.runtime.sources import Files, Source
 from tidegate.runtime.state.manifest import Engine, SourceCounts
 from tidegate.runtime.state.memory import MemoryStore
+from tidegate.runtime.state.paths import slug
 from tidegate.runtime.state.positions import Offer
 from tidegate.runtime.state.store import Store
 
 _ENGINE = Engine("embedded", tidegate.__version__)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Session:
     """A program run in this process, batch by batch.
 
@@ -55,6 +56,9 @@ class Session:
     _advances: dict[tuple[str, str], Extended] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
+        if self.collect_garbage not in get_args(GarbageCollection):
+            known = ", ".join(get_args(GarbageCollection))
+            raise QueryError("TG401", f"unknown garbage collection {self.collect_garbage!r}", hint=f"one of {known}")
         self._setup = setup = prepare(self.facts, self.store, self.sources, self.statics, self.sinks)
         executor = EmbeddedExecutor(self.store, setup.statics, setup.options, setup.written)
         self._runner = Runner(setup.plan, setup.checkpoint, executor, setup.options, self.collect_garbage)
@@ -63,6 +67,11 @@ class Session:
                 if source.data is not None and not isinstance(source.data, Files):
                     self.push(name, source.data)
                     self.finish(name)
+
+    def __repr__(self) -> str:
+        queries = ", ".join(query.name for query in self.plan.queries)
+        last = self._setup.checkpoint.manifest
+        return f"session of {queries} in {self.store.where}, after batch {last.seq if last else 0}"
 
     @property
     def plan(self) -> Plan:
@@ -139,7 +148,8 @@ class Session:
             raise AssertionError
         sink = self.sinks.get(name, MemorySink())
         if isinstance(sink, ParquetSink):
-            paths = sorted(Path(sink.directory).glob("part-*.parquet"))
+            own = [slug(query.name) for query in self.plan.queries if query.stream == name]
+            paths = [path for part in own for path in sorted(Path(sink.directory).glob(f"part-*-{part}-*.parquet"))]
             tables = [pq.read_table(path) for path in paths]
         elif isinstance(sink, MemorySink):
             tables = [self.store.read_table(path) for path in self.store.list_files(results_area(name))]

@@ -217,7 +217,7 @@ def _union(spark: SparkSession, setup: Setup) -> tuple[DataFrame, dict[str, dict
             branches.append(_paths(spark, name, data))
         else:
             wanted = [*stream.schema.names, *setup.sources[name].progress_columns.values()]
-            columns[name] = {f"{number}:{column}": column for column in wanted}
+            columns[name] = {f"s{number}c{i}": column for i, column in enumerate(wanted)}
             picked = [F.col(quoted(column)).alias(made) for made, column in columns[name].items()]
             branches.append(data.select(F.lit(name).alias("source"), *picked))
     union = branches[0]

@@ -18,7 +18,7 @@ from tidegate.runtime.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.intake import Arrival, Intake
 from tidegate.runtime.plan.steps import Buffer
 from tidegate.runtime.runner import Increment, Ingested, Job, Work
-from tidegate.runtime.spark.increment import empty, increment
+from tidegate.runtime.spark.increment import empty, increment, plainly_named
 from tidegate.runtime.spark.terms import raised_error
 from tidegate.runtime.spark.workers import FileTask, Ingesting, Place, ingest_files, store_results
 from tidegate.runtime.state.batch import Batch
@@ -117,7 +117,8 @@ class SparkExecutor:
         written = query.stream in self.local.written
         store = store_results(self.place(batch), query.name, query.facts.output.schema, job.feeds, written=written)
         with self.described(f"batch {batch.seq}: increment of {query.name}"):
-            lines = rows.mapInArrow(store, "summary string").collect()
+            # mapInArrow parses column names, so dots and backticks in them must not reach it.
+            lines = plainly_named(rows).mapInArrow(store, "summary string").collect()
         total = 0
         segments: dict[str, tuple[Segment, ...]] = {}
         for summary in (json.loads(line.summary) for line in lines):

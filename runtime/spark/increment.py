@@ -50,6 +50,11 @@ def quoted(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 
+def plainly_named(frame: DataFrame) -> DataFrame:
+    """The same columns in the same order, named c0, c1, ..."""
+    return frame.toDF(*(f"c{i}" for i in range(len(frame.columns))))
+
+
 def empty(spark: SparkSession, buffer: Buffer) -> DataFrame:
     """No rows, with the columns that a buffer stores."""
     return spark.createDataFrame([], spark_schema(buffer.stored))

@@ -19,6 +19,7 @@ def query_settings(*, cores: int) -> dict[str, str]:
     return {
         "spark.sql.session.timeZone": "UTC",  # instants are UTC ticks, whatever the machine's zone
         "spark.sql.ansi.enabled": "true",  # overflow and failed casts are errors, as in the semantics
+        "spark.sql.caseSensitive": "true",  # n and N are two attributes
         "spark.sql.adaptive.enabled": "false",  # replanning a micro-batch costs more than it wins
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_ROWS_PER_BATCH),  # fewer, larger Python calls
         "spark.sql.execution.arrow.compression.codec": "none",  # lz4 was seen to hang

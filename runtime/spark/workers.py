@@ -159,7 +159,10 @@ _OFFERED = ["source", "path", "length", "modified"]
 def store_results(
     place: Place, query: str, schema: Schema, feeds: Sequence[tuple[Buffer, Term]], *, written: bool
 ) -> Callable[[Batches], Batches]:
-    """For `mapInArrow` over a query's new rows: writes result files and what other queries' buffers store of them."""
+    """For `mapInArrow` over a query's new rows: writes result files and what other queries' buffers store of them.
+
+    The rows' columns come in the order of `schema`, whatever their names.
+    """
 
     def store(rows: pl.DataFrame) -> str:
         files = LocalStore(place.root)
@@ -180,13 +183,13 @@ def store_results(
                 waiting.append(batch)
                 size += batch.nbytes
             if size >= FLUSH_BYTES:
-                yield _summary([store(_frame(waiting))])
+                yield _summary([store(_frame(waiting, schema))])
                 waiting, size = [], 0
         if waiting:
-            yield _summary([store(_frame(waiting))])
+            yield _summary([store(_frame(waiting, schema))])
 
     return run
 
 
-def _frame(batches: Sequence[pa.RecordBatch]) -> pl.DataFrame:
-    return pl.DataFrame(pa.Table.from_batches(list(batches)))
+def _frame(batches: Sequence[pa.RecordBatch], schema: Schema) -> pl.DataFrame:
+    return pl.DataFrame(pa.Table.from_batches(list(batches)).rename_columns(list(schema.names)))

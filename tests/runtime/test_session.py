@@ -244,15 +244,15 @@ def test_a_file_that_changed_after_it_was_read_is_refused(tmp_path: Path) -> Non
 def test_text_files_are_judged_row_by_row(tmp_path: Path, format_: Any) -> None:
     (tmp_path / "in").mkdir()
     text = {
-        "csv": "k,t,v\n1,3,0.5\n1,x,0.5\n2,4,\n",
-        "json": '{"k": 1, "t": 3, "v": 0.5}\n{"k": 1, "t": "x", "v": 0.5}\n{"k": 2, "t": 4, "v": null}\n',
+        "csv": "k,t,v\n1,3,0.5\n1,x,0.5\n1,2,3,4,5\n2,4,\n",
+        "json": '{"k": 1, "t": 3, "v": 0.5}\n{"k": 1, "t": "x", "v": 0.5}\nno json\n{"k": 2, "t": 4}\n',
     }[format_]
     (tmp_path / "in" / f"a.{format_}").write_text(text)
     files = source(Files(str(tmp_path / "in"), format_), bounded=True)
     with Session(counted().facts, sources={"E": files}) as session:
         report = session.step()
         assert report.counts["E"].accepted == 2
-        assert report.counts["E"].rejected == {"unparseable": 1}
+        assert report.counts["E"].rejected == {"unparseable": 2}
         assert rows(session, "Counted") == [(1, 10, 1, 0.5), (2, 10, 1, None)]
 
 
@@ -305,3 +305,81 @@ def test_a_changed_query_is_refused_with_what_changed() -> None:
     )
     with pytest.raises(StateError, match=r"ceil\(t, 20\)"):
         Session(other.facts, store)
+
+
+def test_numbers_in_json_are_read_as_they_are_written(tmp_path: Path) -> None:
+    money = tg.stream("M", "t bigint, amount decimal(18,2)", progress="t")
+    (tmp_path / "in").mkdir()
+    lines = ['{"t": 9007199254740993, "amount": 1234567890123456.78}', '{"t": 1.0, "amount": 0.125}']
+    (tmp_path / "in" / "a.json").write_text("\n".join(lines))
+    with Session(tg.program(Out=money).facts, sources={"M": tg.json(tmp_path / "in", bounded=True)}) as session:
+        report = session.step()
+        assert [(r["t"], str(r["amount"])) for r in session.results("Out")] == [
+            (9007199254740993, "1234567890123456.78")
+        ]
+        assert report.counts["M"].rejected == {"inexact": 1}
+
+
+def test_an_instant_beyond_the_calendar_is_rejected_and_set_aside() -> None:
+    late = tg.stream("L", "k bigint, t timestamp", progress="t")
+    with Session(tg.program(Out=late).facts) as session:
+        session.push("L", pa.table({"k": [1, 2], "t": pa.array([2**62, 1], pa.timestamp("us"))}))
+        assert session.step().counts["L"].rejected == {"out of range": 1}
+        assert str(2**62) in session.quarantine()[0]["row"]
+
+
+def test_a_row_without_values_may_carry_progress() -> None:
+    with Session(counted().facts, sources={"E": Source(None, progress_columns={"t": "upto"})}) as session:
+        session.push("E", [event(1, 3) | {"upto": 2}])
+        session.step()
+        session.push("E", [{"k": None, "t": None, "v": None, "upto": 10}])
+        assert session.step().counts["E"].rejected == {"null": 1}
+        assert rows(session, "Counted") == [(1, 10, 1, 1.0)]
+
+
+def test_directories_are_used_for_one_thing(tmp_path: Path) -> None:
+    program = tg.program(A=events.select(t=events.t), B=events.select(t=events.t, k=events.k))
+    same = ParquetSink(str(tmp_path / "out"))
+    with pytest.raises(QueryError, match="TG409"):
+        Session(program.facts, LocalStore(tmp_path / "c"), sinks={"A": same, "B": same})
+    (tmp_path / "out").mkdir()
+    with pytest.raises(QueryError, match="TG409"):
+        Session(program.facts, LocalStore(tmp_path / "c"), {"E": tg.parquet(tmp_path / "out")}, sinks={"A": same})
+
+
+def test_options_that_do_nothing_useful_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(QueryError, match="TG401"):
+        tg.parquet(tmp_path, per_batch=0)
+    with pytest.raises(QueryError, match="TG401"):
+        Session(counted().facts, collect_garbage="bogus")  # type: ignore[arg-type]  # that is the point
+    with Session(counted().facts) as session, pytest.raises(QueryError, match="TG403"):
+        session.advance("E", {"t": 2**70})
+
+
+def test_a_failing_callback_says_that_the_batch_is_committed(tmp_path: Path) -> None:
+    def fail(table: pa.Table, batch: int) -> None:
+        raise ValueError("no room")
+
+    store = LocalStore(tmp_path)
+    session = Session(counted().facts, store, sinks={"Counted": CallbackSink(fail)})
+    session.push("E", [event(1, 3)])
+    session.finish()
+    with pytest.raises(QueryError, match=r"TG414 batch 1 is committed.*no room"):
+        session.step()
+    session.close()
+    seen: list[int] = []
+    with Session(counted().facts, store, sinks={"Counted": CallbackSink(lambda table, batch: seen.append(batch))}):
+        assert seen == [1]
+
+
+def test_a_session_prints_as_what_it_is() -> None:
+    with Session(counted().facts) as session:
+        session.step()
+        assert repr(session) == "session of Counted in memory, after batch 1"
+
+
+def test_run_takes_a_directory_as_complete(tmp_path: Path) -> None:
+    write(tmp_path / "in", 0, [1, 2])
+    assert counted().run({"E": tg.parquet(tmp_path / "in")}).rows("Counted") == [
+        {"k": 1, "w": 10, "n": 2, "total": 2.0}
+    ]

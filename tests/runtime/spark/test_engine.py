@@ -211,3 +211,31 @@ def test_a_failing_term_stops_the_query_with_its_error(spark: SparkSession, tmp_
     )
     with pytest.raises(StreamingQueryException, match=r"TG302 (.|\n)*Joined"):
         query.awaitTermination()
+
+
+@pytest.mark.parametrize("driver_bytes", [0, 64 << 20])
+def test_names_with_dots_backticks_and_only_another_case(
+    spark: SparkSession, tmp_path: Path, driver_bytes: int
+) -> None:
+    write(tmp_path / "in", range(2))
+    x, y = events.as_("x"), events.as_("y")
+    near = tg.result_of("Near", x.left_join(y, x.k == y.k, x.t < y.t, y.t <= x.t + 9))
+    n = near.as_("n")
+    counted = events.group_by(w=tg.ceil(events.t, 10)).agg(n=tg.count(), N=tg.sum(events.k))
+    odd = n.select(**{"a`b": n["x.t"], "A.b": n["y.t"], "été": n["x.v"]})
+    program = tg.program(Odd=odd, Counted=counted)
+    rows = [row for number in range(2) for row in rows_of(number)]
+    wanted = program.run({"E": rows})
+    query = start(
+        spark,
+        program.facts,
+        sources={"E": files(tmp_path / "in", bounded=True)},
+        sinks={name: parquet_sink(tmp_path / "out" / name) for name in ("Odd", "Counted")},
+        checkpoint=tmp_path / "checkpoint",
+        driver_bytes=driver_bytes,
+    )
+    query.awaitTermination()
+    for name in ("Odd", "Counted"):
+        found = [r for path in (tmp_path / "out" / name).glob("*.parquet") for r in pq.read_table(path).to_pylist()]
+        assert sorted(map(str, found)) == sorted(map(str, wanted.rows(name)))
+        assert found
