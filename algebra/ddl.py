@@ -58,7 +58,7 @@ _TOKEN = re.compile(
 def to_schema(definition: object) -> Schema:
     """The schema that a definition gives: `Schema`, DDL text, `StructType` or `pyarrow.Schema`; else `QueryError`."""
     if isinstance(definition, Schema):
-        return definition
+        return _without_dots(definition)
     if isinstance(definition, str):
         return _checked(_read_ddl(definition))
     package = type(definition).__module__.split(".", 1)[0]
@@ -138,7 +138,19 @@ def _checked(attributes: Iterable[Attribute]) -> Schema:
     twice = [a.name for a in found if names.count(a.name.lower()) > 1]
     if twice:
         raise QueryError("TG103", f"attribute {twice[0]!r} is given twice", hint="names differ in more than their case")
-    return Schema(found)
+    return _without_dots(Schema(found))
+
+
+def _without_dots(schema: Schema) -> Schema:
+    """The schema; `QueryError` TG103 for a dot in a name: it would be read as a relation's prefix, and stripped."""
+    dotted = next((name for name in schema.names if "." in name), None)
+    if dotted is not None:
+        raise QueryError(
+            "TG103",
+            f"attribute {dotted!r}: what stands before a dot is the name of a relation, as in fs.time",
+            hint=f"rename the column where the rows come from, for example to {dotted.replace('.', '_')}",
+        )
+    return schema
 
 
 def _read_ddl(text: str) -> Iterator[Attribute]:

@@ -5,10 +5,35 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+import tidegate as tg
 from tidegate.algebra.ddl import to_schema, to_type
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.types import BIGINT, BOOLEAN, DATE, DOUBLE, DURATION, STRING, TIMESTAMP, decimal
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        "time timestamp, `a.b` bigint",
+        pa.schema([("time", pa.timestamp("us")), ("a.b", pa.int64())]),
+        Schema((Attribute("time", TIMESTAMP), Attribute("a.b", BIGINT))),
+    ],
+    ids=["ddl", "arrow", "schema"],
+)
+def test_a_dot_in_a_name_is_refused_wherever_a_stream_is_defined(schema: object) -> None:
+    for define in (
+        lambda: tg.stream("S", schema, progress="time"),
+        lambda: tg.table("S", schema),
+        lambda: tg.result("S", schema, progress="time"),
+    ):
+        with pytest.raises(QueryError) as raised:
+            define()
+        assert raised.value.code == "TG103"
+        assert "'a.b'" in raised.value.message
+        assert "a_b" in raised.value.hint
+        assert raised.value.site is not None
+        assert raised.value.site.line == define.__code__.co_firstlineno
 
 
 def test_ddl_text_with_all_that_spark_allows() -> None:
