@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import NoReturn, overload
 
+from tidegate.algebra.dsl.calls import called
 from tidegate.algebra.dsl.expression import Expression, Operand, build, to_expression
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.nodes import Aggregate, Function
 from tidegate.algebra.operations import aggregate_type
+
+_NO_ARGUMENT = ("TG132", "say of what: tg.sum(r.x); only count() counts rows")
+_NO_ORDER = ("TG132", "name what the rows are ordered by: by=r.time")
 
 
 class AggregateExpression:
@@ -56,31 +60,37 @@ def _aggregate(function: Function, argument: object | None, by: object | None = 
         return AggregateExpression(function, of, order, site)
 
 
+@called()
 def count(argument: Expression | None = None) -> AggregateExpression:
     """Number of rows, or of rows in which the argument is not NULL."""
     return _aggregate(Function.COUNT, argument)
 
 
+@called(argument=_NO_ARGUMENT)
 def count_distinct(argument: Expression) -> AggregateExpression:
     """Number of different values, NULL not counted."""
     return _aggregate(Function.COUNT_DISTINCT, argument)
 
 
+@called(argument=_NO_ARGUMENT)
 def sum(argument: Operand) -> AggregateExpression:
     """Sum; on integers it fails the batch on overflow."""
     return _aggregate(Function.SUM, argument)
 
 
+@called(argument=_NO_ARGUMENT)
 def avg(argument: Operand) -> AggregateExpression:
     """Mean."""
     return _aggregate(Function.AVG, argument)
 
 
+@called(argument=_NO_ARGUMENT, by=_NO_ORDER)
 def first(argument: Operand, *, by: Operand) -> AggregateExpression:
     """The value in the row in which `by` is least; among ties the smallest value."""
     return _aggregate(Function.FIRST, argument, by)
 
 
+@called(argument=_NO_ARGUMENT, by=_NO_ORDER)
 def last(argument: Operand, *, by: Operand) -> AggregateExpression:
     """The value in the row in which `by` is greatest; among ties the smallest value."""
     return _aggregate(Function.LAST, argument, by)
@@ -90,17 +100,21 @@ def last(argument: Operand, *, by: Operand) -> AggregateExpression:
 def min(argument: Operand, /) -> AggregateExpression: ...
 @overload
 def min(argument: Operand, second: Operand, /, *others: Operand) -> Expression: ...
+@called()
 def min(*arguments: Operand) -> Expression | AggregateExpression:
     """Of one argument, the least value in a group; of several, the least of them in the row (the earliest instant)."""
     with Here():
-        return _aggregate(Function.MIN, arguments[0]) if len(arguments) == 1 else build("least", *arguments)
+        return build("least", *arguments) if len(arguments) > 1 else _aggregate(Function.MIN, *(arguments or (None,)))
 
 
 @overload
 def max(argument: Operand, /) -> AggregateExpression: ...
 @overload
 def max(argument: Operand, second: Operand, /, *others: Operand) -> Expression: ...
+@called()
 def max(*arguments: Operand) -> Expression | AggregateExpression:
     """Of one argument, the greatest value in a group; of several, the greatest of them in the row (the latest instant)."""
     with Here():
-        return _aggregate(Function.MAX, arguments[0]) if len(arguments) == 1 else build("greatest", *arguments)
+        return (
+            build("greatest", *arguments) if len(arguments) > 1 else _aggregate(Function.MAX, *(arguments or (None,)))
+        )

@@ -7,14 +7,16 @@ the line where it stands. Operators build new handles; nodes and terms never hav
 from __future__ import annotations
 
 import datetime as dt
+import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import NoReturn, TypeAlias
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from tidegate.algebra.ddl import to_type
-from tidegate.algebra.dsl.here import Here
+from tidegate.algebra.dsl.calls import checked_calls
+from tidegate.algebra.dsl.here import Here, UnknownAttributeError, tests_membership
 from tidegate.algebra.dsl.literals import literal
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.operations import result_type
@@ -46,6 +48,7 @@ class Read:
     origin: Origin
 
 
+@checked_calls
 class Expression:
     """A value computed from a row; `&`, `|`, `~`, comparisons and arithmetic build larger ones."""
 
@@ -63,10 +66,33 @@ class Expression:
 
     def __bool__(self) -> NoReturn:
         with Here() as site:
-            raise QueryError("TG118", f"an expression is neither true nor false yet: {self!r}", hint=_truth_hint(site))
+            raise QueryError(
+                "TG118",
+                f"an expression is neither true nor false yet: {self!r}",
+                hint=_IS_IN if tests_membership() else _truth_hint(site),
+            )
 
     __hash__ = None  # type: ignore[assignment]  # == builds a comparison, so handles cannot be keys
     __iter__ = None
+
+    def __contains__(self, other: object) -> NoReturn:
+        with Here():
+            raise QueryError(
+                "TG118",
+                f"in asks a container, and {self!r} is a value",
+                hint="write x.is_in(a, b) or text.contains(part)",
+            )
+
+    if not TYPE_CHECKING:  # type checkers shall refuse unknown methods themselves
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            with Here() as site:
+                problem = QueryError(
+                    "TG131", f"no method of values is called {name!r}: {self!r}", hint=_method_hint(name)
+                )
+                raise UnknownAttributeError.of(problem.at(site).problems)
 
     # Logic -----------------------------------------------------------------------------------------------------------
     def __and__(self, other: Operand) -> Expression:
@@ -399,9 +425,23 @@ def _flat(op: str, args: list[Term], parts: list[Expression]) -> Expression:
 
 def _cast(op: str, operand: Expression, type_name: str) -> Expression:
     with Here():
+        if not isinstance(type_name, str):
+            raise QueryError("TG111", f"{type_name!r} is no name of a type", hint='write x.cast("bigint")')
         to = to_type(type_name)
         size = f"_{to.precision}_{to.scale}" if to.kind is Kind.DECIMAL else ""
         return build(f"{op}_{to.kind.value}{size}", operand)
+
+
+_IS_IN = "use x.is_in(a, b) instead of in"
+
+
+def _method_hint(name: str) -> str:
+    free = ("avg", "ceil", "coalesce", "count", "count_distinct", "first", "floor", "last", "max", "min", "sum", "when")
+    if name in free:
+        return f"it is a function: tg.{name}(...)"
+    known = [method for method in dir(Expression) if not method.startswith("_")]
+    near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.6)
+    return f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
 
 
 def _truth_hint(site: Site | None) -> str:
@@ -410,7 +450,7 @@ def _truth_hint(site: Site | None) -> str:
         (r"\band\b", "use & instead of and, with parentheses around each comparison"),
         (r"\bor\b", "use | instead of or, with parentheses around each comparison"),
         (r"\bnot\b", "use ~ instead of not"),
-        (r"\bin\b", "use x.is_in(a, b) instead of in"),
+        (r"\bin\b", _IS_IN),
         (r"\bif\b", "use tg.when(condition, then, otherwise) instead of if"),
         (r"[<>]=?.*[<>]=?", "write a chained comparison as two conditions: a <= b, b <= c"),
     ):

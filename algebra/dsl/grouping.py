@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tidegate.algebra.dsl.aggregates import AggregateExpression
+from tidegate.algebra.dsl.calls import called
 from tidegate.algebra.dsl.expression import Expression
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.dsl.relation_checks import free_name, fresh_origins, renamed
@@ -27,6 +28,7 @@ class Grouped:
     def __repr__(self) -> str:
         return f"Grouped by {', '.join(name for name, _ in self._columns) or 'nothing'}; say what each group yields: .agg(...)"
 
+    @called("TG115", "each aggregate needs a name: .agg(n=tg.count()); attributes to keep go into group_by(...)")
     def agg(self, **named: AggregateExpression | Callable[[Relation], AggregateExpression]) -> Relation:
         """One row per group: its keys, then these aggregates."""
         with Here() as site:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import sys
-from types import TracebackType
+from types import FrameType, TracebackType
 
 from tidegate.algebra.errors import QueryError, Site, call_site
+
+
+class UnknownAttributeError(QueryError, AttributeError):
+    """What is unknown, asked for as `handle.name`; `hasattr` and `getattr` with a default understand it."""
 
 
 class Here:
@@ -22,3 +26,13 @@ class Here:
     ) -> None:
         if isinstance(error, QueryError) and any(problem.site is None for problem in error.problems):
             raise error.at(self.site).with_traceback(trace) from error.__cause__
+
+
+def tests_membership() -> bool:
+    """Whether the user's code is at an `in` or `not in`, which its text alone would not tell."""
+    import dis
+
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").split(".", 1)[0] == "tidegate":
+        frame = frame.f_back
+    return frame is not None and dis.opname[frame.f_code.co_code[frame.f_lasti]] == "CONTAINS_OP"

@@ -74,6 +74,10 @@ def timestamp_literal(value: dt.datetime | str) -> Lit:
             raise QueryError(
                 "TG110", f"{value!r} is no timestamp", hint='write ISO text such as "2013-01-01T00:00Z", or a datetime'
             ) from None
+    if not isinstance(value, dt.datetime):
+        raise QueryError(
+            "TG110", f"{value!r} is no timestamp", hint='write ISO text such as "2013-01-01T00:00Z", or a datetime'
+        )
     return Lit(instant_ticks(value), TIMESTAMP)
 
 

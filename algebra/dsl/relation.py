@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
+from tidegate.algebra.dsl.calls import called, checked_calls
 from tidegate.algebra.dsl.expression import Expression, Origin, attribute_expression, to_expression
 from tidegate.algebra.dsl.grouping import Grouped
-from tidegate.algebra.dsl.here import Here
+from tidegate.algebra.dsl.here import Here, UnknownAttributeError
 from tidegate.algebra.dsl.relation_checks import (
     attribute_name,
     free_name,
@@ -20,6 +21,7 @@ from tidegate.algebra.dsl.relation_checks import (
     listed,
     place,
     renamed,
+    require_free,
     require_instants,
     require_same_attributes,
     require_temporal,
@@ -50,10 +52,6 @@ if TYPE_CHECKING:
 Column: TypeAlias = "Expression | str | Callable[[Relation], Expression]"
 
 
-class UnknownAttributeError(QueryError, AttributeError):
-    """An unknown attribute asked for as `relation.name`; `hasattr` and `getattr` with a default understand it."""
-
-
 class Declaration:
     """What a query promises of its result beyond its schema: progressing attributes and relations between instants."""
 
@@ -63,6 +61,7 @@ class Declaration:
         self.progress, self.relations = progress, relations
 
 
+@checked_calls
 class Relation:
     """Rows of a stream, a table or a query; attributes are `relation.name` or `relation["name"]`."""
 
@@ -179,6 +178,7 @@ class Relation:
             asked = {**(names or {}), **old_to_new}
             pairs = tuple((attribute_name(self._attribute(old)), new) for old, new in asked.items())
             new, made = dict(pairs), Origin("this rename")
+            require_free(new, self.schema)
             origins = {new.get(n, n): made if n in new else o for n, o in self._origins.items()}
             return self._with(Rename(self._node, pairs), origins, site) if pairs else self
 
@@ -205,6 +205,7 @@ class Relation:
         with Here() as site:
             return self._unqualified(site)
 
+    @called(progress=("TG106", 'name the attribute on which the result progresses: progress="time"'))
     def declare(
         self,
         *,
@@ -377,6 +378,7 @@ Condition = Expression | Callable[[Relation], Expression]
 Condition2 = Expression | Callable[[Relation, Relation], Expression]
 
 
+@called()
 def product(*relations: Relation) -> Relation:
     """Every combination of rows of the relations; follow it with where(...)."""
     with Here() as site:

@@ -123,3 +123,18 @@ def what_else(value: object) -> str:
     return (
         "groups without agg(...)" if type(value).__name__ == "Grouped" else f"a {type(value).__name__}, not a relation"
     )
+
+
+def require_free(new: Mapping[str, str], schema: Schema) -> None:
+    """No two attributes have one name after a renaming."""
+    after = [new.get(name, name) for name in schema]
+    twice = next((name for name in new.values() if after.count(name) > 1), None)
+    if twice is not None:
+        old = next(name for name, to in new.items() if to == twice)
+        raise QueryError(
+            "TG103",
+            f"rename gives {twice!r} to two attributes",
+            hint=f'choose another name for {old}, or .drop("{twice}") first'
+            if twice in schema and twice not in new
+            else "each attribute needs a name of its own",
+        )

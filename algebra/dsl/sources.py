@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from tidegate.algebra.ddl import to_schema
+from tidegate.algebra.dsl.calls import called
 from tidegate.algebra.dsl.expression import Expression, Origin
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.dsl.relation import Condition, Relation
@@ -21,6 +22,7 @@ Names = str | Iterable[str]
 _R = TypeVar("_R", bound=Relation)
 
 
+@called(progress=("TG106", 'name the attribute on which it progresses: progress="time"'))
 def stream(
     name: str,
     schema: object,
@@ -39,6 +41,7 @@ def stream(
         return _scan(Relation, definition, sites, site)
 
 
+@called()
 def table(name: str, schema: object) -> Relation:
     """A static table: complete before the program starts, and unchanged while it runs."""
     with Here() as site:
@@ -59,6 +62,7 @@ class Result(Relation):
         return self._definition
 
 
+@called(progress=("TG106", 'name the attribute on which it progresses: progress="time"'))
 def result(
     name: str,
     schema: object,
@@ -100,6 +104,7 @@ class QueryHandle:
         return f"query feeding {self.result.definition.name}:\n{self.relation!r}"
 
 
+@called()
 def query(result: Result, relation: Relation, *, name: str | None = None) -> QueryHandle:
     """A query that feeds a declared result stream; several may feed the same one.
 

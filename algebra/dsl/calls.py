@@ -1,0 +1,64 @@
+"""Calls that do not fit a signature, told as errors of the query: with the user's line and how to write it."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+from tidegate.algebra.dsl.here import Here
+from tidegate.algebra.errors import QueryError
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+_C = TypeVar("_C", bound=type)
+
+
+def called(
+    code: str = "TG114", hint: str = "", **missing: tuple[str, str]
+) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
+    """The function, raising `QueryError` where arguments do not fit its signature.
+
+    `missing` gives the code and the hint for a parameter that was left out; without `hint` the signature is shown.
+    """
+
+    def decorate(function: Callable[_P, _T]) -> Callable[_P, _T]:
+        @functools.wraps(function)
+        def checked(*arguments: _P.args, **named: _P.kwargs) -> _T:
+            try:
+                return function(*arguments, **named)
+            except TypeError as error:
+                # A traceback that ends here: the call itself failed, nothing inside the function did.
+                if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+                    raise
+                text = str(error)
+                found = next((given for name, given in missing.items() if f"'{name}'" in text), (code, hint))
+                with Here():
+                    raise QueryError(found[0], text, hint=found[1] or f"write {_written(function)}") from None
+
+        return checked
+
+    return decorate
+
+
+def checked_calls(cls: _C) -> _C:
+    """The class, with all its public methods `called`."""
+    for name, method in list(vars(cls).items()):
+        if not name.startswith("_") and inspect.isfunction(method) and not hasattr(method, "__wrapped__"):
+            setattr(cls, name, called()(method))
+    return cls
+
+
+def _written(function: Callable[..., object]) -> str:
+    parts = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        match parameter.kind:
+            case inspect.Parameter.VAR_POSITIONAL:
+                parts.append("*" + name)
+            case inspect.Parameter.VAR_KEYWORD | inspect.Parameter.KEYWORD_ONLY:
+                parts.append(f"{name}=...")
+            case _:
+                parts.append(name)
+    owner = "x." if parts[:1] == ["self"] else "tg."
+    return f"{owner}{function.__name__}({', '.join(parts[1:] if owner == 'x.' else parts)})"

@@ -1,0 +1,94 @@
+"""Calls that do not fit a signature, unknown methods and `in`: errors of the query, at the user's line, with a hint."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import tidegate as tg
+
+tg_: Any = tg  # for calls that type checkers refuse as well
+r: Any = tg.stream("R", "time timestamp, k bigint, s string, w interval day to second", progress="time")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "code", "hint"),
+    [
+        (lambda: tg_.stream("S", "time timestamp"), "TG106", 'progress="time"'),
+        (lambda: tg_.result("S", "time timestamp"), "TG106", 'progress="time"'),
+        (lambda: tg_.stream("S"), "TG114", "tg.stream(name, schema, progress=..."),
+        (lambda: tg_.table("S"), "TG114", "tg.table(name, schema)"),
+        (lambda: r.declare(), "TG106", 'progress="time"'),
+        (lambda: tg_.first(r.k), "TG132", "by=r.time"),
+        (lambda: tg_.last(r.k), "TG132", "by=r.time"),
+        (lambda: tg_.last(), "TG132", "tg.sum(r.x)"),
+        (lambda: tg_.sum(), "TG132", "tg.sum(r.x)"),
+        (lambda: tg_.min(), "TG132", "only count()"),
+        (lambda: tg_.max(r.k, by=r.time), "TG114", "tg.max(*arguments)"),
+        (lambda: r.group_by(r.k).agg(r.k), "TG115", ".agg(n=tg.count())"),
+        (lambda: r.group_by(r.k).agg(tg.count()), "TG115", ".agg(n=tg.count())"),
+        (lambda: r.where(k=3), "TG114", "x.where(*conditions)"),
+        (lambda: r.s.lower(1), "TG114", "x.lower()"),
+        (lambda: r.s.cast(5), "TG111", 'x.cast("bigint")'),
+        (lambda: tg_.minutes("x"), "TG104", "tg.minutes(5)"),
+        (lambda: tg.hours(float("nan")), "TG104", "tg.hours(5)"),
+        (lambda: tg_.minutes(r.k), "TG104", "x * tg.minutes(1)"),
+        (lambda: tg_.duration(5), "TG104", "tg.seconds(5)"),
+        (lambda: tg_.timestamp(5), "TG110", "ISO text"),
+        (lambda: r.k.isin(1, 2), "TG131", "is_in"),
+        (lambda: r.s.startsWith("a"), "TG131", "starts_with"),
+        (lambda: r.k.max(), "TG131", "tg.max(...)"),
+        (lambda: r.k.zzz(), "TG131", "between, cast"),
+        (lambda: r.k in [1, 2], "TG118", "x.is_in(a, b)"),
+        (lambda: r.k not in (1, 2) and r.s == "a", "TG118", "x.is_in(a, b)"),
+        (lambda: 1 in r.k, "TG118", "x.is_in(a, b)"),
+    ],
+)
+def test_wrong_calls_fail_at_their_line_with_a_suggestion(wrong: Callable[[], object], code: str, hint: str) -> None:
+    with pytest.raises(tg.QueryError) as raised:
+        wrong()
+    assert raised.value.code == code
+    assert hint in raised.value.hint
+    assert raised.value.site is not None
+    assert raised.value.site.file == __file__
+    assert raised.value.site.line == wrong.__code__.co_firstlineno
+
+
+def test_in_over_several_lines_is_known_without_its_text() -> None:
+    def wrong() -> object:
+        # fmt: off
+        return (
+            r.k
+            not in
+            (1, 2)
+        )
+        # fmt: on
+
+    with pytest.raises(tg.QueryError) as raised:
+        wrong()
+    assert "is_in" in raised.value.hint
+
+
+def test_unknown_methods_are_absent_for_those_who_ask() -> None:
+    assert not hasattr(r.k, "foo")
+    assert getattr(r.k, "foo", 5) == 5
+    assert not hasattr(r.k, "__array__")
+    with pytest.raises(AttributeError, match="foo"):
+        r.k.foo()
+
+
+def test_a_type_error_inside_a_call_stays_what_it_is() -> None:
+    def broken(_: object) -> Any:
+        return len(5)  # type: ignore[arg-type]  # wrong on purpose
+
+    with pytest.raises(TypeError, match="len"):
+        r.where(broken)
+
+
+def test_signatures_and_docstrings_are_those_of_the_functions() -> None:
+    assert list(inspect.signature(tg.stream).parameters) == ["name", "schema", "progress", "relations", "temporal"]
+    assert tg.stream.__doc__ is not None
+    assert list(inspect.signature(tg.Relation.where).parameters) == ["self", "conditions"]
