@@ -103,25 +103,48 @@ def mismatch(call: Call, args: tuple[Typed, ...], takes: str, hint: str = "") ->
     from tidegate.algebra.pretty import term_text
 
     got = ", ".join(str(arg.type) for arg in args) or "nothing"
-    return QueryError("TG102", f"{call.op} takes {takes}, not {got}: {term_text(call)}", hint=hint or _suggestion(args))
+    return QueryError(
+        "TG102", f"{_written(call.op)} takes {takes}, not {got}: {term_text(call)}", hint=hint or _suggestion(args)
+    )
+
+
+def _written(op: str) -> str:
+    """The operation as users write it: casts by the type that they name."""
+    found = re.fullmatch(r"((?:try_)?cast)_(?:decimal_(\d+)_(\d+)|(\w+))", op)
+    if found is None:
+        return op
+    return f'{found[1]}("{found[4] or f"decimal({found[2]},{found[3]})"}")'
 
 
 def _suggestion(args: tuple[Typed, ...]) -> str:
     kinds = {arg.type.kind for arg in args}
     if Kind.TIMESTAMP in kinds and Kind.BIGINT in kinds:
-        return "give the number a unit: seconds(5), or compare ticks: cast_bigint of the timestamp"
+        return 'give the number a unit: tg.seconds(5), or compare ticks: .cast("bigint") of the timestamp'
     if Kind.TIMESTAMP in kinds and Kind.DATE in kinds:
         return "to_date of the timestamp or to_timestamp of the date makes both the same"
     if Kind.DATE in kinds and Kind.DURATION in kinds:
         return "dates move by whole days: date + 1; or take to_timestamp of the date first"
     if Kind.STRING in kinds and len(kinds) > 1:
-        others = sorted(kind.value for kind in kinds - {Kind.STRING, Kind.NULL})
-        return f"cast the string first: cast_{others[0]}" if others else "cast one side"
+        return _text_suggestion(sorted(kind.value for kind in kinds - {Kind.STRING, Kind.NULL}))
     if Kind.DURATION in kinds and kinds & {Kind.BIGINT, Kind.DOUBLE}:
-        return "give the number a unit: seconds(5); or cast_bigint of the duration, in microseconds"
+        return 'give the number a unit: tg.seconds(5); or .cast("bigint") of the duration, in microseconds'
     if Kind.BOOLEAN in kinds and len(kinds) > 1:
         return "compare with something first; & | ~ take conditions"
     return "cast one side to the type of the other"
+
+
+def _text_suggestion(others: list[str]) -> str:
+    match others[:1]:
+        case ["boolean"]:
+            return 'compare the string with text, such as s == "true"'
+        case ["decimal"]:
+            return 'cast the string first: .cast("bigint"), or .cast("double") of both'
+        case ["duration"]:
+            return 'cast the string first: .cast("bigint").cast("duration"), from microseconds'
+        case [other]:
+            return f'cast the string first: .cast("{other}")'
+        case _:
+            return "cast one side"
 
 
 def common_type(types: list[DataType]) -> DataType | None:
@@ -396,7 +419,7 @@ def _fixed(kernel: str, takes: tuple[DataType, ...], result: DataType) -> Rule:
 def _concat(call: Call, args: tuple[Typed, ...]) -> Typed:
     _arity(call, args, 1, None, "strings")
     if any(arg.type not in (STRING, NULL) for arg in args):
-        raise mismatch(call, args, "strings", "cast_string makes a string of a bigint, boolean, date or timestamp")
+        raise mismatch(call, args, "strings", '.cast("string") makes a string of a bigint, boolean, date or timestamp')
     return apply("concat", tuple(coerce(arg, STRING) for arg in args), STRING, call)
 
 
@@ -468,6 +491,11 @@ _SAME = frozenset(
     {(kind, "bigint") for kind in (Kind.TIMESTAMP, Kind.DATE, Kind.DURATION)}
     | {(Kind.BIGINT, name) for name in ("timestamp", "date", "duration")}
 )
+#: Casts that change the unit of what is held.
+_OTHER = frozenset(
+    {(Kind.DATE, "timestamp"), (Kind.TIMESTAMP, "date"), (Kind.DECIMAL, "bigint")}
+    | {(kind, "double") for kind in (Kind.BIGINT, Kind.DECIMAL)}
+)
 _TARGETS: Mapping[str, DataType] = MappingProxyType(
     {"bigint": BIGINT, "double": DOUBLE, "string": STRING, "timestamp": TIMESTAMP, "date": DATE, "duration": DURATION}
 )
@@ -481,14 +509,13 @@ def _cast(name: str) -> Operation:
             to = decimal(precision, scale)
         except ValueError as error:
             raise QueryError(
-                "TG102", str(error), hint="cast_decimal_18_2 has 18 digits, 2 of them after the point"
+                "TG102", str(error), hint="decimal(18,2) has 18 digits, 2 of them after the point"
             ) from None
         return Operation(
             name, "a bigint or decimal", _decimal_cast(to, lenient), None, True, "Rounds half away from zero."
         )
     to = _TARGETS[target]
-    sources = sorted({kind.value for kind, goal in (*_CASTS, *_SAME) if goal == target})
-    takes = "any of " + ", ".join([*sources, *(["bigint, decimal"] if target == "double" else [])])
+    takes = "any of " + ", ".join(sorted({kind.value for kind, goal in (*_CASTS, *_SAME, *_OTHER) if goal == target}))
 
     def rule(call: Call, args: tuple[Typed, ...]) -> Typed:
         _arity(call, args, 1, 1, takes)
@@ -508,17 +535,18 @@ def _cast(name: str) -> Operation:
             return coerce(arg, to)
         kernel = _CASTS.get((kind, target))
         if kernel is None:
-            hint = (
-                "engines print doubles differently; cast to bigint or decimal units first"
-                if kind is Kind.DOUBLE
-                else ""
-            )
-            raise mismatch(call, args, takes, hint)
+            raise mismatch(call, args, takes, _cast_hint(kind, target))
         return apply(kernel, args, to, call, lenient=lenient)
 
     return Operation(
         name, takes, rule, None, True, f"Converts to {target}{'; NULL where it fails' if lenient else ''}."
     )
+
+
+def _cast_hint(kind: Kind, target: str) -> str:
+    """Where no cast leads from one type to the other, two do: all types become bigint, and bigint becomes all."""
+    why = "engines print doubles differently; " if (kind, target) == (Kind.DOUBLE, "string") else ""
+    return why + 'take .cast("bigint") first'
 
 
 def _decimal_cast(to: DataType, lenient: bool) -> Rule:
@@ -529,7 +557,7 @@ def _decimal_cast(to: DataType, lenient: bool) -> Rule:
         if arg.type == NULL:
             return coerce(arg, to)
         if arg.type.kind not in (Kind.BIGINT, Kind.DECIMAL):
-            raise mismatch(call, args, takes)
+            raise mismatch(call, args, takes, _cast_hint(arg.type.kind, "decimal"))
         shift = to.scale - arg.type.scale
         kernel = "rescale" if shift >= 0 else "unscale_rounded"
         return apply(kernel, args, to, call, 10 ** abs(shift), lenient=lenient)
@@ -646,7 +674,7 @@ def aggregate_type(aggregate: Aggregate, argument: DataType | None, by: DataType
         case Function.SUM | Function.AVG:
             takes = "numbers or durations" if function is Function.SUM else "numbers"
             hint = (
-                "average cast_bigint of the duration, in microseconds"
+                'average .cast("bigint") of the duration, in microseconds'
                 if argument == DURATION
                 else "cast it to a number"
             )

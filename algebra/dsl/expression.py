@@ -428,6 +428,8 @@ def _cast(op: str, operand: Expression, type_name: str) -> Expression:
         if not isinstance(type_name, str):
             raise QueryError("TG111", f"{type_name!r} is no name of a type", hint='write x.cast("bigint")')
         to = to_type(type_name)
+        if to == BOOLEAN:
+            raise QueryError("TG102", f"nothing is cast to boolean, nor {operand!r}", hint="compare it: x != 0")
         size = f"_{to.precision}_{to.scale}" if to.kind is Kind.DECIMAL else ""
         return build(f"{op}_{to.kind.value}{size}", operand)
 

@@ -92,3 +92,43 @@ def test_signatures_and_docstrings_are_those_of_the_functions() -> None:
     assert list(inspect.signature(tg.stream).parameters) == ["name", "schema", "progress", "relations", "temporal"]
     assert tg.stream.__doc__ is not None
     assert list(inspect.signature(tg.Relation.where).parameters) == ["self", "conditions"]
+
+
+ALL = ("bigint", "boolean", "double", "string", "timestamp", "date", "interval day to second", "decimal(9,2)")
+
+
+def test_hints_of_casts_can_be_written_as_they_stand() -> None:
+    hints: dict[tuple[str, str], str] = {}
+    for of in ALL:
+        x: Any = tg.stream("X", f"time timestamp, x {of}", progress="time").x
+        for to in ALL:
+            try:
+                x.cast(to)
+            except tg.QueryError as error:
+                hints[of, to] = error.hint
+                if to != "boolean":
+                    x.cast("bigint").cast(to)
+    assert hints["double", "string"] == 'engines print doubles differently; take .cast("bigint") first'
+    for (_, to), hint in hints.items():
+        assert ("compare it: x != 0" if to == "boolean" else 'take .cast("bigint") first') in hint
+    assert {("boolean", "bigint"), ("date", "timestamp"), ("string", "double")}.isdisjoint(hints)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (lambda: r.s > 3, '.cast("bigint")'),
+        (lambda: r.time > 5, '.cast("bigint")'),
+        (lambda: r.w > 5, '.cast("bigint")'),
+        (lambda: r.s.concat(r.k), '.cast("string")'),
+        (lambda: r.s == (r.k > 1), 's == "true"'),
+        (lambda: r.s == r.w, '.cast("bigint").cast("duration")'),
+        (lambda: tg.avg(r.w), '.cast("bigint")'),
+    ],
+)
+def test_hints_name_casts_as_users_write_them(wrong: Callable[[], object], hint: str) -> None:
+    with pytest.raises(tg.QueryError) as raised:
+        wrong()
+    assert raised.value.code == "TG102"
+    assert hint in raised.value.hint
+    assert "cast_" not in raised.value.hint

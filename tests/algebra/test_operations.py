@@ -78,7 +78,7 @@ def test_types(op: str, types: tuple[DataType, ...], result: str) -> None:
     [
         ("add", (TIMESTAMP, BIGINT), "give the number a unit"),
         ("lt", (TIMESTAMP, DATE), "to_date"),
-        ("lt", (TIMESTAMP, STRING), "cast_timestamp"),
+        ("lt", (TIMESTAMP, STRING), '.cast("timestamp")'),
         ("add", (DATE, DURATION), "whole days"),
         ("and", (BOOLEAN, BIGINT), "compare with something"),
         ("add", (TIMESTAMP, TIMESTAMP), ""),
