@@ -80,7 +80,18 @@ def _check(options: argparse.Namespace) -> int:
 def _explain(options: argparse.Namespace) -> int:
     from tidegate.runtime.program_files import load_programs
 
-    reports = {name: program.explain(zones=options.zones) for name, program in load_programs(options.file).items()}
+    try:
+        reports = {name: program.explain(zones=options.zones) for name, program in load_programs(options.file).items()}
+    except TidegateError as error:
+        if not options.json:
+            raise
+        answer = {
+            "file": str(options.file),
+            "valid": False,
+            "problems": [problem.to_dict() for problem in error.problems],
+        }
+        print(json.dumps(answer, indent=2))
+        return 1
     if options.json:
         print(json.dumps({name: report.to_dict() for name, report in reports.items()}, indent=2))
         return 0

@@ -28,7 +28,9 @@ def load_programs(path: Path) -> Mapping[str, Program]:
         except TidegateError:
             raise
         except Exception as error:  # whatever the user's file raises is the finding
-            raise _failed(path, error) from error
+            raise _failed(path, f"{type(error).__name__}: {error}", "run it with Python to see where", error) from error
+        except SystemExit as error:
+            raise _failed(path, f"it exits, with status {error.code or 0}", _UNDER_MAIN, error) from error
     found: dict[str, Program] = {}
     for name, value in names.items():
         if isinstance(value, Program) and not any(value is known for known in found.values()):
@@ -49,14 +51,17 @@ def _imports_beside(path: Path) -> Iterator[None]:
         sys.path[:] = before
 
 
-def _failed(path: Path, error: Exception) -> QueryError:
+_UNDER_MAIN = 'put what shall only run as a script under if __name__ == "__main__":'
+
+
+def _failed(path: Path, why: str, hint: str, error: BaseException) -> QueryError:
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).name == path.name]
     site = Site(frames[-1].filename, frames[-1].lineno or 0, frames[-1].line or "") if frames else None
     if isinstance(error, SyntaxError):
         site = Site(str(path), error.lineno or 0, (error.text or "").strip())
     return QueryError(
         "TG142",
-        f"{path} cannot be imported: {type(error).__name__}: {error}",
-        hint="run it with Python to see where",
+        f"{path} cannot be imported: {why}",
+        hint=hint,
         site=site,
     )

@@ -71,6 +71,9 @@ def test_all_problems_of_all_programs_at_once(tmp_path: Path, capsys: pytest.Cap
         ("x = 1\n", "TG141", None),
         ("x = 1\ny = x +\n", "TG142", 2),
         ("def f():\n    return 1 / 0\nf()\n", "TG142", 2),
+        ("import sys\nsys.exit(3)\n", "TG142", 2),
+        ("raise SystemExit\n", "TG142", 1),
+        ("quit('enough')\n", "TG142", 1),
     ],
 )
 def test_files_that_cannot_be_read(
@@ -83,6 +86,25 @@ def test_files_that_cannot_be_read(
     assert (problem["site"] and problem["site"]["line"]) == line
     assert main(["explain", path]) == 1
     assert code in capsys.readouterr().err
+    assert main(["explain", path, "--json"]) == 1
+    printed = capsys.readouterr()
+    assert json.loads(printed.out) == {"file": path, "valid": False, "problems": [problem]}
+    assert printed.err == ""
+
+
+def test_a_file_that_exits_is_told_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path, VALID + "raise SystemExit(3)\n")
+    assert main(["check", path]) == 1
+    text = capsys.readouterr().out
+    assert f"TG142 {path} cannot be imported: it exits, with status 3" in text
+    assert 'if __name__ == "__main__":' in text
+
+
+def test_explain_prints_the_problems_of_a_program_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path, INVALID)
+    assert main(["explain", path, "--json"]) == 1
+    answer = json.loads(capsys.readouterr().out)
+    assert [(p["query"], p["code"]) for p in answer["problems"]] == [("Worst", "TG202"), ("Never", "TG204")]
 
 
 def test_a_missing_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
