@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pyarrow as pa
 import pytest
 
@@ -22,11 +24,12 @@ from tidegate.algebra.types import BIGINT, BOOLEAN, DATE, DOUBLE, DURATION, STRI
     ids=["ddl", "arrow", "schema"],
 )
 def test_a_dot_in_a_name_is_refused_wherever_a_stream_is_defined(schema: object) -> None:
-    for define in (
+    defines: list[Callable[[], object]] = [
         lambda: tg.stream("S", schema, progress="time"),
         lambda: tg.table("S", schema),
         lambda: tg.result("S", schema, progress="time"),
-    ):
+    ]
+    for define in defines:
         with pytest.raises(QueryError) as raised:
             define()
         assert raised.value.code == "TG103"
