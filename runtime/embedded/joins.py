@@ -15,7 +15,8 @@ import polars as pl
 
 from tidegate.algebra.nodes import JoinKind
 from tidegate.algebra.schema import Schema
-from tidegate.algebra.terms import Term, attributes_of, call, conjunction
+from tidegate.algebra.terms import Term, attributes_of, call, conjunction, term_type
+from tidegate.algebra.types import DOUBLE
 from tidegate.runtime.embedded.terms import compile_term
 from tidegate.runtime.joins import Equality, JoinParts, Range
 
@@ -161,14 +162,39 @@ def _expanded(band: _Band) -> Iterator[tuple[_Ints, _Ints]]:
         first = last
 
 
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A column of the left side that has to equal one of the right; `null_safe`: NULL equals NULL."""
+
+    left: pl.Expr
+    right: pl.Expr
+    null_safe: bool
+
+
+def hash_keys(equalities: tuple[Equality, ...], both: Schema) -> list[Key]:
+    """Keys as Polars joins them: a double is two, itself without NaN and whether it is NaN.
+
+    Polars 2.1 finds no partners for NaN where a single key is sorted, as a frame of one row is by itself.
+    """
+    keys = []
+    for equality in equalities:
+        one, other = compile_term(equality.left, both), compile_term(equality.right, both)
+        if term_type(equality.left, both) == DOUBLE:
+            keys.append(Key(one.fill_nan(0.0), other.fill_nan(0.0), equality.null_safe))
+            one, other = one.is_nan(), other.is_nan()
+        keys.append(Key(one, other, equality.null_safe))
+    return keys
+
+
 def _keys(
     left: pl.DataFrame, right: pl.DataFrame, both: Schema, equalities: tuple[Equality, ...]
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Keys of both sides with the row numbers as column `row`; right rows with a NULL that equals nothing left out."""
-    ones = _evaluated(left, *(compile_term(e.left, both) for e in equalities))
-    others = _evaluated(right, *(compile_term(e.right, both) for e in equalities)).with_row_index("row")
-    for equality, name in zip(equalities, ones.columns, strict=True):
-        if not equality.null_safe:
+    keys = hash_keys(equalities, both)
+    ones = _evaluated(left, *(key.left for key in keys))
+    others = _evaluated(right, *(key.right for key in keys)).with_row_index("row")
+    for key, name in zip(keys, ones.columns, strict=True):
+        if not key.null_safe:
             others = others.filter(pl.col(name).is_not_null())
     return ones.with_row_index("row"), others
 

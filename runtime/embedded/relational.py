@@ -26,7 +26,7 @@ from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import conjunction
 from tidegate.runtime.columns import polars_schema
 from tidegate.runtime.embedded.aggregates import aggregate
-from tidegate.runtime.embedded.joins import join_frames
+from tidegate.runtime.embedded.joins import Key, hash_keys, join_frames
 from tidegate.runtime.embedded.terms import compile_term
 from tidegate.runtime.joins import JoinParts, join_parts
 
@@ -95,26 +95,20 @@ def _equi_join(node: Join, left: pl.LazyFrame, right: pl.LazyFrame, both: Schema
     """A join by equal keys alone, with whatever concerns one side."""
     if parts.right:
         right = right.filter(compile_term(conjunction(parts.right), both))
-    ours = [compile_term(e.left, both) for e in parts.equalities]
-    theirs = [compile_term(e.right, both) for e in parts.equalities]
+    pairs = hash_keys(parts.equalities, both)
     if parts.left:
         condition = compile_term(conjunction(parts.left), both)
         if node.kind == "inner":
             left = left.filter(condition)
         else:  # a left row that fails it has a key that no right row has
-            ours.append(condition.fill_null(value=False))
-            theirs.append(pl.lit(value=True))
-    keys = [f"key {i}" for i in range(len(ours))]
-    keys = [_fresh(key, both) for key in keys]
-    one = left.with_columns(key.alias(name) for key, name in zip(ours, keys, strict=True))
-    other = right.with_columns(key.alias(name) for key, name in zip(theirs, keys, strict=True))
-    if any(e.null_safe for e in parts.equalities):
-        plain = [name for e, name in zip(parts.equalities, keys, strict=False) if not e.null_safe]
-        if plain:
-            other = other.filter(*(pl.col(name).is_not_null() for name in plain))
-        nulls_equal = True
-    else:
-        nulls_equal = False
+            pairs.append(Key(condition.fill_null(value=False), pl.lit(value=True), null_safe=False))
+    keys = [_fresh(f"key {i}", both) for i in range(len(pairs))]
+    one = left.with_columns(pair.left.alias(name) for pair, name in zip(pairs, keys, strict=True))
+    other = right.with_columns(pair.right.alias(name) for pair, name in zip(pairs, keys, strict=True))
+    nulls_equal = any(pair.null_safe for pair in pairs)
+    if nulls_equal:  # of all keys; what must not equal NULL leaves the right side
+        plain = [pl.col(name).is_not_null() for pair, name in zip(pairs, keys, strict=True) if not pair.null_safe]
+        other = other.filter(*plain) if plain else other
     return one.join(other, on=keys, how=node.kind, nulls_equal=nulls_equal).select(node.schema.names)
 
 
