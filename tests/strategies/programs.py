@@ -388,6 +388,8 @@ class _Builder:
 
     def windowed(self, relation: _Relation) -> _Relation:
         """A grouping by windows of time, directly above a stream."""
+        if not relation.schema.temporal:
+            return relation
         name = self.fresh("i")
         unit = Lit(self.rng.choice(self.units), self.shift_type)
         instant = Attr(self.rng.choice(relation.good or relation.schema.temporal))
