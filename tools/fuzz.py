@@ -36,7 +36,9 @@ def main() -> int:
             print(f"case {options.seed + number} fails\n{failure}")
             return 1
         if options.minutes and now - started > options.minutes * 60:
+            _save(resume, options, at, None)
             print(f"stopped after {at} of {done + len(numbers)} cases; run again with the same --resume to go on")
+            print(_summary(options.family))
             return 3
     print(
         f"{options.family} shard {options.shard}: {len(numbers)} cases ({done} before) in {time.monotonic() - started:.0f} s, none failed"
