@@ -9,9 +9,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from graphlib import CycleError, TopologicalSorter
 from itertools import chain
-from typing import assert_never
+from typing import Final, assert_never
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.evaluation import (
@@ -46,6 +45,9 @@ from tidegate.algebra.types import BIGINT, DataType
 
 Row = tuple[Value, ...]
 Bag = Counter[tuple[object, ...]]
+
+#: A recursion over finite relations is given up after so many rounds: it goes on for ever, or nearly.
+MAX_ROUNDS: Final = 1_000
 
 __all__ = ["Bag", "EvaluationError", "Row", "as_bag", "bags_equal", "evaluate", "evaluate_program", "evaluate_term"]
 
@@ -87,23 +89,59 @@ def evaluate(node: Node, relations: Mapping[str, Sequence[Row]]) -> list[Row]:
 def evaluate_program(program: ProgramDef, inputs: Mapping[str, Sequence[Row]]) -> dict[str, list[Row]]:
     """Rows of every result stream, each after those it reads; several queries for one stream add up.
 
-    `QueryError` TG133 for recursion, which has no meaning over complete relations here.
+    Streams that depend on each other are the relations that equal what their queries yield of them. All are evaluated
+    over what they were before, from nothing on, until nothing changes: where every recursion leads to earlier instants,
+    round n has the rows right that rest on fewer than n earlier ones, whatever negation or aggregation is on the way.
+    `QueryError` TG133 where that takes more than MAX_ROUNDS rounds.
     """
-    reads: dict[str, set[str]] = {name: set() for name in program.result_names}
-    for query in program.queries:
-        reads[query.stream] |= {s.name for s in occurrences(query.node)} & program.result_names
-    try:
-        order = list(TopologicalSorter(reads).static_order())
-    except CycleError as cycle:
-        raise QueryError("TG133", f"recursive queries: {' <- '.join(cycle.args[1])}") from None
     known: dict[str, Sequence[Row]] = dict(inputs)
-    results: dict[str, list[Row]] = {}
-    for name in order:
-        queries = [query for query in program.queries if query.stream == name]
-        schema = queries[0].declared.schema if queries[0].declared else queries[0].node.schema
-        rows = [_aligned(evaluate(query.node, known), query.node.schema, schema) for query in queries]
-        known[name] = results[name] = list(chain.from_iterable(rows))
-    return results
+    for streams in _components(program):
+        recursive = any(_reads(program, stream) & set(streams) for stream in streams)
+        known.update(dict.fromkeys(streams, ()))
+        for _ in range(MAX_ROUNDS if recursive else 1):
+            found = {stream: _contributions(program, stream, known) for stream in streams}
+            settled = all(as_bag(found[stream]) == as_bag(known[stream]) for stream in streams)
+            known.update(found)
+            if settled or not recursive:
+                break
+        else:
+            raise QueryError("TG133", f"the recursion of {', '.join(streams)} does not end over these relations")
+    return {stream: list(known[stream]) for stream in dict.fromkeys(query.stream for query in program.queries)}
+
+
+def _reads(program: ProgramDef, stream: str) -> set[str]:
+    """The result streams that a result stream's queries read."""
+    queries = (query for query in program.queries if query.stream == stream)
+    return {read.name for query in queries for read in occurrences(query.node)} & program.result_names
+
+
+def _components(program: ProgramDef) -> list[tuple[str, ...]]:
+    """Result streams that depend on each other, each such group after those it reads."""
+    reads = {stream: _reads(program, stream) for stream in program.result_names}
+    below = {stream: _reachable(stream, reads) for stream in reads}
+    found: list[tuple[str, ...]] = []
+    # What a stream depends on depends, itself counted, on fewer streams, unless they depend on each other.
+    for stream in sorted(reads, key=lambda one: (len(below[one] | {one}), one)):
+        if not any(stream in component for component in found):
+            found.append((stream, *sorted(one for one in below[stream] - {stream} if stream in below[one])))
+    return found
+
+
+def _reachable(stream: str, reads: Mapping[str, set[str]]) -> set[str]:
+    found: set[str] = set()
+    waiting = [stream]
+    while waiting:
+        new = reads[waiting.pop()] - found
+        found |= new
+        waiting += new
+    return found
+
+
+def _contributions(program: ProgramDef, stream: str, known: Mapping[str, Sequence[Row]]) -> list[Row]:
+    queries = [query for query in program.queries if query.stream == stream]
+    schema = queries[0].declared.schema if queries[0].declared else queries[0].node.schema
+    rows = [_aligned(evaluate(query.node, known), query.node.schema, schema) for query in queries]
+    return list(chain.from_iterable(rows))
 
 
 def _over(schema: Schema, term: Term) -> RowFunction:

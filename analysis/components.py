@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidegate.algebra.errors import Problem
 from tidegate.algebra.nodes import occurrences
 from tidegate.algebra.program import ProgramDef
 
@@ -45,39 +44,3 @@ def dependencies(program: ProgramDef) -> set[tuple[str, str]]:
         for stream in occurrences(query.node)
         if stream.name in results
     }
-
-
-def recursion_problems(program: ProgramDef, found: tuple[Component, ...]) -> list[Problem]:
-    """One problem per recursive component, with a cycle of streams that shows it."""
-    problems: list[Problem] = []
-    for component in found:
-        if component.recursive:
-            cycle = _cycle(program, component)
-            query = next(query for query in program.queries if query.stream in component.streams)
-            problems.append(
-                Problem(
-                    "TG210",
-                    f"{component.streams[0]} depends on itself: recursion to the future is not supported",
-                    query.site,
-                    (" → ".join(cycle),),
-                    "break the cycle: compute the result from the input streams",
-                    query.name,
-                )
-            )
-    return problems
-
-
-def _cycle(program: ProgramDef, component: Component) -> tuple[str, ...]:
-    import networkx as nx
-
-    graph = nx.DiGraph(pair for pair in dependencies(program) if set(pair) <= set(component.streams))
-    first = component.streams[0]
-    path = min(
-        (
-            nx.shortest_path(graph, after, first)
-            for after in graph.successors(first)
-            if nx.has_path(graph, after, first)
-        ),
-        key=len,
-    )
-    return (first, *path)

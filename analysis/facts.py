@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.program import ProgramDef, Query
@@ -17,6 +17,9 @@ from tidegate.analysis.keep import Keep
 from tidegate.analysis.pass_ import pass_condition
 from tidegate.analysis.propagation import Propagation
 from tidegate.analysis.relevance import Relevance
+
+#: A stream and one of its attributes.
+Instant = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,14 +57,53 @@ class QueryFacts:
         return pass_condition(self.output.schema, old, new)
 
 
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """In what order the rows of a recursive component come about (rule R19).
+
+    `R(r) = min over k of (scale * a_k - potential(a_k))` over the promised attributes of the row's stream. A row depends
+    on rows of its component whose rank is lower by at least `step`.
+    """
+
+    scale: int
+    step: int
+    potentials: Mapping[Instant, int]
+
+    def of(self, stream: str, row: Mapping[str, int]) -> int:
+        """The rank of a row, given at least its promised attributes, or the least rank of rows, given the least of each."""
+        own = [(a, potential) for (name, a), potential in self.potentials.items() if name == stream]
+        return min(self.scale * row[a] - potential for a, potential in own)
+
+    def below(self, stream: str, limit: int) -> dict[str, int]:
+        """Per promised attribute the greatest instant that makes the rank less than `limit`.
+
+        A row ranks below the limit iff some attribute is at most its instant, and at or above it iff all lie beyond.
+        """
+        own = [(a, potential) for (name, a), potential in self.potentials.items() if name == stream]
+        return {a: (limit + potential - 1) // self.scale for a, potential in own}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recursion:
+    """A recursive component: its queries, their rank, and the propagation functions with only what the rank chose."""
+
+    rank: Rank
+    queries: tuple[QueryFacts, ...]
+    chosen: Mapping[str, Mapping[str, Propagation]]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ProgramFacts:
-    """A valid program: its queries in the order in which they are evaluated, and its components in the same order."""
+    """A valid program: its queries in the order in which they are evaluated, and its components in the same order.
+
+    `recursions` has an entry for every stream of a recursive component.
+    """
 
     program: ProgramDef
     queries: tuple[QueryFacts, ...]
     components: tuple[Component, ...]
     streams: Mapping[str, StreamDef]
+    recursions: Mapping[str, Recursion] = field(default_factory=dict)
 
     def definition_of(self, name: str) -> StreamDef:
         """The definition of a result stream, declared or inferred; `QueryError` TG123 where no query feeds it."""

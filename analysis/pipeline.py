@@ -10,13 +10,14 @@ from tidegate.algebra.nodes import occurrences
 from tidegate.algebra.program import ProgramDef, Query
 from tidegate.algebra.schema import StreamDef
 from tidegate.analysis.bounds import bound
-from tidegate.analysis.components import components, recursion_problems
+from tidegate.analysis.components import Component, components
 from tidegate.analysis.derived import derived_relations
-from tidegate.analysis.facts import OccurrenceFacts, ProgramFacts, QueryFacts
+from tidegate.analysis.facts import OccurrenceFacts, ProgramFacts, QueryFacts, Recursion
 from tidegate.analysis.federation import Federation, federation
 from tidegate.analysis.keep import keep
 from tidegate.analysis.progress_sets import is_static
 from tidegate.analysis.propagation import Propagation, propagations
+from tidegate.analysis.recursion import Standstill, recursion, standstill_problem
 from tidegate.analysis.relevance import relevance
 from tidegate.analysis.validity import (
     contradictions,
@@ -43,10 +44,32 @@ class _Analysed:
 def analyse(program: ProgramDef) -> ProgramFacts:
     """All facts of a program; `QueryError` with the problems of all its queries where it is not valid."""
     order = components(program)
-    problems = [*recursion_problems(program, order), *_conflicting_inputs(program)]
+    problems = _conflicting_inputs(program)
     streams: dict[str, StreamDef] = {}
     facts: list[QueryFacts] = []
-    for stream in (stream for component in order for stream in component.streams):
+    recursions: dict[str, Recursion] = {}
+    for component in order:
+        if component.recursive and not _declare_ahead(program, component, streams, problems):
+            continue
+        own = _component(program, component, streams, problems)
+        facts += own
+        if component.recursive and len(own) == sum(query.stream in component.streams for query in program.queries):
+            found = recursion(component, own)
+            if isinstance(found, Standstill):
+                problems.append(standstill_problem(component, found))
+            else:
+                recursions |= dict.fromkeys(component.streams, found)
+    if problems:
+        raise QueryError.of(problems)
+    return ProgramFacts(program, tuple(facts), order, streams, recursions)
+
+
+def _component(
+    program: ProgramDef, component: Component, streams: dict[str, StreamDef], problems: list[Problem]
+) -> list[QueryFacts]:
+    """The facts of a component's valid queries; its streams' definitions are added to `streams`."""
+    facts: list[QueryFacts] = []
+    for stream in component.streams:
         queries = [query for query in program.queries if query.stream == stream]
         analysed = [found for query in queries if (found := _analyse(query, streams, problems)) is not None]
         if len(analysed) < len(queries):
@@ -55,9 +78,34 @@ def analyse(program: ProgramDef) -> ProgramFacts:
         if output is not None:
             streams[stream] = output
             facts += [_facts(one, output) for one in analysed]
-    if problems:
-        raise QueryError.of(problems)
-    return ProgramFacts(program, tuple(facts), order, streams)
+    return facts
+
+
+def _declare_ahead(
+    program: ProgramDef, component: Component, streams: dict[str, StreamDef], problems: list[Problem]
+) -> bool:
+    """Takes a recursive component's streams as declared, before they are proved: its queries read earlier rows.
+
+    That is sound, since a row's promises are proved from those of rows of lower rank. What is not declared, or static,
+    cannot be read ahead.
+    """
+    for stream in component.streams:
+        queries = [query for query in program.queries if query.stream == stream]
+        declared = next((query.declared for query in queries if query.declared is not None), None)
+        if declared is None or not declared.progress:
+            problems.append(
+                Problem(
+                    "TG211",
+                    f"{stream} depends on itself, and is not declared to progress",
+                    queries[0].site,
+                    (f"its queries read, directly or through others, {', '.join(component.streams)}",),
+                    f'declare it with tg.result("{stream}", ..., progress=...)',
+                    queries[0].name,
+                )
+            )
+            return False
+        streams[stream] = declared
+    return True
 
 
 def _analyse(query: Query, streams: Mapping[str, StreamDef], problems: list[Problem]) -> _Analysed | None:

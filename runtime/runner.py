@@ -7,13 +7,15 @@ counts, is decided here.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.terms import Term
 from tidegate.algebra.time import Extended
+from tidegate.analysis.facts import Rank, Recursion
+from tidegate.analysis.recursion import component_progress
 from tidegate.runtime.intake import Intake
 from tidegate.runtime.plan.steps import Buffer, Plan, Progress, QueryPlan
 from tidegate.runtime.progress import ProgressState, input_streams
@@ -24,6 +26,9 @@ from tidegate.runtime.state.manifest import SourceCounts
 from tidegate.runtime.state.segments import Segment, plan_compaction
 
 GarbageCollection = Literal["amortised", "exact", "off"]
+
+#: After so many steps that read nothing but their own component's rows, a recursion is taken to be endless.
+ENDLESS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,22 @@ class Increment:
     rows: int
     segments: Mapping[str, tuple[Segment, ...]] = field(default_factory=dict)
     place: str = ""
+
+    def and_then(self, other: Increment) -> Increment:
+        """Both increments of a query as one."""
+        segments = {
+            buffer: (*self.segments.get(buffer, ()), *other.segments.get(buffer, ()))
+            for buffer in {**self.segments, **other.segments}
+        }
+        return Increment(self.rows + other.rows, segments, other.place or self.place)
+
+
+@dataclass(frozen=True, slots=True)
+class Stratum:
+    """One step of a recursive component: for each job the new rows whose rank is less than `limit`."""
+
+    increments: Sequence[Increment]
+    limit: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +89,13 @@ class Job:
         """Size of the relevant segments."""
         return sum(segment.bytes for segments in self.inputs for segment in segments)
 
+    def reads_other_than(self, streams: Collection[str]) -> bool:
+        """Whether rows of other streams are relevant."""
+        return any(
+            segments and leaf.buffer is not None and leaf.buffer.stream.name not in streams
+            for leaf, segments in zip(self.query.leaves, self.inputs, strict=True)
+        )
+
 
 class Executor(Protocol):
     """How an engine does the steps of a batch that touch rows."""
@@ -79,6 +107,12 @@ class Executor(Protocol):
 
     def increments(self, batch: Batch, jobs: Sequence[Job]) -> list[Increment]:
         """Evaluate queries that do not read each other over the relevant segments of their leaves; store what passes."""
+
+    def stratum(self, batch: Batch, jobs: Sequence[Job], rank: Rank) -> Stratum | None:
+        """Evaluate queries of a recursive component; store those new rows that rank less than the least plus the step.
+
+        None where there is no new row.
+        """
 
     def rewrite(self, batch: Batch, buffer: Buffer, segments: Sequence[Segment], keep: Term) -> Segment | None:
         """One segment with the rows of several that `keep` lets live; None where no row is left."""
@@ -227,22 +261,74 @@ class Runner:
         """Level by level, every query whose progress advances; what did not advance is not evaluated."""
         done: dict[str, Increment] = {}
         for level in self.plan.levels():
-            jobs: list[Job] = []
-            for query in level:
-                old = self.progress.queries[query.name]
-                new = query.propagate(self.progress.bounds(self.plan), old)
-                if new == old and not (query.facts.is_static and self.checkpoint.manifest is None):
-                    continue
-                inputs = [self._relevant(query, i, old, new) for i in range(len(query.leaves))]
-                if any(inputs) or any(leaf.buffer is None for leaf in query.leaves):
-                    feeds = self.plan.feeds(query.stream)
-                    doors = self._doors(feeds)
-                    jobs.append(Job(query, inputs, old, new, [(buffer, doors[buffer.id]) for buffer in feeds]))
-                self.progress.queries[query.name] = new
-            for job, increment in zip(jobs, self.executor.increments(batch, jobs) if jobs else [], strict=True):
-                done[job.query.name] = increment
-                self._store(increment.segments)
+            recursion = self.plan.recursion(level)
+            done |= self._level(batch, level) if recursion is None else self._recurse(batch, level, recursion)
         return done
+
+    def _level(self, batch: Batch, level: Sequence[QueryPlan]) -> dict[str, Increment]:
+        done: dict[str, Increment] = {}
+        jobs: list[Job] = []
+        for query in level:
+            old = self.progress.queries[query.name]
+            new = query.propagate(self.progress.bounds(self.plan), old)
+            if new == old and not (query.facts.is_static and self.checkpoint.manifest is None):
+                continue
+            jobs += self._job(query, old, new)
+            self.progress.queries[query.name] = new
+        for job, increment in zip(jobs, self.executor.increments(batch, jobs) if jobs else [], strict=True):
+            done[job.query.name] = increment
+            self._store(increment.segments)
+        return done
+
+    def _recurse(self, batch: Batch, level: Sequence[QueryPlan], recursion: Recursion) -> dict[str, Increment]:
+        """A recursive component, stratum by stratum: of the rows that would pass, those of the least ranks do (rule R20).
+
+        Its progress rises only after the loop: until then keep and doors let stay what later strata read.
+        """
+        old = {query.name: self.progress.queries[query.name] for query in level}
+        reached = component_progress(recursion, self.progress.bounds(self.plan))
+        new = {name: {a: max(p[a], reached[name][a]) for a in p} for name, p in old.items()}
+        advancing = [query for query in level if new[query.name] != old[query.name]]
+        done: dict[str, Increment] = {}
+        own = {query.stream for query in level}
+        rank, limit, idle = recursion.rank, None, 0
+        while advancing:
+            jobs = [
+                job
+                for query in advancing
+                for job in self._job(query, beyond(rank, query.stream, limit, old[query.name]), new[query.name])
+            ]
+            stratum = self.executor.stratum(batch, jobs, rank) if jobs else None
+            if stratum is None:
+                break
+            for job, increment in zip(jobs, stratum.increments, strict=True):
+                known = done.get(job.query.name, Increment(0))
+                done[job.query.name] = known.and_then(increment)
+                self._store(increment.segments)
+            limit = stratum.limit
+            idle = 0 if any(job.reads_other_than(own) for job in jobs) else idle + 1
+            if idle > ENDLESS:
+                raise self._endless(level)
+        self.progress.queries |= new
+        return done
+
+    def _endless(self, level: Sequence[QueryPlan]) -> QueryError:
+        names = ", ".join(dict.fromkeys(query.stream for query in level))
+        return QueryError(
+            "TG415",
+            f"{names}: the recursion does not end",
+            because=(f"{ENDLESS} steps in a row read nothing but rows of their own",),
+            hint="end it by a condition: on a stream or table, or on a number that each step counts up",
+        )
+
+    def _job(self, query: QueryPlan, old: Progress, new: Progress) -> list[Job]:
+        """The increment of a query, if it reads anything."""
+        inputs = [self._relevant(query, i, old, new) for i in range(len(query.leaves))]
+        if not any(inputs) and all(leaf.buffer is not None for leaf in query.leaves):
+            return []
+        feeds = self.plan.feeds(query.stream)
+        doors = self._doors(feeds)
+        return [Job(query, inputs, old, new, [(buffer, doors[buffer.id]) for buffer in feeds])]
 
     def _relevant(self, query: QueryPlan, index: int, old: Progress, new: Progress) -> list[Segment]:
         leaf = query.leaves[index]
@@ -282,6 +368,13 @@ class Runner:
             progress=self.progress.to_json(),
             counts={name: one.counts for name, one in ingested.items()},
         )
+
+
+def beyond(rank: Rank, stream: str, limit: int | None, old: Progress) -> Progress:
+    """The progress that lets only rows pass that pass after `old` and rank at least `limit`."""
+    if limit is None:
+        return old
+    return {a: max(old[a], instant) for a, instant in rank.below(stream, limit).items()}
 
 
 def _whole(low: int, high: int) -> tuple[int, int]:

@@ -9,12 +9,14 @@ import polars as pl
 
 from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.terms import Term
+from tidegate.analysis.facts import Rank
+from tidegate.analysis.recursion import ranks_below
 from tidegate.runtime.columns import polars_schema, to_user_table
 from tidegate.runtime.embedded.aggregates import merge
 from tidegate.runtime.embedded.increment import increment, keep_true
 from tidegate.runtime.intake import Intake, absorb, ingest_rows
 from tidegate.runtime.plan.steps import Buffer
-from tidegate.runtime.runner import Increment, Ingested, Job, Work
+from tidegate.runtime.runner import Increment, Ingested, Job, Stratum, Work
 from tidegate.runtime.sources import SourceOptions
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.manifest import SourceCounts
@@ -57,6 +59,27 @@ class EmbeddedExecutor:
         return done
 
     def increments(self, batch: Batch, jobs: Sequence[Job]) -> list[Increment]:
+        return [self._finish(batch, job, rows) for job, rows in zip(jobs, self._evaluate(jobs), strict=True)]
+
+    def stratum(self, batch: Batch, jobs: Sequence[Job], rank: Rank) -> Stratum | None:
+        found = self._evaluate(jobs)
+        streams = [job.query.facts.output for job in jobs]
+        least = [
+            rank.of(stream.name, rows.select(pl.col(stream.progress).min()).row(0, named=True))
+            for stream, rows in zip(streams, found, strict=True)
+            if rows.height
+        ]
+        if not least:
+            return None
+        limit = min(least) + rank.step
+        lowest = [
+            keep_true(rows.lazy(), ranks_below(rank, stream, limit), stream.schema).collect()
+            for stream, rows in zip(streams, found, strict=True)
+        ]
+        return Stratum([self._finish(batch, job, rows) for job, rows in zip(jobs, lowest, strict=True)], limit)
+
+    def _evaluate(self, jobs: Sequence[Job]) -> list[pl.DataFrame]:
+        """The rows of each increment."""
         frames = [
             increment(
                 job.query,
@@ -71,12 +94,11 @@ class EmbeddedExecutor:
             for job in jobs
         ]
         try:  # together, so that parts which queries have in common are computed once
-            collected = pl.collect_all(frames)
+            return pl.collect_all(frames)
         except EvaluationError:
             for job, frame in zip(jobs, frames, strict=True):
                 _collect_alone(job.query.name, frame)
             raise
-        return [self._finish(batch, job, rows) for job, rows in zip(jobs, collected, strict=True)]
 
     def _finish(self, batch: Batch, job: Job, rows: pl.DataFrame) -> Increment:
         if not rows.height:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tidegate.algebra.nodes import Group, Node
@@ -11,7 +11,7 @@ from tidegate.algebra.terms import Attr, Term, call, conjunction, disjunction
 from tidegate.algebra.terms import Lit as Literal
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import DataType
-from tidegate.analysis.facts import OccurrenceFacts, ProgramFacts, QueryFacts
+from tidegate.analysis.facts import OccurrenceFacts, ProgramFacts, QueryFacts, Recursion
 from tidegate.runtime.partials import partial_schema
 
 #: Progress of a query's result, per promised attribute.
@@ -135,15 +135,23 @@ class Plan:
     description: Mapping[str, str] = field(hash=False)
 
     def levels(self) -> tuple[tuple[QueryPlan, ...], ...]:
-        """Queries by the length of the longest chain of results below them: those of a level do not read each other."""
+        """Queries by the length of the longest chain of components below them: those of a level do not read each other.
+
+        A recursive component is a level of its own.
+        """
         depth: dict[str, int] = {}
-        for query in self.queries:
-            below = [depth.get(occurrence.stream.name, -1) for occurrence in query.facts.occurrences]
-            depth[query.stream] = max(depth.get(query.stream, 0), 1 + max(below, default=-1))
-        found: dict[int, list[QueryPlan]] = {}
-        for query in self.queries:
-            found.setdefault(depth[query.stream], []).append(query)
+        found: dict[tuple[int, str], list[QueryPlan]] = {}
+        for component in self.facts.components:
+            queries = [query for query in self.queries if query.stream in component.streams]
+            read = {occurrence.stream.name for query in queries for occurrence in query.facts.occurrences}
+            level = 1 + max((depth[name] for name in read.difference(component.streams) if name in depth), default=-1)
+            depth.update(dict.fromkeys(component.streams, level))
+            found.setdefault((level, component.streams[0] if component.recursive else ""), []).extend(queries)
         return tuple(tuple(found[level]) for level in sorted(found))
+
+    def recursion(self, level: Sequence[QueryPlan]) -> Recursion | None:
+        """What a level is evaluated by if it is a recursive component."""
+        return self.facts.recursions.get(level[0].stream)
 
     def feeds(self, stream: str) -> tuple[Buffer, ...]:
         """Buffers filled from a stream."""

@@ -10,15 +10,18 @@ from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.terms import Term
+from tidegate.analysis.facts import Rank
+from tidegate.analysis.recursion import ranks_below
 from tidegate.runtime.columns import spark_schema
 from tidegate.runtime.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.intake import Arrival, Intake
 from tidegate.runtime.plan.steps import Buffer
-from tidegate.runtime.runner import Increment, Ingested, Job, Work
-from tidegate.runtime.spark.increment import empty, increment, plainly_named
+from tidegate.runtime.runner import Increment, Ingested, Job, Stratum, Work
+from tidegate.runtime.spark.increment import empty, increment, keep_true, plainly_named, quoted
 from tidegate.runtime.spark.terms import raised_error
 from tidegate.runtime.spark.workers import FileTask, Ingesting, Place, ingest_files, store_results
 from tidegate.runtime.state.batch import Batch
@@ -107,13 +110,43 @@ class SparkExecutor:
         here = dict(zip(map(id, small), self.local.increments(batch, small) if small else [], strict=True))
         return [here[id(job)] if id(job) in here else self._increment(batch, job) for job in jobs]
 
+    def stratum(self, batch: Batch, jobs: Sequence[Job], rank: Rank) -> Stratum | None:
+        """In the driver where all are small; else a job to find the least rank, and one per query for the rows."""
+        if self.driver_bytes and sum(job.bytes for job in jobs) <= self.driver_bytes:
+            return self.local.stratum(batch, jobs, rank)
+        found = [self._rows(job) for job in jobs]
+        least: list[int] = []
+        for job, rows in zip(jobs, found, strict=True):
+            stream = job.query.facts.output
+            earliest = [F.min(F.col(quoted(a))) for a in stream.progress]
+            with self.described(f"batch {batch.seq}: least rank of {job.query.name}"):
+                line = rows.agg(*earliest).collect()[0]
+            if line[0] is not None:
+                least.append(rank.of(stream.name, dict(zip(stream.progress, line, strict=True))))
+        if not least:
+            return None
+        limit = min(least) + rank.step
+        return Stratum(
+            [
+                self._store(batch, job, keep_true(rows, ranks_below(rank, stream, limit), stream.schema))
+                for job, rows in zip(jobs, found, strict=True)
+                for stream in [job.query.facts.output]
+            ],
+            limit,
+        )
+
     def _increment(self, batch: Batch, job: Job) -> Increment:
-        query = job.query
+        return self._store(batch, job, self._rows(job))
+
+    def _rows(self, job: Job) -> DataFrame:
         frames = [
             None if leaf.buffer is None else self._read(leaf.buffer, segments)
-            for leaf, segments in zip(query.leaves, job.inputs, strict=True)
+            for leaf, segments in zip(job.query.leaves, job.inputs, strict=True)
         ]
-        rows = increment(query, frames, self.statics(), job.old, job.new)
+        return increment(job.query, frames, self.statics(), job.old, job.new)
+
+    def _store(self, batch: Batch, job: Job, rows: DataFrame) -> Increment:
+        query = job.query
         written = query.stream in self.local.written
         store = store_results(self.place(batch), query.name, query.facts.output.schema, job.feeds, written=written)
         with self.described(f"batch {batch.seq}: increment of {query.name}"):

@@ -177,10 +177,49 @@ def test_programs_evaluate_in_the_order_of_their_streams() -> None:
     assert as_bag(found["Last"]) == as_bag([(1, "a"), (2, "a"), (9, None)])
 
 
-def test_recursion_is_refused() -> None:
-    program = ProgramDef((query("a", "A", Distinct(result("B"))), query("b", "B", Distinct(result("A")))))
-    with pytest.raises(QueryError, match="TG133 recursive"):
-        evaluate_program(program, ROWS)
+def read(name: str, attribute: str) -> Node:
+    """A result stream of instants, its one attribute called so."""
+    return Rename(Scan(StreamDef(name, Schema((TIME,)), progress=("t",))), (("t", attribute),))
+
+
+def shifted(node: Node, name: str, by: int) -> Node:
+    """The instants later by so much, called t."""
+    later = Imbed(node, "later", call("add", Attr(name), Lit(by, BIGINT)))
+    return Rename(Project(later, ("later",)), (("later", "t"),))
+
+
+def test_a_recursion_is_the_relation_that_equals_what_its_queries_yield() -> None:
+    """Every instant of L without one just before: 1 is, so 2 is not, so 3 is."""
+    instants = Distinct(Project(LEFT, ("t",)))
+    before = call("eq", Attr("o"), call("sub", Attr("t"), Lit(1, BIGINT)))
+    program = ProgramDef((query("one", "Odd", Join(instants, read("Odd", "o"), before, "anti")),))
+    assert as_bag(evaluate_program(program, ROWS)["Odd"]) == as_bag([(1,), (3,)])
+
+
+def test_queries_that_read_each_other_go_on_while_their_conditions_hold() -> None:
+    """A counts on from B and B from A, while B is below 6; each of the three rows at 3 goes its own way."""
+    start = Project(Select(LEFT, call("ge", Attr("t"), Lit(3, BIGINT))), ("t",))
+    below = Select(read("B", "b"), call("lt", Attr("b"), Lit(6, BIGINT)))
+    program = ProgramDef(
+        (
+            query("start", "A", start),
+            query("count", "A", shifted(below, "b", 1)),
+            query("b", "B", shifted(read("A", "a"), "a", 1)),
+            query("c", "C", Distinct(read("B", "t"))),
+        )
+    )
+    found = evaluate_program(program, ROWS)
+    assert as_bag(found["A"]) == as_bag([(3,), (5,)] * 3)
+    assert as_bag(found["C"]) == as_bag([(4,), (6,)])
+
+
+def test_a_recursion_without_end_is_given_up() -> None:
+    start = Project(RIGHT, ("u",))
+    program = ProgramDef(
+        (query("start", "N", Rename(start, (("u", "t"),))), query("next", "N", shifted(read("N", "n"), "n", 1)))
+    )
+    with pytest.raises(QueryError, match="TG133 the recursion of N does not end"):
+        evaluate_program(program, {"R": [(1, "a")]})
 
 
 def test_bags_are_compared_by_value_and_type() -> None:

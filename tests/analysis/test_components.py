@@ -33,21 +33,18 @@ def test_without_dependencies_the_order_is_the_program_s() -> None:
     assert [c.streams for c in components(program)] == [("Z",), ("B",)]
 
 
-def test_recursion_is_refused_with_its_cycle() -> None:
+def test_streams_that_depend_on_each_other_are_one_component() -> None:
     cycle = (reading("R", into="P"), reading("Q", into="R"), reading("P", into="Q"), reading("A", into="Z"))
     found = components(ProgramDef(cycle))
     assert {frozenset(c.streams): c.recursive for c in found} == {frozenset("PQR"): True, frozenset("Z"): False}
-    with pytest.raises(QueryError) as caught:
-        facts(*cycle)
-    problem = caught.value.problems[0]
-    assert problem.code == "TG210"
-    assert problem.because == ("P → Q → R → P",)
+    assert [c.recursive for c in components(ProgramDef((reading("P", into="P"),)))] == [True]
 
 
-def test_a_query_that_reads_its_own_stream_is_recursive() -> None:
+def test_a_recursive_stream_has_to_be_declared() -> None:
     with pytest.raises(QueryError) as caught:
-        facts(reading("P", into="P"))
-    assert caught.value.problems[0].because == ("P → P",)
+        facts(reading("R", into="P"), reading("P", into="R"))
+    assert caught.value.problems[0].code == "TG211"
+    assert caught.value.problems[0].because == ("its queries read, directly or through others, P, R",)
 
 
 def test_progress_goes_through_stages() -> None:

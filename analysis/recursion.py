@@ -1,0 +1,229 @@
+"""Recursion to the future: results that depend on earlier rows of their own stream (rules R19 and R20).
+
+A component that reads itself is accepted where every way round its dependencies leads to an earlier instant. Its rows
+then have a rank that drops by at least a fixed step along every dependency.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from tidegate.algebra.errors import Problem
+from tidegate.algebra.schema import StreamDef
+from tidegate.algebra.terms import Term, disjunction
+from tidegate.algebra.time import INF, Extended
+from tidegate.algebra.types import DataType
+from tidegate.analysis.components import Component
+from tidegate.analysis.facts import Instant, QueryFacts, Rank, Recursion
+from tidegate.analysis.pass_ import at_most
+from tidegate.analysis.propagation import Clause, Propagation
+from tidegate.analysis.sites import edge_lines, first_site
+from tidegate.analysis.wording import amount
+from tidegate.analysis.wording import at_most as text_at_most
+from tidegate.analysis.zones import Edge as Constraint
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Edge:
+    """A dependency of a result row on a row of the component: `source <= target + distance`, as the clause bounds it."""
+
+    query: QueryFacts
+    attribute: str
+    clause: Clause
+    source: Instant
+    distance: int
+
+    @property
+    def target(self) -> Instant:
+        return self.query.query.stream, self.attribute
+
+
+@dataclass(frozen=True, slots=True)
+class Standstill:
+    """A way round the dependencies that does not lead to an earlier instant: why a component is refused."""
+
+    cycle: tuple[Edge, ...]
+
+
+def recursion(component: Component, queries: Sequence[QueryFacts]) -> Recursion | Standstill:
+    """The rank of a recursive component, or a cycle that shows that there is none (rule R19).
+
+    Every clause of a promised attribute that speaks of the component's own streams may choose one of its progressing
+    attributes; accepted iff some choice makes every cycle of dependencies sum to -1 or less.
+    """
+    demands = _demands(component, queries)
+    stuck: list[tuple[Edge, ...]] = []
+    chosen = _choose(demands, (), stuck)
+    if chosen is None:
+        return Standstill(stuck[0])
+    nodes = list(dict.fromkeys((q.query.stream, a) for q in queries for a in q.propagation))
+    gain = -_greatest_mean(nodes, chosen)
+    scale, step = gain.denominator, gain.numerator
+    potentials = _potentials(nodes, chosen, scale, step)
+    taken = {(edge.query.query.name, edge.attribute, edge.clause): edge for edge in chosen}
+    single = {q.query.name: {a: _restricted(q, f, taken) for a, f in q.propagation.items()} for q in queries}
+    return Recursion(Rank(scale, step, potentials), tuple(queries), single)
+
+
+def standstill_problem(component: Component, found: Standstill) -> Problem:
+    """The refusal of a component, with the cycle that does not advance, constraint by constraint."""
+    lines: list[str] = []
+    for edge in found.cycle:
+        federation = edge.query.federation
+        row = federation.label(edge.clause.zone.layout.rows[edge.clause.zone.layout.attributes[edge.attribute]])
+        read = f"{federation.occurrence_name(edge.clause.occurrence)}.{edge.source[1]}"
+        lines.append(f"{text_at_most(read, edge.attribute, edge.distance, row.type)}   in {edge.query.query.name}")
+        lines += [f"  {line}" for line in edge_lines(edge.query.query, federation, _chain(edge))]
+    first = found.cycle[0]
+    type_ = first.query.output.schema[first.attribute].type
+    stream, _ = first.source
+    query = found.cycle[-1].query
+    return Problem(
+        "TG210",
+        f"not valid: {stream} depends on rows of its own that are not earlier",
+        first_site(query.query, _chain(found.cycle[-1])) or query.query.site,
+        (*lines, f"together: a row of {stream} may depend on {_reach(sum(e.distance for e in found.cycle), type_)}"),
+        "tighten one of these bounds, so that every way round leads to an earlier instant",
+        query.query.name,
+    )
+
+
+def _reach(total: int, type_: DataType) -> str:
+    return f"later ones, by up to {amount(total, type_)}" if total else "others at the same instant, itself among them"
+
+
+def _chain(edge: Edge) -> tuple[Constraint, ...]:
+    return edge.clause.zone.chain(("a", edge.attribute), ("x", edge.clause.occurrence, edge.source[1]))
+
+
+def _demands(component: Component, queries: Iterable[QueryFacts]) -> list[tuple[Edge, ...]]:
+    """Per clause on the component's own streams the edges of which one is to be chosen, the most advancing first."""
+    found: list[tuple[Edge, ...]] = []
+    for query in queries:
+        for attribute, function in query.propagation.items():
+            for clause in function.clauses:
+                if clause.stream in component.streams:
+                    edges = [
+                        Edge(query, attribute, clause, (clause.stream, y), int(d))
+                        for y, d in clause.distances
+                        if d != INF
+                    ]
+                    found.append(tuple(sorted(edges, key=lambda edge: edge.distance)))
+    return sorted(found, key=len)
+
+
+def _choose(
+    demands: Sequence[tuple[Edge, ...]], chosen: tuple[Edge, ...], stuck: list[tuple[Edge, ...]]
+) -> tuple[Edge, ...] | None:
+    """One edge per demand such that every cycle advances, by trying; cycles that do not are appended to `stuck`."""
+    if not demands:
+        return chosen
+    for edge in demands[0]:
+        cycle = _standing_cycle((*chosen, edge))
+        if cycle is not None:
+            stuck.append(cycle)
+            continue
+        found = _choose(demands[1:], (*chosen, edge), stuck)
+        if found is not None:
+            return found
+    return None
+
+
+def _standing_cycle(edges: Sequence[Edge]) -> tuple[Edge, ...] | None:
+    """A simple cycle through the last edge whose distances sum to 0 or more, in order, that edge last; or None.
+
+    There was none before that edge came, so longest walks from its target are well-defined.
+    """
+    last = edges[-1]
+    best: dict[Instant, tuple[int, tuple[Edge, ...]]] = {last.target: (0, ())}
+    for _ in edges:
+        changed = False
+        for edge in edges[:-1]:
+            if edge.source in best and edge.target != last.target:
+                total, path = best[edge.source]
+                if edge.target not in best or total + edge.distance > best[edge.target][0]:
+                    best[edge.target] = (total + edge.distance, (*path, edge))
+                    changed = True
+        if not changed:
+            break
+    if last.source not in best or best[last.source][0] + last.distance < 0:
+        return None
+    return (*best[last.source][1], last)
+
+
+def _greatest_mean(nodes: Sequence[Instant], edges: Sequence[Edge]) -> Fraction:
+    """The greatest mean distance of a cycle (Karp); -1 where there is no cycle."""
+    longest: list[dict[Instant, int]] = [dict.fromkeys(nodes, 0)]
+    for _ in nodes:
+        walks: dict[Instant, int] = {}
+        for edge in edges:
+            if edge.source in longest[-1]:
+                total = longest[-1][edge.source] + edge.distance
+                walks[edge.target] = max(total, walks.get(edge.target, total))
+        longest.append(walks)
+    n = len(nodes)
+    means = [
+        min(Fraction(total - longest[k][node], n - k) for k in range(n) if node in longest[k])
+        for node, total in longest[n].items()
+    ]
+    return max(means, default=Fraction(-1))
+
+
+def _potentials(nodes: Sequence[Instant], edges: Sequence[Edge], scale: int, step: int) -> dict[Instant, int]:
+    """Numbers with `potential(a) + step <= potential(y) - scale * d` along every edge `y <= a + d` (Bellman and Ford)."""
+    found = dict.fromkeys(nodes, 0)
+    for _ in nodes:
+        for edge in edges:
+            limit = found[edge.source] - scale * edge.distance - step
+            found[edge.target] = min(found[edge.target], limit)
+    return found
+
+
+def _restricted(query: QueryFacts, function: Propagation, taken: Mapping[tuple[str, str, Clause], Edge]) -> Propagation:
+    """The propagation function with every clause on the component's own streams reduced to what was chosen."""
+
+    def reduced(clause: Clause) -> Clause:
+        edge = taken.get((query.query.name, function.attribute, clause))
+        return clause if edge is None else replace(clause, distances=((edge.source[1], edge.distance),))
+
+    return replace(function, clauses=tuple(map(reduced, function.clauses)))
+
+
+def ranks_below(rank: Rank, stream: StreamDef, limit: int) -> Term:
+    """Which rows of a stream rank below the limit, as a condition over its attributes."""
+    return disjunction([at_most(stream.schema[a], instant) for a, instant in rank.below(stream.name, limit).items()])
+
+
+def component_progress(found: Recursion, b: Mapping[Instant, Extended]) -> dict[str, dict[str, Extended]]:
+    """Progress of a component's queries: the greatest fixpoint of their functions at external progress `b` (rule R20).
+
+    Descends from +∞. Where alternatives let that take more rounds than there are attributes, those that were chosen
+    for the rank decide alone, which reach their fixpoint in so many rounds and never promise more.
+    """
+    functions = {query.query.name: query.propagation for query in found.queries}
+    reached = _descend(found, functions, b) or _descend(found, found.chosen, b)
+    assert reached is not None, "chosen edges gain along every cycle, so no path of them is longer than the attributes"
+    return reached
+
+
+def _descend(
+    found: Recursion, functions: Mapping[str, Mapping[str, Propagation]], b: Mapping[Instant, Extended]
+) -> dict[str, dict[str, Extended]] | None:
+    p: dict[str, dict[str, Extended]] = {name: dict.fromkeys(own, INF) for name, own in functions.items()}
+    for _ in range(len(found.rank.potentials) * len(found.queries) + 2):
+        known = dict(b)
+        for query in found.queries:
+            for a in query.output.progress:
+                key = query.query.stream, a
+                known[key] = INF
+        for query in found.queries:
+            for a in query.output.progress:
+                key = query.query.stream, a
+                known[key] = min(known[key], p[query.query.name][a])
+        lower = {name: {a: f.evaluate(known) for a, f in own.items()} for name, own in functions.items()}
+        if lower == p:
+            return p
+        p = lower
+    return None
