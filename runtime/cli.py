@@ -96,7 +96,7 @@ def _explain(options: argparse.Namespace) -> int:
         print(json.dumps({name: report.to_dict() for name, report in reports.items()}, indent=2))
         return 0
     for name, report in reports.items():
-        text = f"{report}\n\n{report.plan}"
+        text = str(report)
         print(f"program {name}\n\n{text}\n" if len(reports) > 1 else text)
     return 0
 

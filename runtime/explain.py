@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tidegate.algebra.rewrites import rewrite
+from tidegate.algebra.rewrites import rewrite_program
 from tidegate.analysis.facts import ProgramFacts
 from tidegate.analysis.report import explain
 from tidegate.runtime.plan.explain import plan_dict, plan_text
@@ -18,19 +18,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProgramExplanation:
-    """What `Program.explain` gives: `str()` says when results are final and what is kept, `plan` how the program runs.
+    """What `Program.explain` gives: `str()` says when results are final, what is kept, and how the program runs.
 
-    `spark(session)` gives Spark's physical plan of each query's increment, `to_dict()` report and plan as plain values.
+    `report` and `plan` are its two halves, `spark(session)` gives Spark's physical plan of each query's increment, `to_dict()` report and plan as plain values.
     """
 
     facts: ProgramFacts
     zones: bool = False
 
     def __str__(self) -> str:
-        return str(explain(self.facts, zones=self.zones))
+        return f"{self.report}\n\n{self.plan}"
 
     def __repr__(self) -> str:
         return str(self)
+
+    @property
+    def report(self) -> str:
+        """Validity; of each query progress, finality, what is kept, and the bound of its state."""
+        return str(explain(self.facts, zones=self.zones))
 
     @property
     def plan(self) -> str:
@@ -48,4 +53,4 @@ class ProgramExplanation:
         return explain(self.facts, zones=self.zones).to_dict() | {"plan": plan_dict(self._lowered())}
 
     def _lowered(self) -> Plan:
-        return lower(self.facts, optimise=rewrite)
+        return lower(self.facts, optimise=rewrite_program)

@@ -15,13 +15,14 @@ import pyarrow as pa
 
 import tidegate
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.rewrites import rewrite
+from tidegate.algebra.rewrites import rewrite_program
 from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.pipeline import ProgramFacts
 from tidegate.runtime.embedded.executor import no_rows
-from tidegate.runtime.embedded.increment import increment
+from tidegate.runtime.embedded.increment import increment, read_leaves
 from tidegate.runtime.inputs import hold_static, static_digest
+from tidegate.runtime.plan.common import Demand
 from tidegate.runtime.plan.lower import lower
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.progress import check_known, input_streams, static_tables
@@ -88,7 +89,7 @@ def prepare(
     sinks: Mapping[str, Sink],
 ) -> Setup:
     """Checks what a run is given against the program, and opens its checkpoint, recovered to the last commit."""
-    plan = lower(facts, optimise=rewrite)
+    plan = lower(facts, optimise=rewrite_program)
     streams = {stream.name: stream for stream in input_streams(plan)}
     results = {query.stream for query in plan.queries}
     for name in sources:
@@ -131,7 +132,8 @@ def _static_results(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> dict[str,
         if query.facts.is_static:
             # A stream whose rows cannot matter, since no instants satisfy the condition on them, may be read all the same.
             frames = [None if leaf.buffer is None else no_rows(leaf.buffer) for leaf in query.leaves]
-            rows = increment(query, frames, known, {}, {}).collect()
+            leaves = read_leaves(Demand.of(query, {}, {}), frames, known)
+            rows = increment(query, leaves, {}, {}, {}).collect()
             known[query.stream] = pl.concat([known[query.stream], rows]) if query.stream in known else rows
     return {name: frame for name, frame in known.items() if name not in tables}
 

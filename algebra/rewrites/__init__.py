@@ -7,10 +7,11 @@ on more rows nor on fewer. (A sum that would overflow in a group that a selectio
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tidegate.algebra.errors import InternalError
-from tidegate.algebra.nodes import Node, children, with_children
+from tidegate.algebra.nodes import Node, Project, children, with_children
+from tidegate.algebra.rewrites.common import common_parts, cut, cut_below, fill, hole, reads
 from tidegate.algebra.rewrites.join_from_product import join_from_product
 from tidegate.algebra.rewrites.merge_projects import merge_projects
 from tidegate.algebra.rewrites.merge_renames import merge_renames
@@ -65,6 +66,30 @@ def rewrite(node: Node, rewrites: tuple[Rewrite, ...] = REWRITES) -> Node:
                 raise InternalError("TG903", "rewrites reach no fixpoint", hint="please report the query")
 
     return visit(node)
+
+
+def rewrite_program(queries: Sequence[Node]) -> tuple[Node, ...]:
+    """All queries of a program rewritten; what they have in common becomes the same tree in each, to be computed once."""
+    parts = common_parts(queries)
+    if not parts:
+        return tuple(rewrite(query) for query in queries)
+    holes = {part: hole(number, part) for number, part in enumerate(parts)}
+    outer = [rewrite(cut(query, holes)) for query in queries]
+    inner = [cut_below(part, holes) for part in parts]
+    needed: dict[Node, frozenset[str]] = {}
+    for body in (*outer, *inner):
+        for scan, names in reads(body, frozenset(body.schema)):
+            needed[scan] = needed.get(scan, frozenset()) | names
+    narrowed = [_narrowed(body, needed[holes[part]]) for body, part in zip(inner, parts, strict=True)]
+    filled = dict(zip(holes.values(), rewrite_program(narrowed), strict=True))
+    while any(scan in filled for part in filled.values() for scan, _ in reads(part, frozenset(part.schema))):
+        filled = {scan: fill(part, filled) for scan, part in filled.items()}
+    return tuple(fill(body, filled) for body in outer)
+
+
+def _narrowed(node: Node, needed: frozenset[str]) -> Node:
+    kept = tuple(name for name in node.schema.names if name in needed) or node.schema.names[:1]
+    return node if kept == node.schema.names else Project(node, kept)
 
 
 def step(node: Node, rewrites: tuple[Rewrite, ...] = REWRITES) -> Node | None:

@@ -50,7 +50,7 @@ def _narrow(node: Node, needed: Names) -> Node:
     if not needed:
         needed = frozenset(node.schema.names[:1])
     if isinstance(node, Rename):
-        return _renamed(_narrow(node.input, _old_names(node, needed)), node)
+        return renamed_where_there(_narrow(node.input, _old_names(node, needed)), node)
     shrunk = _shrink(node, needed)
     return shrunk if shrunk.schema.keys() == needed else Project(shrunk, _ordered(shrunk.schema, needed))
 
@@ -66,7 +66,7 @@ def _shrink(node: Node, needed: Names) -> Node:
             kept = tuple(name for name in names if name in needed) or names[:1]
             return _same(node, Project(_shrink(input_, frozenset(kept)), kept))
         case Rename(input_, _):
-            return _same(node, _renamed(_shrink(input_, _old_names(node, needed)), node))
+            return _same(node, renamed_where_there(_shrink(input_, _old_names(node, needed)), node))
         case Imbed(input_, name, term):
             if name not in needed and needed and not can_fail(term, input_.schema):
                 return _shrink(input_, needed)
@@ -107,7 +107,8 @@ def _old_names(rename: Rename, needed: Names) -> Names:
     return frozenset(old.get(name, name) for name in needed)
 
 
-def _renamed(input_: Node, rename: Rename) -> Node:
+def renamed_where_there(input_: Node, rename: Rename) -> Node:
+    """The renaming over an input that may lack some of its attributes."""
     pairs = tuple((old, new) for old, new in rename.pairs if old in input_.schema)
     return Rename(input_, pairs) if pairs else input_
 

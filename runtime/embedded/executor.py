@@ -13,8 +13,9 @@ from tidegate.analysis.facts import Rank
 from tidegate.analysis.recursion import ranks_below
 from tidegate.runtime.columns import polars_schema, to_user_table
 from tidegate.runtime.embedded.aggregates import merge
-from tidegate.runtime.embedded.increment import increment, keep_true
+from tidegate.runtime.embedded.increment import Ready, compute_common, increment, keep_true, read_leaves
 from tidegate.runtime.intake import Intake, absorb, ingest_rows
+from tidegate.runtime.plan.common import Demand
 from tidegate.runtime.plan.steps import Buffer
 from tidegate.runtime.runner import Increment, Ingested, Job, Stratum, Work
 from tidegate.runtime.sources import SourceOptions
@@ -80,25 +81,22 @@ class EmbeddedExecutor:
 
     def _evaluate(self, jobs: Sequence[Job]) -> list[pl.DataFrame]:
         """The rows of each increment."""
-        frames = [
-            increment(
-                job.query,
-                [
-                    None if leaf.buffer is None else self._frame(leaf.buffer, segments)
-                    for leaf, segments in zip(job.query.leaves, job.inputs, strict=True)
-                ],
-                self.statics,
-                job.old,
-                job.new,
-            )
-            for job in jobs
-        ]
-        try:  # together, so that parts which queries have in common are computed once
-            return pl.collect_all(frames)
+        demands = [Demand.of(job.query, job.old, job.new) for job in jobs]
+        read = [self._read_leaves(demand, job) for demand, job in zip(demands, jobs, strict=True)]
+        try:  # together, so that what queries have in common is computed once
+            ready = compute_common(demands, read)
+            return pl.collect_all(_increments(jobs, read, ready))
         except EvaluationError:
-            for job, frame in zip(jobs, frames, strict=True):
-                _collect_alone(job.query.name, frame)
+            for job, leaves in zip(jobs, read, strict=True):
+                _collect_alone(job.query.name, increment(job.query, leaves, job.old, job.new, {}))
             raise
+
+    def _read_leaves(self, demand: Demand, job: Job) -> dict[int, pl.LazyFrame]:
+        frames = [
+            None if leaf.buffer is None else self._frame(leaf.buffer, segments)
+            for leaf, segments in zip(job.query.leaves, job.inputs, strict=True)
+        ]
+        return read_leaves(demand, frames, self.statics)
 
     def _finish(self, batch: Batch, job: Job, rows: pl.DataFrame) -> Increment:
         if not rows.height:
@@ -147,6 +145,15 @@ class EmbeddedExecutor:
         segment = batch.write_segment(buffer.id, rows.to_arrow(compat_level=ARROW), buffer.instants)
         self._remember(segment.path, rows)
         return segment
+
+
+def _increments(
+    jobs: Sequence[Job], read: Sequence[Mapping[int, pl.LazyFrame]], ready: Sequence[Ready]
+) -> list[pl.LazyFrame]:
+    return [
+        increment(job.query, leaves, job.old, job.new, parts)
+        for job, leaves, parts in zip(jobs, read, ready, strict=True)
+    ]
 
 
 def _collect_alone(query: str, frame: pl.LazyFrame) -> None:

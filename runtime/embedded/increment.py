@@ -6,35 +6,58 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
+from tidegate.algebra.nodes import Node
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import TRUE, Term
 from tidegate.runtime.embedded.aggregates import final, merge
 from tidegate.runtime.embedded.relational import evaluate
 from tidegate.runtime.embedded.terms import compile_term
+from tidegate.runtime.plan.common import Demand, repeated
 from tidegate.runtime.plan.steps import Progress, QueryPlan
 
+#: Parts of a tree that are computed already, by the place of their first leaf.
+Ready = dict[tuple[int, Node], pl.LazyFrame]
 
-def increment(
-    query: QueryPlan,
-    frames: Sequence[pl.LazyFrame | None],
-    statics: Mapping[str, pl.DataFrame],
-    old: Progress,
-    new: Progress,
-) -> pl.LazyFrame:
-    """New result rows between the progress `old` and `new`; `frames` holds a frame per leaf that reads a buffer."""
+
+def read_leaves(
+    demand: Demand, frames: Sequence[pl.LazyFrame | None], statics: Mapping[str, pl.DataFrame]
+) -> dict[int, pl.LazyFrame]:
+    """The rows that an increment reads, by leaf; `frames` holds a frame per leaf that reads a buffer."""
     leaves: dict[int, pl.LazyFrame] = {}
-    for index, (leaf, frame) in enumerate(zip(query.leaves, frames, strict=True)):
+    for index, (leaf, frame, relevant) in enumerate(zip(demand.query.leaves, frames, demand.relevant, strict=True)):
         if leaf.buffer is None:
             assert leaf.static is not None
             leaves[index] = statics[leaf.static].lazy()
         else:
             assert frame is not None
-            rows = keep_true(frame, leaf.relevant(old, new), leaf.buffer.schema)
+            assert relevant is not None
+            rows = keep_true(frame, relevant, leaf.buffer.schema)
             leaves[index] = rows.select(leaf.columns) if leaf.columns else rows
+    return leaves
+
+
+def compute_common(demands: Sequence[Demand], read: Sequence[Mapping[int, pl.LazyFrame]]) -> list[Ready]:
+    """What several of the queries contain, computed once, for each of them."""
+    leaves = dict(zip(map(id, demands), read, strict=True))
+    ready: dict[int, Ready] = {id(demand): {} for demand in demands}
+    for key, (demand, part) in repeated(demands).items():
+        rows = evaluate(part.node, leaves[id(demand)], ready[id(demand)], first=part.first).collect().lazy()
+        for other in demands:
+            for use in other.query.common:
+                if other.computed(use) == key:
+                    ready[id(other)][use.first, use.node] = rows
+    return list(ready.values())
+
+
+def increment(
+    query: QueryPlan, leaves: Mapping[int, pl.LazyFrame], old: Progress, new: Progress, ready: Ready
+) -> pl.LazyFrame:
+    """New result rows between the progress `old` and `new`, from the rows of the leaves and common parts."""
     if query.grouping is not None:
-        leaves[0] = final(query.grouping, merge(query.grouping, leaves[0]))
+        leaves = {0: final(query.grouping, merge(query.grouping, leaves[0]))}
     schema = query.facts.output.schema
-    return keep_true(evaluate(query.tree, leaves).select(schema.names), query.passes(old, new), schema)
+    rows = evaluate(query.tree, leaves, ready).select(schema.names)
+    return keep_true(rows, query.passes(old, new), schema)
 
 
 def keep_true(frame: pl.LazyFrame, condition: Term, schema: Schema) -> pl.LazyFrame:

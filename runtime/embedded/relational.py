@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from itertools import count
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import assert_never
 
 import polars as pl
@@ -21,6 +22,7 @@ from tidegate.algebra.nodes import (
     Scan,
     Select,
     Union,
+    occurrences,
 )
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import conjunction
@@ -31,44 +33,63 @@ from tidegate.runtime.embedded.terms import compile_term
 from tidegate.runtime.joins import JoinParts, join_parts
 
 
-def evaluate(node: Node, leaves: Mapping[int, pl.LazyFrame]) -> pl.LazyFrame:
+def evaluate(
+    node: Node,
+    leaves: Mapping[int, pl.LazyFrame],
+    ready: Mapping[tuple[int, Node], pl.LazyFrame] = MappingProxyType({}),
+    *,
+    first: int = 0,
+) -> pl.LazyFrame:
     """The bag of rows that a query yields; columns are the attributes of its schema, in order.
 
-    `leaves`: rows by occurrence, that is by the place of the reference among all, from the left and from 0.
+    `leaves`: rows by occurrence, that is by the place of the reference among all, from the left and from `first`.
+    `ready`: parts that are computed already, by the place of their first leaf.
     """
-    return _evaluate(node, (leaves[place] for place in count()))
+    return _Evaluation(leaves, ready, first).evaluate(node)
 
 
-def _evaluate(node: Node, leaves: Iterator[pl.LazyFrame]) -> pl.LazyFrame:
-    match node:
-        case Scan(stream):
-            return next(leaves).select(stream.schema.names)
-        case Select(input_, condition):
-            return _evaluate(input_, leaves).filter(compile_term(condition, input_.schema))
-        case Project(input_, names):
-            return _evaluate(input_, leaves).select(names)
-        case Rename(input_, pairs):
-            return _evaluate(input_, leaves).rename(dict(pairs))
-        case Imbed(input_, name, term):
-            return _evaluate(input_, leaves).with_columns(compile_term(term, input_.schema).alias(name))
-        case Group(input_):
-            return aggregate(node, _evaluate(input_, leaves))
-        case Distinct(input_):
-            return _evaluate(input_, leaves).unique()
-        case Product(left, right):
-            one = _evaluate(left, leaves)
-            return one.join(_evaluate(right, leaves), how="cross")
-        case Join(left, right):
-            one = _evaluate(left, leaves)
-            return _join(node, one, _evaluate(right, leaves))
-        case Union(inputs):
-            names = node.schema.names
-            return pl.concat([_evaluate(input_, leaves).select(names) for input_ in inputs])
-        case Difference(left, right):
-            one = _evaluate(left, leaves)
-            return one.join(_evaluate(right, leaves), on=list(left.schema.names), how="anti", nulls_equal=True)
-        case _:
-            assert_never(node)
+@dataclass(slots=True)
+class _Evaluation:
+    """One evaluation, and the place of the next leaf."""
+
+    leaves: Mapping[int, pl.LazyFrame]
+    ready: Mapping[tuple[int, Node], pl.LazyFrame]
+    place: int
+
+    def evaluate(self, node: Node) -> pl.LazyFrame:
+        if self.ready and (done := self.ready.get((self.place, node))) is not None:
+            self.place += len(occurrences(node))
+            return done
+        match node:
+            case Scan(stream):
+                self.place += 1
+                return self.leaves[self.place - 1].select(stream.schema.names)
+            case Select(input_, condition):
+                return self.evaluate(input_).filter(compile_term(condition, input_.schema))
+            case Project(input_, names):
+                return self.evaluate(input_).select(names)
+            case Rename(input_, pairs):
+                return self.evaluate(input_).rename(dict(pairs))
+            case Imbed(input_, name, term):
+                return self.evaluate(input_).with_columns(compile_term(term, input_.schema).alias(name))
+            case Group(input_):
+                return aggregate(node, self.evaluate(input_))
+            case Distinct(input_):
+                return self.evaluate(input_).unique()
+            case Product(left, right):
+                one = self.evaluate(left)
+                return one.join(self.evaluate(right), how="cross")
+            case Join(left, right):
+                one = self.evaluate(left)
+                return _join(node, one, self.evaluate(right))
+            case Union(inputs):
+                names = node.schema.names
+                return pl.concat([self.evaluate(input_).select(names) for input_ in inputs])
+            case Difference(left, right):
+                one = self.evaluate(left)
+                return one.join(self.evaluate(right), on=list(left.schema.names), how="anti", nulls_equal=True)
+            case _:
+                assert_never(node)
 
 
 def _join(node: Join, left: pl.LazyFrame, right: pl.LazyFrame) -> pl.LazyFrame:

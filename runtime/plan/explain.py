@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from tidegate.algebra.nodes import Group
 from tidegate.algebra.pretty import node_text
+from tidegate.runtime.plan.common import sharers
 from tidegate.runtime.plan.steps import Buffer, Plan, QueryPlan
 
 
 def plan_text(plan: Plan) -> str:
     """Buffers first, then queries in the order in which they are evaluated."""
-    parts = [_buffer_text(plan, buffer) for buffer in plan.buffers] + [_query_text(query) for query in plan.queries]
+    parts = [_buffer_text(plan, buffer) for buffer in plan.buffers]
+    parts += [_query_text(plan, query) for query in plan.queries]
     return "\n\n".join(parts)
 
 
@@ -28,7 +30,13 @@ def plan_dict(plan: Plan) -> dict[str, object]:
             for buffer in plan.buffers
         ],
         "queries": [
-            {"query": query.name, "reads": _inputs(query), "tree": node_text(query.tree)} for query in plan.queries
+            {
+                "query": query.name,
+                "reads": _inputs(query),
+                "tree": node_text(query.tree),
+                "shares": [{"tree": node_text(part), "with": names} for part, names in sharers(plan.queries, query)],
+            }
+            for query in plan.queries
         ],
     }
 
@@ -39,10 +47,13 @@ def _buffer_text(plan: Plan, buffer: Buffer) -> str:
     return "\n".join([*head, _indented("chain", node_text(buffer.chain))])
 
 
-def _query_text(query: QueryPlan) -> str:
+def _query_text(plan: Plan, query: QueryPlan) -> str:
     lines = [f"increment {query.name}", f"  reads       {', '.join(_inputs(query)) or 'nothing'}"]
     if query.grouping is not None:
         lines.append(f"  merges      {_aggregates(query.grouping)}")
+    for part, names in sharers(plan.queries, query):
+        operator = node_text(part).splitlines()[0]
+        lines.append(f"  shares      {operator}, computed once for {', '.join(names)} where they advance together")
     return "\n".join([*lines, _indented("tree", node_text(query.tree))])
 
 

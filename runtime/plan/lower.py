@@ -9,7 +9,7 @@ one such part stores partial aggregates instead of rows, where all promised attr
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
 from typing import assert_never
@@ -37,19 +37,22 @@ from tidegate.algebra.pretty import node_text
 from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.terms import rename_attributes
 from tidegate.analysis.pipeline import OccurrenceFacts, ProgramFacts, QueryFacts
+from tidegate.runtime.plan.common import find_common
 from tidegate.runtime.plan.steps import Buffer, Leaf, Plan, QueryPlan
 
 MERGEABLE = frozenset(Function) - {Function.COUNT_DISTINCT}
 
 
-def lower(facts: ProgramFacts, *, optimise: Callable[[Node], Node] | None = None) -> Plan:
-    """The physical plan of a program. `optimise` rewrites trees, keeping meaning, schema and the order of scans."""
+def lower(facts: ProgramFacts, *, optimise: Callable[[Sequence[Node]], Sequence[Node]] = tuple) -> Plan:
+    """The physical plan of a program. `optimise` rewrites its trees, keeping meaning, schema and the order of scans."""
     layout = _Layout()
-    drafts = [_draft(query, layout, optimise or (lambda node: node)) for query in facts.queries]
+    trees = optimise([query.query.node for query in facts.queries])
+    drafts = [_draft(query, node, layout) for query, node in zip(facts.queries, trees, strict=True)]
     buffers = layout.buffers()
+    finished = [(draft.tree, tuple(leaf.finished(buffers) for leaf in draft.leaves)) for draft in drafts]
     plans = tuple(
-        QueryPlan(draft.facts, draft.tree, tuple(leaf.finished(buffers) for leaf in draft.leaves), draft.grouping)
-        for draft in drafts
+        QueryPlan(draft.facts, tree, leaves, draft.grouping, common)
+        for draft, (tree, leaves), common in zip(drafts, finished, find_common(finished), strict=True)
     )
     description = _description(facts, plans)
     joined = "\n".join(f"{key}={value}" for key, value in sorted(description.items()))
@@ -109,8 +112,7 @@ class _QueryDraft:
     grouping: Group | None = None
 
 
-def _draft(facts: QueryFacts, layout: _Layout, optimise: Callable[[Node], Node]) -> _QueryDraft:
-    node = optimise(facts.query.node)
+def _draft(facts: QueryFacts, node: Node, layout: _Layout) -> _QueryDraft:
     if occurrences(node) != occurrences(facts.query.node):
         raise InternalError("TG490", f"rewriting {facts.query.name} changed the order of its scans")
     partial = _partial_grouping(node, facts)

@@ -99,13 +99,26 @@ class Leaf:
 
 
 @dataclass(frozen=True, slots=True)
+class CommonPart:
+    """A part of a tree that other trees of the program share: it reads `count` leaves from the leaf `first` on."""
+
+    node: Node
+    first: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class QueryPlan:
-    """How one query runs: its tree over leaves (by occurrence of the tree), below it perhaps a grouping of partials."""
+    """How one query runs: its tree over leaves (by occurrence of the tree), below it perhaps a grouping of partials.
+
+    `common` are the parts of the tree, inner ones first, that other queries compute too.
+    """
 
     facts: QueryFacts
     tree: Node
     leaves: tuple[Leaf, ...]
     grouping: Group | None = None
+    common: tuple[CommonPart, ...] = ()
 
     @property
     def name(self) -> str:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -19,9 +20,10 @@ from tidegate.analysis.recursion import ranks_below
 from tidegate.runtime.columns import spark_schema
 from tidegate.runtime.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.intake import Arrival, Intake
+from tidegate.runtime.plan.common import Demand
 from tidegate.runtime.plan.steps import Buffer
 from tidegate.runtime.runner import Increment, Ingested, Job, Stratum, Work
-from tidegate.runtime.spark.increment import empty, increment, keep_true, plainly_named, quoted
+from tidegate.runtime.spark.increment import Common, empty, increment, keep_true, plainly_named, quoted, read_leaves
 from tidegate.runtime.spark.terms import raised_error
 from tidegate.runtime.spark.workers import FileTask, Ingesting, Place, ingest_files, store_results
 from tidegate.runtime.state.batch import Batch
@@ -105,62 +107,85 @@ class SparkExecutor:
         return [json.loads(line.summary) for line in lines]
 
     def increments(self, batch: Batch, jobs: Sequence[Job]) -> list[Increment]:
-        """Small ones together in the driver, each other as one Spark job."""
+        """Small ones together in the driver, the others together as one Spark job."""
         small = [job for job in jobs if job.bytes <= self.driver_bytes and self.driver_bytes]
-        here = dict(zip(map(id, small), self.local.increments(batch, small) if small else [], strict=True))
-        return [here[id(job)] if id(job) in here else self._increment(batch, job) for job in jobs]
+        done = dict(zip(map(id, small), self.local.increments(batch, small) if small else [], strict=True))
+        large = [job for job in jobs if id(job) not in done]
+        done |= dict(zip(map(id, large), self._on_spark(batch, large) if large else [], strict=True))
+        return [done[id(job)] for job in jobs]
 
     def stratum(self, batch: Batch, jobs: Sequence[Job], rank: Rank) -> Stratum | None:
-        """In the driver where all are small; else a job to find the least rank, and one per query for the rows."""
+        """In the driver where all are small; else a job to find the least rank, and one for the rows."""
         if self.driver_bytes and sum(job.bytes for job in jobs) <= self.driver_bytes:
             return self.local.stratum(batch, jobs, rank)
-        found = [self._rows(job) for job in jobs]
-        least: list[int] = []
-        for job, rows in zip(jobs, found, strict=True):
-            stream = job.query.facts.output
-            earliest = [F.min(F.col(quoted(a))) for a in stream.progress]
-            with self.described(f"batch {batch.seq}: least rank of {job.query.name}"):
-                line = rows.agg(*earliest).collect()[0]
-            if line[0] is not None:
-                least.append(rank.of(stream.name, dict(zip(stream.progress, line, strict=True))))
-        if not least:
-            return None
-        limit = min(least) + rank.step
-        return Stratum(
-            [
-                self._store(batch, job, keep_true(rows, ranks_below(rank, stream, limit), stream.schema))
-                for job, rows in zip(jobs, found, strict=True)
-                for stream in [job.query.facts.output]
-            ],
-            limit,
-        )
+        streams = [job.query.facts.output for job in jobs]
+        with self._results(jobs) as found:
+            least: list[int] = []
+            for job, stream, rows in zip(jobs, streams, found, strict=True):
+                earliest = [F.min(F.col(quoted(a))) for a in stream.progress]
+                with self.described(f"batch {batch.seq}: least rank of {job.query.name}"):
+                    line = rows.agg(*earliest).collect()[0]
+                if line[0] is not None:
+                    least.append(rank.of(stream.name, dict(zip(stream.progress, line, strict=True))))
+            if not least:
+                return None
+            limit = min(least) + rank.step
+            lowest = [
+                keep_true(rows, ranks_below(rank, stream, limit), stream.schema)
+                for stream, rows in zip(streams, found, strict=True)
+            ]
+            return Stratum(self._write(batch, jobs, lowest), limit)
 
-    def _increment(self, batch: Batch, job: Job) -> Increment:
-        return self._store(batch, job, self._rows(job))
+    def _on_spark(self, batch: Batch, jobs: Sequence[Job]) -> list[Increment]:
+        try:
+            with self._results(jobs) as found:
+                return self._write(batch, jobs, found)
+        except EvaluationError:
+            for job in jobs if len(jobs) > 1 else ():  # one by one, to learn which of them fails
+                self._on_spark(batch, [job])
+            raise
 
-    def _rows(self, job: Job) -> DataFrame:
+    @contextmanager
+    def _results(self, jobs: Sequence[Job]) -> Iterator[list[DataFrame]]:
+        """The new rows of each query; what they have in common is held while the block runs."""
+        statics = self.statics()
+        demands = [Demand.of(job.query, job.old, job.new) for job in jobs]
+        read = [self._read_leaves(demand, job, statics) for demand, job in zip(demands, jobs, strict=True)]
+        common = Common.of(demands, read)
+        try:
+            yield [
+                increment(job.query, leaves, job.old, job.new, ready)
+                for job, leaves, ready in zip(jobs, read, common.ready, strict=True)
+            ]
+        finally:
+            common.release()
+
+    def _write(self, batch: Batch, jobs: Sequence[Job], results: Sequence[DataFrame]) -> list[Increment]:
+        """New rows of all the queries, written by workers in one Spark job."""
+        stored = [self._stored(batch, job, rows) for job, rows in zip(jobs, results, strict=True)]
+        names = ", ".join(job.query.name for job in jobs)
+        with self.described(f"batch {batch.seq}: {'increments' if len(jobs) > 1 else 'increment'} of {names}"):
+            lines = reduce(DataFrame.unionAll, stored).collect()
+        found: dict[str, list[Mapping[str, Any]]] = {job.query.name: [] for job in jobs}
+        for line in lines:
+            summary = json.loads(line.summary)
+            found[summary["query"]].append(summary)
+        return [_gathered(batch, job.query.name, found[job.query.name]) for job in jobs]
+
+    def _read_leaves(self, demand: Demand, job: Job, statics: Mapping[str, DataFrame]) -> dict[int, DataFrame]:
         frames = [
             None if leaf.buffer is None else self._read(leaf.buffer, segments)
             for leaf, segments in zip(job.query.leaves, job.inputs, strict=True)
         ]
-        return increment(job.query, frames, self.statics(), job.old, job.new)
+        return read_leaves(demand, frames, statics)
 
-    def _store(self, batch: Batch, job: Job, rows: DataFrame) -> Increment:
+    def _stored(self, batch: Batch, job: Job, rows: DataFrame) -> DataFrame:
+        """Summaries of what workers stored of a query's new rows."""
         query = job.query
         written = query.stream in self.local.written
         store = store_results(self.place(batch), query.name, query.facts.output.schema, job.feeds, written=written)
-        with self.described(f"batch {batch.seq}: increment of {query.name}"):
-            # mapInArrow parses column names, so dots and backticks in them must not reach it.
-            lines = plainly_named(rows).mapInArrow(store, "summary string").collect()
-        total = 0
-        segments: dict[str, tuple[Segment, ...]] = {}
-        for summary in (json.loads(line.summary) for line in lines):
-            total += summary["rows"]
-            if summary["output"]:
-                batch.adopt_output(query.name, summary["output"], summary["rows"])
-            for buffer, text in summary["segments"].items():
-                segments[buffer] = (*segments.get(buffer, ()), Segment.from_json(text))
-        return Increment(total, segments, "catalyst")
+        # mapInArrow parses column names, so dots and backticks in them must not reach it.
+        return plainly_named(rows).mapInArrow(store, "summary string")
 
     def rewrite(self, batch: Batch, buffer: Buffer, segments: Sequence[Segment], keep: Term) -> Segment | None:
         return self.local.rewrite(batch, buffer, segments, keep)
@@ -193,6 +218,18 @@ class SparkExecutor:
             raise EvaluationError(error.code, message, hint=error.hint, because=error.problems[0].because) from failure
         finally:
             context.setLocalProperty("spark.job.description", before)  # type: ignore[arg-type]  # None clears it
+
+
+def _gathered(batch: Batch, query: str, summaries: Sequence[Mapping[str, Any]]) -> Increment:
+    total = 0
+    segments: dict[str, tuple[Segment, ...]] = {}
+    for summary in summaries:
+        total += summary["rows"]
+        if summary["output"]:
+            batch.adopt_output(query, summary["output"], summary["rows"])
+        for buffer, text in summary["segments"].items():
+            segments[buffer] = (*segments.get(buffer, ()), Segment.from_json(text))
+    return Increment(total, segments, "catalyst")
 
 
 def _gather(tasks: Sequence[FileTask]) -> list[FileTask]:

@@ -11,9 +11,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.algebra.time import Extended
 from tidegate.runtime.columns import held_arrow_schema, spark_schema
+from tidegate.runtime.plan.common import Demand
 from tidegate.runtime.plan.steps import Buffer, Plan, QueryPlan
 from tidegate.runtime.progress import static_tables
-from tidegate.runtime.spark.increment import increment
+from tidegate.runtime.spark.increment import increment, read_leaves
 
 #: Progress values that stand for "some instant": a plan for the first increment would fold its filters away.
 _OLD, _NEW = 1_000_000_000, 2_000_000_000
@@ -44,7 +45,7 @@ def _plan(query: QueryPlan, frames: Mapping[str, DataFrame], tables: Mapping[str
     old: dict[str, Extended] = dict.fromkeys(query.facts.propagation, _OLD)
     new: dict[str, Extended] = dict.fromkeys(query.facts.propagation, _NEW)
     leaves = [None if leaf.buffer is None else frames[leaf.buffer.id] for leaf in query.leaves]
-    rows = increment(query, leaves, tables, old, new)
+    rows = increment(query, read_leaves(Demand.of(query, old, new), leaves, tables), old, new)
     text: str = rows._jdf.queryExecution().explainString(
         rows.sparkSession._jvm.org.apache.spark.sql.execution.ExplainMode.fromString("formatted")  # type: ignore[union-attr]
     )

@@ -3,40 +3,79 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from tidegate.algebra.nodes import Node
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import TRUE, Term
 from tidegate.runtime.columns import spark_schema
+from tidegate.runtime.plan.common import Demand, repeated
 from tidegate.runtime.plan.steps import Buffer, Progress, QueryPlan
 from tidegate.runtime.spark.aggregates import final, merge
 from tidegate.runtime.spark.relational import evaluate
 from tidegate.runtime.spark.terms import compile_term
 
 
-def increment(
-    query: QueryPlan,
-    frames: Sequence[DataFrame | None],
-    statics: Mapping[str, DataFrame],
-    old: Progress,
-    new: Progress,
-) -> DataFrame:
-    """New result rows between the progress `old` and `new`; `frames` holds a frame per leaf that reads a buffer."""
+def read_leaves(
+    demand: Demand, frames: Sequence[DataFrame | None], statics: Mapping[str, DataFrame]
+) -> dict[int, DataFrame]:
+    """The rows that an increment reads, by leaf; `frames` holds a frame per leaf that reads a buffer."""
     leaves: dict[int, DataFrame] = {}
-    for index, (leaf, frame) in enumerate(zip(query.leaves, frames, strict=True)):
+    for index, (leaf, frame, relevant) in enumerate(zip(demand.query.leaves, frames, demand.relevant, strict=True)):
         if leaf.buffer is None:
             assert leaf.static is not None
             leaves[index] = statics[leaf.static]
         else:
             assert frame is not None
-            rows = keep_true(frame, leaf.relevant(old, new), leaf.buffer.schema)
+            assert relevant is not None
+            rows = keep_true(frame, relevant, leaf.buffer.schema)
             leaves[index] = rows.select(*map(quoted, leaf.columns)) if leaf.columns else rows
+    return leaves
+
+
+@dataclass(frozen=True, slots=True)
+class Common:
+    """What several queries contain: for each of them the parts by the place of their first leaf, and what to let go of."""
+
+    ready: Sequence[Mapping[tuple[int, Node], DataFrame]]
+    held: Sequence[DataFrame]
+
+    @classmethod
+    def of(cls, demands: Sequence[Demand], read: Sequence[Mapping[int, DataFrame]]) -> Common:
+        """Each part as a DataFrame that Spark computes once and holds until it is let go of."""
+        leaves = dict(zip(map(id, demands), read, strict=True))
+        ready: dict[int, dict[tuple[int, Node], DataFrame]] = {id(demand): {} for demand in demands}
+        held = []
+        for key, (demand, part) in repeated(demands).items():
+            rows = evaluate(part.node, leaves[id(demand)], ready[id(demand)], first=part.first).persist()
+            held.append(rows)
+            for other in demands:
+                for use in other.query.common:
+                    if other.computed(use) == key:
+                        ready[id(other)][use.first, use.node] = rows
+        return cls(list(ready.values()), held)
+
+    def release(self) -> None:
+        for frame in self.held:
+            frame.unpersist()
+
+
+def increment(
+    query: QueryPlan,
+    leaves: Mapping[int, DataFrame],
+    old: Progress,
+    new: Progress,
+    ready: Mapping[tuple[int, Node], DataFrame] = MappingProxyType({}),
+) -> DataFrame:
+    """New result rows between the progress `old` and `new`, from the rows of the leaves and common parts."""
     if query.grouping is not None:
-        leaves[0] = final(query.grouping, merge(query.grouping, leaves[0]))
+        leaves = {0: final(query.grouping, merge(query.grouping, leaves[0]))}
     schema = query.facts.output.schema
-    rows = evaluate(query.tree, leaves).select(*(F.col(quoted(name)) for name in schema.names))
+    rows = evaluate(query.tree, leaves, ready).select(*(F.col(quoted(name)) for name in schema.names))
     return keep_true(rows, query.passes(old, new), schema)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import reduce
 from itertools import count
 from operator import and_
+from types import MappingProxyType
 from typing import assert_never
 
 from pyspark.sql import Column, DataFrame
@@ -24,6 +25,7 @@ from tidegate.algebra.nodes import (
     Scan,
     Select,
     Union,
+    occurrences,
 )
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import call
@@ -35,26 +37,39 @@ from tidegate.runtime.spark.terms import compile_term
 _JOINS = {"inner": "inner", "left": "left_outer", "semi": "left_semi", "anti": "left_anti"}
 
 
-def evaluate(node: Node, leaves: Mapping[int, DataFrame]) -> DataFrame:
+def evaluate(
+    node: Node,
+    leaves: Mapping[int, DataFrame],
+    ready: Mapping[tuple[int, Node], DataFrame] = MappingProxyType({}),
+    *,
+    first: int = 0,
+) -> DataFrame:
     """The bag of rows that a query yields; columns are the attributes of its schema, in order.
 
-    `leaves`: rows by occurrence, that is by the place of the reference among all, from the left and from 0. Inside,
-    every column has a generated name, so that neither case, dots nor a DataFrame used twice can confuse Spark.
+    `leaves`: rows by occurrence, that is by the place of the reference among all, from the left and from `first`.
+    `ready`: parts that are computed already, by the place of their first leaf. Inside, every column has a generated
+    name, so that neither case, dots nor a DataFrame used twice can confuse Spark.
     """
-    return _Evaluation(leaves).evaluate(node).as_users_see_it()
+    return _Evaluation(leaves, ready, first).evaluate(node).as_users_see_it()
 
 
 class _Evaluation:
-    """One evaluation: what is left of the leaves, and the column names given so far."""
+    """One evaluation: the place of the next leaf, and the column names given so far."""
 
-    def __init__(self, leaves: Mapping[int, DataFrame]) -> None:
-        self._leaves: Iterator[DataFrame] = (leaves[place] for place in count())
+    def __init__(
+        self, leaves: Mapping[int, DataFrame], ready: Mapping[tuple[int, Node], DataFrame], first: int
+    ) -> None:
+        self._leaves, self._ready, self._place = leaves, ready, first
         self._names: Iterator[str] = (f"c{number}" for number in count())
 
     def evaluate(self, node: Node) -> Named:
+        if self._ready and (done := self._ready.get((self._place, node))) is not None:
+            self._place += len(occurrences(node))
+            return self._scan(done, node.schema)
         match node:
             case Scan(stream):
-                return self._scan(next(self._leaves), stream.schema)
+                self._place += 1
+                return self._scan(self._leaves[self._place - 1], stream.schema)
             case Select(input_, condition):
                 rows = self.evaluate(input_)
                 return Named(rows.frame.filter(compile_term(condition, input_.schema, rows.columns)), rows.columns)

@@ -173,7 +173,7 @@ def store_results(
         statics = place.load_statics(name for buffer, _ in feeds for _, name in buffer.statics)
         stored = {buffer: absorb(rows, buffer, door, statics) for buffer, door in feeds}
         segments = {b.id: _segment(files, place, b, part) for b, part in stored.items() if part.height}
-        return json.dumps({"rows": rows.height, "output": path, "segments": segments})
+        return json.dumps({"query": query, "rows": rows.height, "output": path, "segments": segments})
 
     def run(batches: Batches) -> Batches:
         waiting: list[Any] = []

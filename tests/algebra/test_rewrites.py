@@ -28,7 +28,8 @@ from tidegate.algebra.nodes import (
     occurrences,
     with_children,
 )
-from tidegate.algebra.rewrites import REWRITES, rewrite, step
+from tidegate.algebra.rewrites import REWRITES, rewrite, rewrite_program, step
+from tidegate.algebra.rewrites.common import common_parts
 from tidegate.algebra.rewrites.conditions import can_fail
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.semantics import Row, bags_equal, evaluate
@@ -274,3 +275,75 @@ def test_rewriting_a_long_chain_is_fast() -> None:
         joins += isinstance(current, Join)
         current = current.input if isinstance(current, Project) else current.left
     assert joins == 29
+
+
+def random_program(rng: random.Random) -> list[Node]:
+    """Queries over one part in common, each with operators of its own above it."""
+    part = random_node(rng, rng.randint(1, 3))
+
+    def above(depth: int) -> Node:
+        if depth == 0:
+            return part
+        inner = above(depth - 1)
+        names = inner.schema.names
+        match rng.choice(("project", "rename", "imbed", "group", "select", "join")):
+            case "project":
+                return Project(inner, tuple(rng.sample(names, rng.randint(1, len(names)))))
+            case "rename":
+                return prefixed(inner, f"p{depth}")
+            case "imbed":
+                return Imbed(inner, f"o{depth}{len(names)}", random_term(rng, inner.schema))
+            case "group":
+                keys = tuple(rng.sample(names, rng.randint(0, min(2, len(names)))))
+                return Group(inner, keys, tuple(random_aggregates(rng, inner.schema, depth + 10)))
+            case "select":
+                return Select(inner, random_condition(rng, inner.schema))
+            case _:
+                left, right = prefixed(inner, "l"), prefixed(rng.choice((part, *STREAMS)), "r")
+                both = Schema((*left.schema.attributes, *right.schema.attributes))
+                return Join(left, right, random_condition(rng, both), rng.choice(KINDS))
+
+    return [above(rng.randint(0, 3)) for _ in range(rng.randint(2, 3))]
+
+
+def test_rewriting_a_program_keeps_each_query_s_meaning_schema_and_scans() -> None:
+    shared = 0
+    for seed in range(1200):
+        rng = random.Random(seed)
+        queries = random_program(rng)
+        shared += bool(common_parts(queries))
+        for query, result in zip(queries, rewrite_program(queries), strict=True):
+            assert result.schema == query.schema, seed
+            assert occurrences(result) == occurrences(query), seed
+            for _ in range(3):
+                rows = random_rows(rng)
+                assert same_outcome(outcome(query, rows), outcome(result, rows)), (seed, query, result, rows)
+    assert shared > 300, "the generator makes too few programs with common parts"
+
+
+def test_common_parts_stay_the_same_tree_with_what_any_query_reads() -> None:
+    on = call("eq", Attr("l.x"), Attr("r.x"))
+    joined = Join(prefixed(R, "l"), prefixed(S, "r"), on, "inner")
+    first = Group(joined, ("l.t",), (Aggregate("n", Function.COUNT),))
+    second = Group(joined, ("l.t",), (Aggregate("top", Function.MAX, Attr("r.y")),))
+    one, other = rewrite_program([first, second])
+    assert common_parts([one, other]) == (
+        Project(
+            Join(
+                Rename(Project(R, ("t", "x")), (("t", "l.t"), ("x", "l.x"))),
+                Rename(Project(S, ("x", "y")), (("x", "r.x"), ("y", "r.y"))),
+                on,
+                "inner",
+            ),
+            ("l.t", "r.y"),
+        ),
+    )
+    assert rewrite(first) != one
+
+
+def test_a_selection_of_one_query_is_worth_more_below_the_common_part() -> None:
+    on = call("eq", Attr("l.x"), Attr("r.x"))
+    joined = Join(prefixed(R, "l"), prefixed(S, "r"), on, "inner")
+    selected = Select(joined, call("gt", Attr("l.y"), number(1)))
+    assert common_parts([selected, joined]) == ()
+    assert common_parts([selected, Project(selected, ("l.t",))]) == (selected,)

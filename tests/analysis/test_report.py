@@ -34,7 +34,7 @@ query Fire
 
 
 def test_the_text_of_a_query() -> None:
-    assert str(frames().explain()) == TEXT
+    assert frames().explain().report == TEXT
 
 
 def test_zones_come_on_request() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 import tidegate as tg
 from tidegate.algebra.nodes import occurrences
-from tidegate.algebra.rewrites import rewrite
+from tidegate.algebra.rewrites import rewrite_program
 from tidegate.runtime.plan.explain import plan_dict, plan_text
 from tidegate.runtime.plan.lower import lower
 from tidegate.runtime.plan.steps import Plan
@@ -18,7 +18,7 @@ names = tg.table("N", "k bigint, name string")
 
 
 def plan_of(**queries: tg.Relation) -> Plan:
-    return lower(tg.program(**queries).facts, optimise=rewrite)
+    return lower(tg.program(**queries).facts, optimise=rewrite_program)
 
 
 def test_parts_that_differ_in_names_and_columns_share_a_buffer() -> None:

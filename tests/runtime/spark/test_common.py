@@ -1,0 +1,73 @@
+"""On Spark: what queries have in common is computed once, and all queries of a level are one job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+import tidegate as tg
+from tests.runtime.test_common import queries, rows, run
+from tidegate.runtime.plan.common import Demand
+from tidegate.runtime.sinks import parquet_sink
+from tidegate.runtime.sources import Source, parquet
+from tidegate.runtime.spark.engine import start
+from tidegate.runtime.spark.increment import Common, increment, read_leaves
+
+pytestmark = pytest.mark.spark
+
+
+def test_a_common_part_is_one_cached_relation_read_by_both_queries(spark: SparkSession) -> None:
+    plan = tg.program(**queries(ByKey=True, ByValue=True)).explain()._lowered()
+    old, new = {"w": 10}, {"w": 20}
+    (buffer,) = plan.buffers
+    held = spark.createDataFrame([tuple(row[name] for name in buffer.schema) for row in rows()], list(buffer.schema))
+    demands = [Demand.of(query, old, new) for query in plan.queries]
+    read = [read_leaves(demand, [held] * len(demand.query.leaves), {}) for demand in demands]
+    common = Common.of(demands, read)
+    try:
+        assert len(common.held) == 1
+        for query, leaves, ready in zip(plan.queries, read, common.ready, strict=True):
+            found = increment(query, leaves, old, new, ready)
+            assert "InMemoryTableScan" in found._jdf.queryExecution().executedPlan().toString()
+            alone = increment(query, leaves, old, new)
+            assert sorted(found.collect()) == sorted(alone.collect())
+            assert found.count() > 0
+    finally:
+        common.release()
+    assert not common.held[0].is_cached
+
+
+def test_all_queries_of_a_level_are_one_job(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for number in range(2):
+        table = pa.Table.from_pylist(rows()[30 * number : 30 * number + 30])
+        pq.write_table(table, tmp_path / "in" / f"{number}.parquet")
+    program = tg.program(**queries(ByKey=True, ByValue=True, Slow=True))
+    query = start(
+        spark,
+        program.facts,
+        sources={"E": Source(parquet(tmp_path / "in", per_batch=1).data, delay={"t": 0}, bounded=True)},
+        sinks={name: parquet_sink(tmp_path / "out" / name) for name in program.facts.streams},
+        checkpoint=tmp_path / "checkpoint",
+        driver_bytes=0,
+    )
+    query.awaitTermination()
+    for name, wanted in run(**queries(ByKey=True, ByValue=True, Slow=True)).items():
+        found = [
+            tuple(row.values())
+            for path in sorted((tmp_path / "out" / name).glob("*.parquet"))
+            for row in pq.read_table(path).to_pylist()
+        ]
+        assert sorted(found) == wanted
+    jobs = spark.sparkContext._jsc.sc().statusStore().jobsList(None)
+    described = [
+        jobs.apply(i).description().get() for i in range(jobs.size()) if jobs.apply(i).description().isDefined()
+    ]
+    for seq in {report.seq for report in query.reports}:
+        mine = [text for text in described if text.startswith(f"tidegate batch {seq}: increment")]
+        assert set(mine) == {f"tidegate batch {seq}: increments of ByKey, ByValue, Slow"}
+        assert len(mine) <= 1 + 2  # Spark sends the small side of each join around in a job of its own

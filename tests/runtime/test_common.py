@@ -1,0 +1,91 @@
+"""Common parts of a program's queries: found in the plan, said in its text, computed once in an increment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pytest
+
+import tidegate as tg
+from tidegate.runtime.embedded import joins as joins_module
+from tidegate.runtime.embedded import relational
+from tidegate.runtime.embedded.session import Session
+from tidegate.runtime.plan.common import Demand, repeated
+
+events = tg.stream("E", "k bigint, t bigint, v bigint", progress="t")
+
+
+def pairs() -> tg.Relation:
+    a, b = events.as_("a"), events.as_("b")
+    return a.join(b, a.k == b.k, a.t <= b.t, b.t <= a.t + 3).select(k=a.k, t=b.t, one=a.v, other=b.v)
+
+
+def queries(**chosen: bool) -> dict[str, tg.Relation]:
+    p = pairs()
+    made = {
+        "ByKey": p.group_by(k=p.k, w=tg.ceil(p.t, 10)).agg(n=tg.count(), best=tg.max(p.one)),
+        "ByValue": p.group_by(other=p.other, w=tg.ceil(p.t, 10)).agg(n=tg.count()),
+        "Slow": p.group_by(k=p.k, w=tg.ceil(p.t, 20)).agg(n=tg.count()),
+    }
+    return {name: made[name] for name in chosen}
+
+
+def rows() -> list[dict[str, int]]:
+    return [{"k": t % 3, "t": t, "v": t % 5} for t in range(60)]
+
+
+def run(**made: tg.Relation) -> dict[str, list[tuple[Any, ...]]]:
+    with Session(tg.program(**made).facts) as session:
+        for start in range(0, 60, 5):
+            session.push("E", rows()[start : start + 5])
+            session.advance("E", {"t": start + 4})
+            session.step()
+        session.finish()
+        session.step()
+        return {name: sorted(tuple(row.values()) for row in session.results(name)) for name in made}
+
+
+def test_queries_that_advance_together_compute_their_common_part_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    joins = 0
+
+    def counted(*given: Any) -> pl.DataFrame:
+        nonlocal joins
+        joins += 1
+        return join_frames(*given)
+
+    join_frames = joins_module.join_frames
+    monkeypatch.setattr(relational, "join_frames", counted)
+    alone = run(**queries(ByKey=True))
+    for_one, joins = joins, 0
+    together = run(**queries(ByKey=True, ByValue=True))
+    assert joins == for_one > 3
+    assert together["ByKey"] == alone["ByKey"]
+    assert together["ByValue"] == run(**queries(ByValue=True))["ByValue"]
+
+
+def test_queries_that_advance_at_other_times_are_evaluated_apart() -> None:
+    everything = run(**queries(ByKey=True, ByValue=True, Slow=True))
+    for name in everything:
+        assert everything[name] == run(**queries(**{name: True}))[name]
+    plan = tg.program(**queries(ByKey=True, ByValue=True, Slow=True)).explain()._lowered()
+    demands = [Demand.of(query, {"w": 10}, {"w": 20}) for query in plan.queries]
+    assert len(repeated(demands)) == 1
+    # From 20 to 30 two of them look at the same rows; the third has a window from 0 to 20 behind it.
+    moved = [Demand.of(plan.queries[0], {"w": 20}, {"w": 30}), Demand.of(plan.queries[2], {"w": 20}, {"w": 40})]
+    assert repeated(moved) == {}
+
+
+def test_the_plan_says_what_is_shared() -> None:
+    explanation = tg.program(**queries(ByKey=True, ByValue=True)).explain()
+    assert "computed once for ByKey, ByValue where they advance together" in explanation.plan
+    assert explanation.plan in str(explanation)
+    shares = [query["shares"] for query in explanation.to_dict()["plan"]["queries"]]  # type: ignore[index]
+    assert [[share["with"] for share in found] for found in shares] == [[["ByKey", "ByValue"]]] * 2
+
+
+def test_a_part_used_twice_by_one_query_is_computed_once() -> None:
+    p = pairs()
+    grouped = p.group_by(k=p.k, w=tg.ceil(p.t, 10)).agg(n=tg.count())
+    both = grouped.union(grouped)
+    assert run(Both=both)["Both"] == sorted(2 * run(Once=grouped)["Once"])
