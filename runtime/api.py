@@ -13,6 +13,7 @@ from tidegate.analysis.pipeline import ProgramFacts
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from tidegate.runtime.clock import Clock
     from tidegate.runtime.embedded.session import Session
     from tidegate.runtime.runner import BatchReport, GarbageCollection
     from tidegate.runtime.sinks import Sink
@@ -43,8 +44,10 @@ def session(
     sinks: Mapping[str, Sink] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     collect_garbage: GarbageCollection = "amortised",
+    clock: Clock | None = None,
 ) -> Session:
     """A push-style session in this process; with `checkpoint` its state survives in that directory, else in memory."""
+    from tidegate.runtime.clock import system_clock
     from tidegate.runtime.embedded.session import Session
     from tidegate.runtime.sinks import ParquetSink
     from tidegate.runtime.sources import Source
@@ -63,7 +66,7 @@ def session(
     given = {name: data if isinstance(data, Source) else Source(data) for name, data in (sources or {}).items()}
     streams = {name: source for name, source in given.items() if name not in tables}
     complete = {name: source.data for name, source in given.items() if name in tables} | dict(statics or {})
-    return Session(facts, store, streams, complete, sinks or {}, collect_garbage)
+    return Session(facts, store, streams, complete, sinks or {}, collect_garbage, clock or system_clock)
 
 
 def run(

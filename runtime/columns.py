@@ -7,7 +7,7 @@ value is malformed, sinks once on the way out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, assert_never
 
@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.types import INT64_MAX, MAX_INSTANT, DataType, Kind
-from tidegate.runtime.values import INEXACT, NULL, OUT_OF_RANGE, Malformed, held_value
+from tidegate.runtime.values import INEXACT, MISSING, NULL, OUT_OF_RANGE, Malformed, held_value
 
 if TYPE_CHECKING:
     import polars as pl
@@ -181,6 +181,8 @@ class Raw:
 
     columns: Mapping[str, pa.Array | Sequence[object]]
     count: int
+    absent: frozenset[str] = frozenset()
+    """Attributes that the input has no column for; `columns` has NULLs in their place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,28 +195,29 @@ class Validated:
     rejected: pa.Table
 
 
-def raw(data: Rows, schema: Schema) -> Raw:
+def raw(data: Rows, schema: Schema, *, absent: Collection[str] = ()) -> Raw:
     """Input of any accepted form, by attribute. Columns beyond the schema are ignored; a missing one is an error of the
-    call, a key missing in a single row a NULL. In pandas NaN means missing."""
+    call unless it may be `absent`, a key missing in a single row a NULL. In pandas NaN means missing."""
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
     if isinstance(data, pa.RecordBatchReader):
         data = data.read_all()
     if isinstance(data, pa.Table):
-        return _raw_table(data, schema)
+        return _raw_table(data, schema, absent)
     module = type(data).__module__.partition(".")[0]
     if module == "polars":
         frame = data.collect() if hasattr(data, "collect") else data
-        return _raw_table(frame.to_arrow(), schema)
+        return _raw_table(frame.to_arrow(), schema, absent)
     if module == "pandas":
-        _require_columns(list(data.columns), schema)
-        return Raw({name: _from_pandas(data[name]) for name in schema}, len(data))
+        missing = _missing_columns(list(data.columns), schema, absent)
+        found = {name: _from_pandas(data[name]) for name in schema if name not in missing}
+        return _with_absent(found, len(data), missing)
     if isinstance(data, Mapping):
-        _require_columns(list(data), schema)
-        lists = {name: list(data[name]) for name in schema}
+        missing = _missing_columns(list(data), schema, absent)
+        lists = {name: list(data[name]) for name in schema if name not in missing}
         if len({len(values) for values in lists.values()}) > 1:
             raise QueryError("TG311", "columns have different lengths", hint="give every column one value per row")
-        return Raw(lists, len(next(iter(lists.values()), [])))
+        return _with_absent(lists, len(next(iter(lists.values()), [])), missing)
     if isinstance(data, Iterable) and not isinstance(data, str | bytes):
         return _raw_rows(list(data), schema)
     raise QueryError(
@@ -224,9 +227,14 @@ def raw(data: Rows, schema: Schema) -> Raw:
     )
 
 
-def _raw_table(table: pa.Table, schema: Schema) -> Raw:
-    _require_columns(table.column_names, schema)
-    return Raw({name: _array(table.column(name)) for name in schema}, table.num_rows)
+def _raw_table(table: pa.Table, schema: Schema, absent: Collection[str]) -> Raw:
+    missing = _missing_columns(table.column_names, schema, absent)
+    found = {name: _array(table.column(name)) for name in schema if name not in missing}
+    return _with_absent(found, table.num_rows, missing)
+
+
+def _with_absent(columns: Mapping[str, pa.Array | Sequence[object]], count: int, missing: frozenset[str]) -> Raw:
+    return Raw({**columns, **{name: pa.nulls(count) for name in missing}}, count, missing)
 
 
 def _from_pandas(series: Any) -> pa.Array | Sequence[object]:
@@ -256,25 +264,27 @@ def _raw_rows(rows: list[Any], schema: Schema) -> Raw:
     return Raw(columns, len(rows))
 
 
-def _require_columns(found: list[str], schema: Schema) -> None:
-    missing = [name for name in schema if name not in found]
-    if missing:
+def _missing_columns(found: list[str], schema: Schema, absent: Collection[str]) -> frozenset[str]:
+    """The attributes without a column; `QueryError` TG312 for one that may not be absent, or that is there twice."""
+    missing = frozenset(name for name in schema if name not in found)
+    if refused := [name for name in schema if name in missing and name not in absent]:
         raise QueryError(
             "TG312",
-            f"input lacks {', '.join(map(repr, missing))}",
+            f"input lacks {', '.join(map(repr, refused))}",
             hint=f"its columns are {', '.join(found) or 'none'}",
         )
     twice = [name for name in schema if found.count(name) > 1]
     if twice:
         raise QueryError("TG312", f"input has {', '.join(map(repr, twice))} more than once")
+    return missing
 
 
 def validate(data: Rows, schema: Schema) -> Validated:
     """Splits input into held rows and malformed ones.
 
     Malformed is NULL where the schema forbids it, text that does not parse, a value of another type, a number or instant
-    out of range (instants: beyond ±MAX_INSTANT ticks), a value that its type cannot hold exactly. A row is reported with
-    its first malformed attribute, in the schema's order.
+    out of range (instants: beyond ±MAX_INSTANT ticks), a value that its type cannot hold exactly, and every value of an
+    absent column. A row is reported with its first malformed attribute, in the schema's order.
     """
     source = data if isinstance(data, Raw) else raw(data, schema)
     bad = np.zeros(source.count, dtype=np.bool_)
@@ -283,6 +293,8 @@ def validate(data: Rows, schema: Schema) -> Validated:
     for attribute in schema.attributes:
         column = source.columns[attribute.name]
         values, failed = hold_column(column, attribute)
+        if attribute.name in source.absent:
+            failed = dict.fromkeys(range(source.count), MISSING)
         held.append(values)
         for position in sorted(failed.keys()):
             if not bad[position]:

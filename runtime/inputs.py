@@ -47,6 +47,18 @@ def instant_of(value: Any, stream: StreamDef, attribute: str) -> Extended:
     )
 
 
+def advances_of(stream: StreamDef, progress: Mapping[str, Any]) -> dict[tuple[str, str], Extended]:
+    """Progress values given by a user for one stream, in ticks; `QueryError` TG401 for what does not progress."""
+    for attribute in progress:
+        if attribute not in stream.progress:
+            raise QueryError(
+                "TG401",
+                f"{stream.name}: {attribute!r} is not an attribute on which it progresses",
+                hint=f"it progresses on {', '.join(stream.progress)}",
+            )
+    return {(stream.name, a): instant_of(value, stream, a) for a, value in progress.items()}
+
+
 def hold_static(stream: StreamDef, data: Any) -> pl.DataFrame:
     """A static table as it is held; a malformed row is an error, since nobody would see it in a quarantine."""
     if isinstance(data, Source):

@@ -7,13 +7,16 @@ Python workers.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegate.algebra.errors import QueryError
 from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.terms import TRUE, Term
@@ -23,9 +26,11 @@ from tidegate.runtime.embedded.relational import evaluate
 from tidegate.runtime.embedded.terms import compile_term
 from tidegate.runtime.plan.steps import Buffer
 from tidegate.runtime.sources import SourceOptions
+from tidegate.runtime.state.manifest import SourceCounts
 
 LATE = "late"
 RELATION = "relation"
+AHEAD = "ahead"
 
 #: A rejected row as the quarantine stores it: where it came from, why it was rejected, and the row itself as JSON text.
 QUARANTINE_SCHEMA = pa.schema(
@@ -53,25 +58,37 @@ class Arrival:
 class Intake:
     """What admission of one stream's rows needs in one batch; plain data, so that workers can have it.
 
-    `progress` holds b of every progressing attribute before the batch; `door` the keep condition per buffer.
+    `progress` holds b of every progressing attribute before the batch; `door` the keep condition per buffer; `limits`
+    the greatest instant that is not ahead, of the progressing attributes that have a skew guard.
     """
 
     stream: StreamDef
     progress: Mapping[str, Extended]
     buffers: tuple[Buffer, ...]
     door: Mapping[str, Term]
+    limits: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class IngestedRows:
-    """The fates of one stream's rows: counts, greatest instants, what each buffer stores, and the rejected rows."""
+    """The fates of one stream's rows: counts, greatest instants, what each buffer stores, and the rejected rows.
+
+    `punctuations` counts rows that carry progress and nothing else; they are not rows of the stream, so they have no fate.
+    """
 
     accepted: int = 0
     rejected: dict[str, int] = field(default_factory=dict)
+    punctuations: int = 0
     greatest: dict[str, int] = field(default_factory=dict)
     punctuation: dict[str, int] = field(default_factory=dict)
     stored: dict[str, pl.DataFrame] = field(default_factory=dict)
     quarantine: list[tuple[str, str, int, str, str | None, str]] = field(default_factory=list)
+
+    @property
+    def counts(self) -> SourceCounts:
+        """All of them by fate."""
+        rows_in = self.accepted + sum(self.rejected.values())
+        return SourceCounts(rows_in, self.accepted, self.rejected, self.punctuations)
 
     def quarantine_table(self) -> pa.Table:
         columns = list(zip(*self.quarantine, strict=True)) or [()] * len(QUARANTINE_SCHEMA)
@@ -88,18 +105,24 @@ def ingest_rows(
     judged = judged_schema(stream.schema, options.progress_columns)
     accepted: list[pl.DataFrame] = []
     for arrival in arrivals:
-        source = arrival.rows if isinstance(arrival.rows, Raw) else raw(arrival.rows, judged)
+        source = _columns(arrival, stream, judged)
         checked = validate(source, judged)
         rows = pl.DataFrame(checked.accepted.append_column(_POSITION, checked.positions))
-        for attribute, column in options.progress_columns.items():
-            # Of rejected rows too: a row without values may be there for its progress alone.
-            said, _ = hold_column(source.columns[column], judged[column].as_nullable())
-            if (value := pc.max(said).as_py()) is not None:
+        said = _read_progress(source, intake, options, judged)
+        for attribute, values in said.values.items():
+            # Of rejected rows too: what a row says of progress holds whatever is wrong with its values.
+            if (value := pc.max(values).as_py()) is not None:
                 done.punctuation[attribute] = max(done.punctuation.get(attribute, value), value)
-        fine, refused = admit(rows, intake)
+        fine, refused = admit(rows, intake, options.progress_columns)
         accepted.append(fine.with_columns(pl.lit(arrival.origin).alias(_ORIGIN)))
-        bad = [(r["position"], r["reason"], r["attribute"]) for r in checked.rejected.to_pylist()]
+        bad = [
+            (r["position"], r["reason"], r["attribute"])
+            for r in checked.rejected.to_pylist()
+            if r["position"] not in said.alone
+        ]
         bad += refused.select(_POSITION, _REASON, _ATTRIBUTE).rows()
+        bad += [(position, AHEAD, column) for position, column in said.alone.items() if column is not None]
+        done.punctuations += sum(column is None for column in said.alone.values())
         for position, reason, attribute in sorted(bad):
             done.rejected[reason] = done.rejected.get(reason, 0) + 1
             if options.policy == "quarantine":
@@ -135,6 +158,55 @@ def _with_place(
     return EvaluationError(error.code, f"{error.message} ({place})", hint=error.hint, because=error.problems[0].because)
 
 
+def _columns(arrival: Arrival, stream: StreamDef, judged: Schema) -> Raw:
+    """The rows of an arrival by column. A file may lack some: of attributes, its rows are rejected one by one."""
+    if isinstance(arrival.rows, Raw):
+        return arrival.rows
+    try:
+        source = raw(arrival.rows, judged, absent=judged.names)
+    except QueryError as error:
+        raise QueryError(error.code, f"{arrival.origin}: {error.message}", hint=error.hint) from error
+    # A progress column may be absent: then the file says nothing of progress.
+    return replace(source, absent=source.absent & frozenset(stream.schema))
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What rows say of progress: values per progressing attribute, and the rows that carry nothing else.
+
+    `alone` has the positions of these, with the column whose value is ahead, None where none is.
+    """
+
+    values: Mapping[str, pa.Array]
+    alone: Mapping[int, str | None]
+
+
+def _read_progress(source: Raw, intake: Intake, options: SourceOptions, judged: Schema) -> _Said:
+    values: dict[str, pa.Array] = {}
+    speaks = np.zeros(source.count, dtype=np.bool_)
+    ahead: dict[int, str] = {}
+    for attribute, column in options.progress_columns.items():
+        said, _ = hold_column(source.columns[column], judged[column].as_nullable())
+        speaks |= said.is_valid().to_numpy(zero_copy_only=False)
+        if (limit := intake.limits.get(attribute)) is not None:
+            beyond = pc.greater(said, limit).fill_null(False)
+            for position in np.flatnonzero(beyond.to_numpy(zero_copy_only=False)):
+                ahead.setdefault(int(position), column)
+            said = pc.if_else(beyond, pa.scalar(None, said.type), said)
+        values[attribute] = said
+    for name in intake.stream.schema:
+        if not speaks.any():
+            break
+        speaks &= _null_mask(source.columns[name])
+    return _Said(values, {int(position): ahead.get(int(position)) for position in np.flatnonzero(speaks)})
+
+
+def _null_mask(column: pa.Array | Sequence[object]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    if isinstance(column, pa.Array):
+        return np.asarray(column.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
+    return np.fromiter((value is None for value in column), dtype=np.bool_, count=len(column))
+
+
 def judged_schema(schema: Schema, columns: Mapping[str, str]) -> Schema:
     """The stream's attributes and the progress columns that are read beside them."""
     extra = (Attribute(column, schema[name].type) for name, column in columns.items() if column not in schema)
@@ -153,22 +225,29 @@ def _row_text(source: Raw, position: int) -> str:
     return json.dumps(values, default=str, ensure_ascii=False)
 
 
-def admit(rows: pl.DataFrame, intake: Intake) -> tuple[pl.DataFrame, pl.DataFrame]:
+def admit(rows: pl.DataFrame, intake: Intake, progress_columns: Mapping[str, str]) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Accepted rows, and rejected ones with reason and attribute.
 
-    A row is late iff some progressing attribute is at or below b (rule on passing); a row that breaks a declared
-    relation of its stream would make the analysis wrong, so it is rejected as `relation`.
+    A row is late iff some progressing attribute is at or below b (rule on passing), and ahead iff one, or what it says
+    of progress, is beyond the skew guard. A row that breaks a declared relation of its stream would make the analysis
+    wrong, so it is rejected as `relation`. The first of relation, late and ahead that applies counts.
     """
     reason, attribute = pl.lit(None, pl.String), pl.lit(None, pl.String)
     if intake.stream.relations != TRUE:
         holds = compile_term(intake.stream.relations, intake.stream.schema).fill_null(False)
         reason = pl.when(holds).then(reason).otherwise(pl.lit(RELATION))
-    for name, b in intake.progress.items():
-        if b == -INF:
-            continue
-        late = pl.lit(True) if isinstance(b, float) else pl.col(name) <= b
-        attribute = pl.when(late & reason.is_null()).then(pl.lit(name)).otherwise(attribute)
-        reason = pl.when(late & reason.is_null()).then(pl.lit(LATE)).otherwise(reason)
+    tests = [
+        (LATE, name, pl.lit(True) if isinstance(b, float) else pl.col(name) <= b)
+        for name, b in intake.progress.items()
+        if b != -INF
+    ]
+    for name, limit in intake.limits.items():
+        tests.append((AHEAD, name, pl.col(name) > limit))
+        if (column := progress_columns.get(name)) is not None:
+            tests.append((AHEAD, column, (pl.col(column) > limit).fill_null(False)))
+    for why, name, applies in tests:
+        attribute = pl.when(applies & reason.is_null()).then(pl.lit(name)).otherwise(attribute)
+        reason = pl.when(applies & reason.is_null()).then(pl.lit(why)).otherwise(reason)
     judged = rows.with_columns(reason.alias(_REASON), attribute.alias(_ATTRIBUTE))
     fine = pl.col(_REASON).is_null()
     return judged.filter(fine).drop(_REASON, _ATTRIBUTE), judged.filter(~fine)

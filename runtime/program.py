@@ -18,6 +18,7 @@ from tidegate.algebra.program import ProgramDef
 if TYPE_CHECKING:
     from tidegate.analysis.pipeline import ProgramFacts
     from tidegate.runtime.api import Results
+    from tidegate.runtime.clock import Clock
     from tidegate.runtime.embedded.session import Session
     from tidegate.runtime.explain import ProgramExplanation
     from tidegate.runtime.runner import BatchReport, GarbageCollection
@@ -87,8 +88,12 @@ class Program:
         sinks: Mapping[str, Sink] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         collect_garbage: GarbageCollection = "amortised",
+        clock: Clock | None = None,
     ) -> Session:
-        """A session in this process: push rows, advance progress, read results; `checkpoint` lets it survive."""
+        """A session in this process: push rows, advance progress, read results; `checkpoint` lets it survive.
+
+        `clock` says what time it is, the system's clock by default; skew guard and idle policy go by it.
+        """
         from tidegate.runtime.api import session
 
         return session(
@@ -98,6 +103,7 @@ class Program:
             sinks=sinks,
             checkpoint=checkpoint,
             collect_garbage=collect_garbage,
+            clock=clock,
         )
 
     def start(self, spark: Any, **options: Any) -> Any:

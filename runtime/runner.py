@@ -16,6 +16,7 @@ from tidegate.algebra.terms import Term
 from tidegate.algebra.time import Extended
 from tidegate.analysis.facts import Rank, Recursion
 from tidegate.analysis.recursion import component_progress
+from tidegate.runtime.idle import HEARD, idle_progress, read_heard
 from tidegate.runtime.intake import Intake
 from tidegate.runtime.plan.steps import Buffer, Plan, Progress, QueryPlan
 from tidegate.runtime.progress import ProgressState, input_streams
@@ -151,6 +152,8 @@ class Runner:
     progress: ProgressState = field(init=False)
     segments: dict[str, tuple[Segment, ...]] = field(init=False)
     counts: dict[str, SourceCounts] = field(init=False)
+    heard: dict[str, int] = field(init=False, default_factory=dict)
+    """Per input stream, the clock of the last batch in which it said anything, or of the first batch."""
 
     def __post_init__(self) -> None:
         self.progress = ProgressState.start(self.plan)
@@ -161,16 +164,17 @@ class Runner:
             self.progress.load(last.progress)
             self.segments |= last.segments
             self.counts |= last.counts
+            self.heard |= read_heard(last.extra)
 
     def run(self, batch: Batch, work: Work) -> BatchReport:
         """One batch from ingest to commit. On any error nothing of it counts; the batch can be run again."""
         seconds: dict[str, float] = {}
-        before = (self._copy_progress(), dict(self.segments), dict(self.counts))
+        before = (self._copy_progress(), dict(self.segments), dict(self.counts), dict(self.heard))
         try:
             with _timed("ingest", seconds):
-                ingested = self.executor.ingest(batch, work, self.intakes())
+                ingested = self.executor.ingest(batch, work, self.intakes(batch.intent.clock))
                 self._check_policies(ingested)
-                self._advance(work, ingested)
+                self._advance(work, ingested, batch.intent.clock)
             with _timed("increments", seconds):
                 increments = self._increments(batch)
             with _timed("collect", seconds):
@@ -178,7 +182,7 @@ class Runner:
             with _timed("commit", seconds):
                 self._commit(batch, ingested)
         except BaseException:
-            self.progress, self.segments, self.counts = before
+            self.progress, self.segments, self.counts, self.heard = before
             raise
         self.executor.forget(frozenset(s.path for segments in self.segments.values() for s in segments))
         return BatchReport(
@@ -214,11 +218,15 @@ class Runner:
     def _copy_progress(self) -> ProgressState:
         return ProgressState(dict(self.progress.inputs), {q: dict(p) for q, p in self.progress.queries.items()})
 
-    def intakes(self) -> dict[str, Intake]:
-        """What admission of the next batch needs, per stream."""
+    def intakes(self, clock: int) -> dict[str, Intake]:
+        """What admission of the next batch needs, per stream; the clock in microseconds."""
         return {
             stream.name: Intake(
-                stream, self.progress.of_input(stream), buffers := self.plan.feeds(stream.name), self._doors(buffers)
+                stream,
+                self.progress.of_input(stream),
+                buffers := self.plan.feeds(stream.name),
+                self._doors(buffers),
+                self.options[stream.name].limits(stream, clock),
             )
             for stream in input_streams(self.plan)
         }
@@ -241,7 +249,7 @@ class Runner:
                     hint='mend the input, declare a longer delay, or use policy="quarantine" to set such rows aside',
                 )
 
-    def _advance(self, work: Work, ingested: Mapping[str, Ingested]) -> None:
+    def _advance(self, work: Work, ingested: Mapping[str, Ingested], clock: int) -> None:
         for (stream, attribute), value in work.advances.items():
             self.progress.raise_input(stream, attribute, value)
         for name, one in ingested.items():
@@ -252,6 +260,13 @@ class Runner:
             for attribute, value in one.punctuation.items():
                 self.progress.raise_input(name, attribute, value)
             self._store(one.segments)
+        streams = input_streams(self.plan)
+        speaking = {name for name, one in ingested.items() if one.counts.rows_in or one.counts.punctuations}
+        speaking |= {name for name, _ in work.advances}
+        self.heard |= {s.name: clock for s in streams if s.name in speaking or s.name not in self.heard}
+        followed = idle_progress(streams, self.options, self.heard, self.progress.inputs, clock)
+        for (stream, attribute), value in followed.items():
+            self.progress.raise_input(stream, attribute, value)
 
     def _store(self, new: Mapping[str, tuple[Segment, ...]]) -> None:
         for buffer, segments in new.items():
@@ -367,6 +382,7 @@ class Runner:
             segments={name: segments for name, segments in self.segments.items() if segments},
             progress=self.progress.to_json(),
             counts={name: one.counts for name, one in ingested.items()},
+            extra={HEARD: dict(self.heard)},
         )
 
 

@@ -70,15 +70,22 @@ class Setup:
             )
         return admission
 
+    def is_read(self, name: str, reading: Mapping[str, tuple[SourceFile, ...]]) -> bool:
+        """Whether nothing is left in a source's directory once the files of this batch are read; else it has none."""
+        source = self.sources.get(name)
+        if source is None or not isinstance(source.data, Files):
+            return True
+        log, now = self.checkpoint.positions, set(reading.get(name, ()))
+        return all(f in now or log.is_consumed(name, f) == "consumed" for f in source.data.found())
+
     def ended(self, reading: Mapping[str, tuple[SourceFile, ...]]) -> dict[tuple[str, str], Extended]:
         """Progress of the bounded directories that are read to their end once the files of this batch are."""
-        log = self.checkpoint.positions
-        ends: dict[tuple[str, str], Extended] = {}
-        for name, files in self.found().items():
-            now = set(reading.get(name, ()))
-            if self.sources[name].bounded and all(f in now or log.is_consumed(name, f) == "consumed" for f in files):
-                ends |= {(name, a): INF for a in self.streams[name].progress}
-        return ends
+        return {
+            (name, a): INF
+            for name, source in self.sources.items()
+            if isinstance(source.data, Files) and source.bounded and self.is_read(name, reading)
+            for a in self.streams[name].progress
+        }
 
 
 def prepare(

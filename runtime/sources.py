@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,6 +17,11 @@ from tidegate.runtime.state.positions import SourceFile
 FileFormat = Literal["parquet", "csv", "json"]
 Policy = Literal["quarantine", "drop", "fail"]
 POLICIES: tuple[Policy, ...] = ("quarantine", "drop", "fail")
+IdleFollows = Literal["clock", "others"]
+IDLE_FOLLOWS: tuple[IdleFollows, ...] = ("clock", "others")
+#: How far ahead of the clock a row may be where nothing else is said, for sources that go on.
+SKEW_GUARD = duration_ticks("1h")
+DAY = duration_ticks("1d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +30,23 @@ class SourceOptions:
 
     `delay` per progressing attribute, in ticks: no row is further than that behind the greatest value seen. Attributes
     without a delay progress by `progress_columns` (a column saying "everything up to here has arrived"), by calls, and
-    at the end of input.
+    at the end of input. `skew_guard` per guarded attribute, in microseconds: a row further ahead of the clock is rejected.
+    `idle`, in microseconds: after that much clock without data, progress follows the clock or the other streams.
     """
 
     delay: Mapping[str, int] = field(default_factory=dict)
     progress_columns: Mapping[str, str] = field(default_factory=dict)
     policy: Policy = "quarantine"
+    skew_guard: Mapping[str, int] = field(default_factory=dict)
+    idle: int | None = None
+    idle_follows: IdleFollows = "clock"
+
+    def limits(self, stream: StreamDef, clock: int) -> dict[str, int]:
+        """The greatest instant, per guarded attribute, that is not ahead of the clock (microseconds)."""
+        return {
+            name: (clock + guard) // (1 if stream.schema[name].type.kind is Kind.TIMESTAMP else DAY)
+            for name, guard in self.skew_guard.items()
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +84,9 @@ class Source:
     """Rows for one stream: `Files`, a frame (Arrow, pandas, Polars, rows) or a Spark DataFrame, with its options.
 
     `bounded`: a directory holds all the rows there will ever be, so the stream ends when its files are read. Frames and
-    batch DataFrames are bounded by themselves.
+    batch DataFrames are bounded by themselves. `skew_guard`: how far ahead of the clock a row may be, for all progressing
+    attributes or per attribute; "auto" is an hour, and none where all rows are there from the start; None is none. `idle`:
+    after how long without data progress follows `idle_follows`.
     """
 
     data: Any
@@ -75,6 +94,15 @@ class Source:
     progress_columns: Mapping[str, str] = field(default_factory=dict)
     policy: Policy = "quarantine"
     bounded: bool = False
+    skew_guard: DurationLike | Mapping[str, DurationLike | None] | None = "auto"
+    idle: DurationLike | None = None
+    idle_follows: IdleFollows = "clock"
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all rows are there from the start."""
+        ongoing = self.data is None or isinstance(self.data, Files) or getattr(self.data, "isStreaming", False)
+        return self.bounded or not ongoing
 
     def options(self, stream: StreamDef) -> SourceOptions:
         """The options in ticks, checked against the stream; `QueryError` TG401 where they do not fit it."""
@@ -82,10 +110,17 @@ class Source:
             raise QueryError(
                 "TG401", f"{stream.name}: unknown policy {self.policy!r}", hint=f"one of {', '.join(POLICIES)}"
             )
+        if self.idle_follows not in IDLE_FOLLOWS:
+            raise QueryError(
+                "TG401",
+                f"{stream.name}: an idle source can not follow {self.idle_follows!r}",
+                hint=f"one of {', '.join(IDLE_FOLLOWS)}",
+            )
         per_attribute = self.delay if isinstance(self.delay, Mapping) else {}
         if self.delay is not None and not isinstance(self.delay, Mapping):
             per_attribute = dict.fromkeys(stream.progress, self.delay)
-        for name in (*per_attribute, *self.progress_columns):
+        guards = self.skew_guard if isinstance(self.skew_guard, Mapping) else {}
+        for name in (*per_attribute, *self.progress_columns, *guards):
             if name not in stream.progress:
                 raise QueryError(
                     "TG401",
@@ -93,7 +128,51 @@ class Source:
                     hint=f"it progresses on {', '.join(stream.progress)}",
                 )
         delays = {name: _delay_ticks(stream, name, value) for name, value in per_attribute.items()}
-        return SourceOptions(delays, dict(self.progress_columns), self.policy)
+        guarded = {name: self._guard(stream, name) for name in stream.progress}
+        return SourceOptions(
+            delays,
+            dict(self.progress_columns),
+            self.policy,
+            {name: guard for name, guard in guarded.items() if guard is not None},
+            self._idle(stream),
+            self.idle_follows,
+        )
+
+    def _guard(self, stream: StreamDef, name: str) -> int | None:
+        asked = self.skew_guard.get(name, "auto") if isinstance(self.skew_guard, Mapping) else self.skew_guard
+        clockless = stream.schema[name].type.kind is Kind.BIGINT
+        if asked is None:
+            return None
+        if asked == "auto":
+            return None if clockless or self.is_complete else SKEW_GUARD
+        if clockless:
+            raise QueryError(
+                "TG401",
+                f"{stream.name}.{name}: integers have no clock to be ahead of",
+                hint="give skew_guard for timestamps and dates only",
+            )
+        return _positive(stream, "skew_guard", asked)
+
+    def _idle(self, stream: StreamDef) -> int | None:
+        if self.idle is None:
+            return None
+        integers = [name for name in stream.progress if stream.schema[name].type.kind is Kind.BIGINT]
+        if integers and self.idle_follows == "clock":
+            raise QueryError(
+                "TG401",
+                f"{stream.name}.{integers[0]}: integers have no clock to follow",
+                hint='give idle_follows="others"',
+            )
+        return _positive(stream, "idle", self.idle)
+
+
+def _positive(stream: StreamDef, option: str, value: DurationLike) -> int:
+    if not isinstance(value, dt.timedelta | str):
+        raise QueryError("TG401", f"{stream.name}: {option}={value!r} is no duration", hint='give one such as "10m"')
+    ticks = duration_ticks(value)
+    if ticks < 0:
+        raise QueryError("TG401", f"{stream.name}: {option} is not negative")
+    return ticks
 
 
 def _delay_ticks(stream: StreamDef, name: str, value: DurationLike | int) -> int:
@@ -115,9 +194,12 @@ def source(
     progress_columns: Mapping[str, str] | None = None,
     policy: Policy = "quarantine",
     bounded: bool = False,
+    skew_guard: DurationLike | Mapping[str, DurationLike | None] | None = "auto",
+    idle: DurationLike | None = None,
+    idle_follows: IdleFollows = "clock",
 ) -> Source:
     """Rows for a stream with what is promised about them; see `Source`."""
-    return Source(data, delay, progress_columns or {}, policy, bounded)
+    return Source(data, delay, progress_columns or {}, policy, bounded, skew_guard, idle, idle_follows)
 
 
 def parquet(directory: str | os.PathLike[str], *, per_batch: int | None = None, **options: Any) -> Source:

@@ -18,6 +18,7 @@ UNPARSEABLE = "unparseable"
 WRONG_TYPE = "wrong type"
 OUT_OF_RANGE = "out of range"
 INEXACT = "inexact"
+MISSING = "missing column"
 
 _INTEGER = re.compile(r"[+-]?\d+")
 _NUMBER = re.compile(r"[+-]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?|inf|infinity|nan)", re.IGNORECASE)

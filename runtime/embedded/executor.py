@@ -20,7 +20,6 @@ from tidegate.runtime.plan.steps import Buffer
 from tidegate.runtime.runner import Increment, Ingested, Job, Stratum, Work
 from tidegate.runtime.sources import SourceOptions
 from tidegate.runtime.state.batch import Batch
-from tidegate.runtime.state.manifest import SourceCounts
 from tidegate.runtime.state.segments import Segment, read_segments
 from tidegate.runtime.state.store import Store
 
@@ -50,13 +49,12 @@ class EmbeddedExecutor:
             rows = ingest_rows(arrivals, intakes[name], self.statics, self.options[name])
             if rows.quarantine:
                 batch.quarantine(name, rows.quarantine_table())
-            counts = SourceCounts(rows.accepted + sum(rows.rejected.values()), rows.accepted, rows.rejected)
             segments = {
                 buffer.id: (self._write(batch, buffer, stored),)
                 for buffer in intakes[name].buffers
                 if (stored := rows.stored.get(buffer.id)) is not None and stored.height
             }
-            done[name] = Ingested(counts, rows.greatest, rows.punctuation, segments)
+            done[name] = Ingested(rows.counts, rows.greatest, rows.punctuation, segments)
         return done
 
     def increments(self, batch: Batch, jobs: Sequence[Job]) -> list[Increment]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,9 +15,10 @@ from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.pipeline import ProgramFacts
+from tidegate.runtime.clock import Clock, read_clock, system_clock
 from tidegate.runtime.columns import Rows, raw, user_arrow_schema
 from tidegate.runtime.embedded.executor import EmbeddedExecutor
-from tidegate.runtime.inputs import instant_of, read_file
+from tidegate.runtime.inputs import advances_of, read_file
 from tidegate.runtime.intake import Arrival, judged_schema
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.progress import check_known
@@ -41,7 +41,7 @@ class Session:
 
     `sources` gives delay, progress columns and policy per stream, and rows where it has any: directories are read file by
     file, a frame is the whole of its stream. `statics` holds the rows of static tables, `sinks` where results go (default:
-    kept in the store, read by `results`).
+    kept in the store, read by `results`). `clock` is read once per batch.
     """
 
     facts: ProgramFacts
@@ -50,6 +50,7 @@ class Session:
     statics: Mapping[str, Any] = field(default_factory=dict)
     sinks: Mapping[str, Sink] = field(default_factory=dict)
     collect_garbage: GarbageCollection = "amortised"
+    clock: Clock = system_clock
     _setup: Setup = field(init=False)
     _runner: Runner = field(init=False)
     _pushed: dict[str, list[Arrival]] = field(init=False, default_factory=dict)
@@ -90,15 +91,7 @@ class Session:
 
     def advance(self, stream: str, progress: Mapping[str, Any]) -> None:
         """Declare that, with the rows pushed so far, everything up to these instants (inclusive) has arrived."""
-        definition = self._check_stream(stream)
-        for attribute, value in progress.items():
-            if attribute not in definition.progress:
-                raise QueryError(
-                    "TG401",
-                    f"{stream}: {attribute!r} is not an attribute on which it progresses",
-                    hint=f"it progresses on {', '.join(definition.progress)}",
-                )
-            key, ticks = (stream, attribute), instant_of(value, definition, attribute)
+        for key, ticks in advances_of(self._check_stream(stream), progress).items():
             self._advances[key] = max(ticks, self._advances.get(key, -INF))
 
     def finish(self, stream: str | None = None) -> None:
@@ -111,7 +104,7 @@ class Session:
         checkpoint = self._setup.checkpoint
         fresh = self._setup.admit(Offer(files=self._setup.found())).offer.files
         limited = {name: files[: self.sources[name].data.per_batch] for name, files in fresh.items()}
-        batch = checkpoint.begin(time.time_ns() // 1000, Offer(files=limited), engine=_ENGINE)
+        batch = checkpoint.begin(read_clock(self.clock), Offer(files=limited), engine=_ENGINE)
         reading = batch.intent.offer.files
         arrivals = {name: list(pushed) for name, pushed in self._pushed.items()}
         for name, files in reading.items():

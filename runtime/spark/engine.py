@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import Lock
 from typing import Any
 from urllib.parse import unquote, urlparse
 
@@ -18,10 +19,13 @@ from pyspark.sql.streaming.query import StreamingQuery
 import tidegate
 from tidegate.algebra.errors import InternalError, QueryError
 from tidegate.algebra.schema import Schema
+from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.pipeline import ProgramFacts
+from tidegate.runtime.clock import Clock, read_clock, system_clock
 from tidegate.runtime.embedded.executor import ARROW, EmbeddedExecutor
-from tidegate.runtime.inputs import input_table, static_digest
+from tidegate.runtime.inputs import advances_of, input_table, static_digest
 from tidegate.runtime.plan.steps import Plan
+from tidegate.runtime.progress import check_known
 from tidegate.runtime.runner import BatchReport, GarbageCollection, Runner, Work
 from tidegate.runtime.setup import Setup, prepare
 from tidegate.runtime.sinks import Sink
@@ -59,6 +63,13 @@ class RunningQuery(StreamingQuery):
     def reports(self) -> list[BatchReport]:
         return list(self._run.reports)
 
+    def advance(self, stream: str, progress: Mapping[str, Any]) -> None:
+        """Declare that, with the files that are in its directory, everything up to these instants (inclusive) has arrived.
+
+        Of another source: with the rows that the next batch reads. It takes effect with the batch that reads the last of them.
+        """
+        self._run.advance(stream, progress)
+
     def awaitTermination(self, timeout: int | None = None) -> bool | None:  # Spark's name
         try:
             return super().awaitTermination(timeout)
@@ -81,7 +92,16 @@ class SparkRun:
     executor: SparkExecutor
     columns: Mapping[str, Mapping[str, str]]
     on_batch: Callable[[BatchReport], None] | None
+    clock: Clock = system_clock
     reports: list[BatchReport] = field(default_factory=list)
+    _advances: dict[tuple[str, str], Extended] = field(default_factory=dict)
+    _advancing: Lock = field(default_factory=Lock)
+
+    def advance(self, stream: str, progress: Mapping[str, Any]) -> None:
+        check_known(stream, self.setup.streams, "stream")
+        given = advances_of(self.setup.streams[stream], progress)
+        with self._advancing:  # batches run in another thread than the user's
+            self._advances |= {key: max(value, self._advances.get(key, -INF)) for key, value in given.items()}
 
     def handle(self, frame: DataFrame, batch_id: int) -> None:
         """One micro-batch. The frame is evaluated exactly once: it recomputes all sources on every action."""
@@ -89,9 +109,10 @@ class SparkRun:
         query_id = session.sparkContext.getLocalProperty("sql.streaming.queryId")
         if query_id is None:
             raise QueryError("TG420", "Spark does not say which streaming query this batch belongs to")
-        clock = time.time_ns() // 1000
+        spark_batch = SparkBatch(query_id, batch_id)
         try:
-            self._batch(frame, SparkBatch(query_id, batch_id), clock)
+            clock = self.setup.checkpoint.clock(read_clock(self.clock), spark_batch)
+            self._batch(frame, spark_batch, clock)
         except Exception:
             self.close()
             raise
@@ -101,7 +122,7 @@ class SparkRun:
 
     def _batch(self, frame: DataFrame, spark_batch: SparkBatch, clock: int) -> None:
         checkpoint = self.setup.checkpoint
-        offered, stored = self._offered(frame, spark_batch)
+        offered, stored = self._offered(frame, spark_batch, clock)
         offsets = {name: str(spark_batch.batch_id) for name in self.columns}
         offer = Offer({name: tuple(sorted(files)) for name, files in offered.items()}, offsets, spark_batch)
         admission = self.setup.admit(offer)
@@ -119,13 +140,19 @@ class SparkRun:
         for summary in stored:
             known = arrivals.get(summary["stream"], Offered())
             arrivals[summary["stream"]] = Offered(known.files, known.bytes, (*known.stored, summary))
-        report = self.runner.run(batch, Work(arrivals, self.setup.ended(reading)))
+        with self._advancing:
+            waiting = dict(self._advances)
+        read = {name for name in self.setup.streams if self.setup.is_read(name, reading)}
+        due = {key: value for key, value in waiting.items() if key[0] in read}
+        report = self.runner.run(batch, Work(arrivals, due | self.setup.ended(reading)))
+        with self._advancing:
+            self._advances = {key: value for key, value in self._advances.items() if due.get(key) != value}
         self.reports.append(report)
         if self.on_batch is not None:
             self.on_batch(report)
 
     def _offered(
-        self, frame: DataFrame, spark_batch: SparkBatch
+        self, frame: DataFrame, spark_batch: SparkBatch, clock: int
     ) -> tuple[dict[str, list[SourceFile]], list[dict[str, Any]]]:
         """The files that Spark offers per stream, and what workers stored of rows that came typed, in one job."""
         seq = self.setup.checkpoint.next_seq
@@ -137,7 +164,7 @@ class SparkRun:
                     offered.setdefault(row.source, []).append(source_file(row.path))
                 return offered, stored
             place = Place(self.executor.root, seq, f"spark{spark_batch.batch_id}", self.executor.static_paths)
-            work = Ingesting(place, self.runner.intakes(), self.setup.options)
+            work = Ingesting(place, self.runner.intakes(clock), self.setup.options)
             lines = frame.mapInArrow(ingest_offered(work, self.columns), "summary string").collect()
         for summary in (json.loads(line.summary) for line in lines):
             if "offered" in summary:
@@ -164,12 +191,15 @@ def start(
     collect_garbage: GarbageCollection = "amortised",
     name: str | None = None,
     on_batch: Callable[[BatchReport], None] | None = None,
+    clock: Clock = system_clock,
+    advance: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> RunningQuery:
     """Start a program on Spark Structured Streaming and return its streaming query.
 
     `sources` per stream: a `Source` of files, a streaming DataFrame, or a batch DataFrame or frame (bounded). `trigger` is
     "available_now", a processing time such as "5 seconds", or Spark's own keyword. An increment with at most
-    `driver_bytes` of relevant data is evaluated in the driver; 0 switches that off. `on_batch` is called after each commit.
+    `driver_bytes` of relevant data is evaluated in the driver; 0 switches that off. `on_batch` is called after each commit;
+    `clock` is read once per batch. `advance` is what `RunningQuery.advance` says, before the first batch.
     """
     store = checkpoint if isinstance(checkpoint, LocalStore) else LocalStore(checkpoint)
     root = store.where
@@ -185,7 +215,9 @@ def start(
         executor = SparkExecutor(own_session(spark), local, root, paths, driver_bytes)
         runner = Runner(setup.plan, setup.checkpoint, executor, setup.options, collect_garbage)
         union, columns = _union(spark, setup)
-        run = SparkRun(spark, setup, runner, executor, columns, on_batch)
+        run = SparkRun(spark, setup, runner, executor, columns, on_batch, clock)
+        for stream, progress in (advance or {}).items():
+            run.advance(stream, progress)
         writer = union.writeStream.foreachBatch(run.handle).option("checkpointLocation", f"{root}/spark")
         if name is not None:
             writer = writer.queryName(name)
@@ -255,7 +287,7 @@ def _materialised(setup: Setup, root: str) -> dict[str, Source]:
             _write_input(data, directory, setup.streams[name].schema)
             (directory / "complete").touch()
         files = Files(str(directory / "rows"), "parquet")
-        made[name] = Source(files, source.delay, source.progress_columns, source.policy, bounded=True)
+        made[name] = replace(source, data=files, bounded=True)
     return made
 
 

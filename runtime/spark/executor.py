@@ -244,7 +244,8 @@ def _merge_summaries(batch: Batch, summaries: Sequence[Mapping[str, Any]]) -> di
     done: dict[str, Ingested] = {}
     for summary in summaries:
         rejected = {reason: int(rows) for reason, rows in summary["rejected"].items()}
-        counts = SourceCounts(summary["accepted"] + sum(rejected.values()), summary["accepted"], rejected)
+        rows_in = summary["accepted"] + sum(rejected.values())
+        counts = SourceCounts(rows_in, summary["accepted"], rejected, summary["punctuations"])
         segments = {buffer: (Segment.from_json(text),) for buffer, text in summary["segments"].items()}
         if summary["quarantine"]:
             batch.adopt_quarantine(summary["stream"], *summary["quarantine"])

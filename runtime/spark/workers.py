@@ -81,6 +81,7 @@ class Ingesting:
                 "stream": stream,
                 "accepted": rows.accepted,
                 "rejected": rows.rejected,
+                "punctuations": rows.punctuations,
                 "greatest": rows.greatest,
                 "punctuation": rows.punctuation,
                 "segments": segments,

@@ -26,7 +26,7 @@ from tidegate.runtime.state.manifest import (
 )
 from tidegate.runtime.state.meta import Meta, create_or_check, read_meta
 from tidegate.runtime.state.outputs import Sink, publish_outputs
-from tidegate.runtime.state.positions import ChangedFile, Offer, PositionLog, Positions
+from tidegate.runtime.state.positions import ChangedFile, Offer, PositionLog, Positions, SparkBatch
 from tidegate.runtime.state.segments import check_size, verify
 from tidegate.runtime.state.store import Lock, Store
 
@@ -134,6 +134,12 @@ class Checkpoint:
         self._log.check_reader(offer)
         files, changed = self._log.unconsumed(offer.files)
         return Admission(False, replace(offer, files=files), tuple(changed))
+
+    def clock(self, now: int, spark: SparkBatch) -> int:
+        """The clock of the batch that a Spark batch becomes: as it was recorded, or now, and never before the last one."""
+        if self.pending is not None and self.pending.offer.spark == spark:
+            return self.pending.clock
+        return now if self.manifest is None else max(now, self.manifest.clock)
 
     def begin(self, clock: int, offer: Offer, *, engine: Engine, mode: str = "batch") -> Batch:
         """Start the next batch on an admitted offer, or the recorded one again if this is its replay (see `Batch.intent`).

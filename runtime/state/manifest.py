@@ -39,16 +39,20 @@ class KernelState:
 
 @dataclass(frozen=True, slots=True)
 class SourceCounts:
-    """Rows of a source by fate. Every row has one: in = accepted + Σ rejected[reason]."""
+    """Rows of a source by fate. Every row has one: in = accepted + Σ rejected[reason].
+
+    `punctuations` are rows that carry progress and nothing else, which are not rows of the stream.
+    """
 
     rows_in: int = 0
     accepted: int = 0
     rejected: Mapping[str, int] = field(default_factory=dict)
+    punctuations: int = field(default=0, repr=False)
 
     def __post_init__(self) -> None:
         if (
             self.rows_in != self.accepted + sum(self.rejected.values())
-            or min(self.rows_in, self.accepted, *self.rejected.values()) < 0
+            or min(self.rows_in, self.accepted, self.punctuations, *self.rejected.values()) < 0
         ):
             raise InternalError("TG591", f"counts of rows do not add up: {self}")
 
@@ -56,7 +60,8 @@ class SourceCounts:
         rejected = dict(self.rejected)
         for reason, rows in other.rejected.items():
             rejected[reason] = rejected.get(reason, 0) + rows
-        return SourceCounts(self.rows_in + other.rows_in, self.accepted + other.accepted, rejected)
+        punctuations = self.punctuations + other.punctuations
+        return SourceCounts(self.rows_in + other.rows_in, self.accepted + other.accepted, rejected, punctuations)
 
 
 @dataclass(frozen=True, slots=True)

@@ -194,10 +194,13 @@ def body_with(**changes: Any) -> dict[str, Any]:
         ({"segments": {"b": {}}}, ".segments['b']: expected a list, found an object"),
         ({"segments": {"b": [{}]}}, ".segments['b'][0]: key 'batch' is missing"),
         (
-            {"counts": {"s": {"rows_in": 3, "accepted": 1, "rejected": {}}}},
+            {"counts": {"s": {"rows_in": 3, "accepted": 1, "rejected": {}, "punctuations": 0}}},
             ".counts['s']: counts of rows do not add up",
         ),
-        ({"counts": {"s": {"rows_in": 0, "accepted": -1, "rejected": {"x": 1}}}}, ".counts['s']: counts of rows"),
+        (
+            {"counts": {"s": {"rows_in": 0, "accepted": -1, "rejected": {"x": 1}, "punctuations": 0}}},
+            ".counts['s']: counts of rows",
+        ),
         ({"spark_batch": {"query_id": "q", "batch_id": 1, "x": 2}}, ".spark_batch: unknown key 'x'"),
         ({"seq": 13}, "is the manifest of batch 13"),
         (

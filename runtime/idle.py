@@ -1,0 +1,74 @@
+"""Idle sources: progress of a stream that has been silent, so that it does not hold up the others for ever.
+
+Whoever declares a source idle after d gives up a guarantee: a row that comes after all, at or below the progress that
+was assumed, is late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tidegate.algebra.schema import StreamDef
+from tidegate.algebra.time import INF, Extended
+from tidegate.algebra.types import Kind
+from tidegate.runtime.sources import DAY, SourceOptions
+from tidegate.runtime.state.codec import Json
+
+Progress = Mapping[tuple[str, str], Extended]
+HEARD = "heard"
+"""Where a manifest says when each input stream was last heard of."""
+
+
+def read_heard(extra: Mapping[str, Json]) -> dict[str, int]:
+    found = extra.get(HEARD)
+    return {name: clock for name, clock in found.items() if isinstance(clock, int)} if isinstance(found, dict) else {}
+
+
+def idle_progress(
+    streams: Sequence[StreamDef],
+    options: Mapping[str, SourceOptions],
+    heard: Mapping[str, int],
+    b: Progress,
+    clock: int,
+) -> dict[tuple[str, str], Extended]:
+    """Progress that idle streams are taken to have: of the clock less d, or the least of the streams that are not idle.
+
+    `heard` has the clock of the last batch in which a stream said anything; a stream that ended is not idle.
+    """
+    idle = {s.name for s in streams if is_idle(s, options[s.name], heard, b, clock)}
+    found: dict[tuple[str, str], Extended] = {}
+    for stream in (s for s in streams if s.name in idle):
+        given = options[stream.name]
+        for name in stream.progress:
+            kind = stream.schema[name].type.kind
+            if given.idle_follows == "clock":
+                assert given.idle is not None
+                found[stream.name, name] = _behind(clock, max(given.idle, _delay(given, name, kind)), kind)
+                continue
+            others = [
+                b[other.name, a]
+                for other in streams
+                if other.name not in idle
+                for a in other.progress
+                if other.schema[a].type.kind is kind
+            ]
+            # Streams that have ended say nothing about how far time is.
+            if going_on := [value for value in others if value != INF]:
+                found[stream.name, name] = min(going_on)
+    return found
+
+
+def is_idle(stream: StreamDef, options: SourceOptions, heard: Mapping[str, int], b: Progress, clock: int) -> bool:
+    """Whether a stream with an idle policy has been silent for long enough and has not ended."""
+    if options.idle is None or all(b[stream.name, a] == INF for a in stream.progress):
+        return False
+    return clock - heard.get(stream.name, clock) >= options.idle
+
+
+def _delay(options: SourceOptions, name: str, kind: Kind) -> int:
+    return options.delay.get(name, 0) * (DAY if kind is Kind.DATE else 1)
+
+
+def _behind(clock: int, span: int, kind: Kind) -> int:
+    """Everything up to here is older than `span`; of dates, those that are over."""
+    return (clock - span) // DAY - 1 if kind is Kind.DATE else clock - span

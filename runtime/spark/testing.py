@@ -1,0 +1,119 @@
+"""The Spark engine as the test kit drives it: each step is a streaming query over what is new, until it has read it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+
+from tidegate.algebra.rewrites import rewrite
+from tidegate.algebra.time import Extended
+from tidegate.analysis.facts import ProgramFacts
+from tidegate.runtime.inputs import input_table
+from tidegate.runtime.intake import judged_schema
+from tidegate.runtime.plan.lower import lower
+from tidegate.runtime.plan.steps import Plan
+from tidegate.runtime.progress import input_streams
+from tidegate.runtime.runner import BatchReport, GarbageCollection
+from tidegate.runtime.setup import prepare
+from tidegate.runtime.sources import Files, Source
+from tidegate.runtime.spark.engine import start
+from tidegate.runtime.spark.executor import DRIVER_BYTES
+from tidegate.runtime.state.local import LocalStore
+from tidegate.runtime.state.store import Store
+from tidegate.runtime.testing import TestClock, Waiting
+
+
+@dataclass(slots=True)
+class OnSpark:
+    """A program on Spark, its streams as directories of Parquet files below a directory of the test."""
+
+    spark: SparkSession
+    facts: ProgramFacts
+    sources: Mapping[str, Source]
+    statics: Mapping[str, Any]
+    clock: TestClock
+    collect_garbage: GarbageCollection
+    directory: Path | None
+    driver_bytes: int | None
+    plan: Plan = field(init=False)
+    _root: Path = field(init=False)
+    _store: LocalStore = field(init=False)
+    _temporary: tempfile.TemporaryDirectory[str] | None = None
+    _files: int = 0
+    _written: Waiting | None = None
+
+    def __post_init__(self) -> None:
+        self.plan = lower(self.facts, optimise=rewrite)
+        if self.directory is not None:
+            self._root = self.directory
+        else:
+            self._temporary = tempfile.TemporaryDirectory(prefix="tidegate-test-")
+            self._root = Path(self._temporary.name)
+        for stream in input_streams(self.plan):
+            (self._root / "in" / stream.name).mkdir(parents=True, exist_ok=True)
+        self.restart()
+
+    @property
+    def store(self) -> Store:
+        return self._store
+
+    def step(self, waiting: Waiting) -> BatchReport:
+        if waiting is not self._written:  # a step that was killed finds its files where it left them
+            self._written = waiting
+            for stream in input_streams(self.plan):
+                source = self.sources.get(stream.name, Source(None))
+                judged = judged_schema(stream.schema, source.progress_columns)
+                for rows in waiting.rows.get(stream.name, ()):
+                    self._write(stream.name, input_table(rows, judged))
+            self._write(input_streams(self.plan)[0].name, pa.table({}))  # a batch without rows is one too
+        reports = self._run(waiting.advances)
+        assert len(reports) == 1
+        return reports[0]
+
+    def _write(self, stream: str, table: pa.Table) -> None:
+        self._files += 1
+        pq.write_table(table, self._root / "in" / stream / f"{self._files:06d}.parquet")
+
+    def _run(self, advances: Mapping[tuple[str, str], Extended]) -> list[BatchReport]:
+        """One streaming query over the files that it has not read."""
+        query = start(
+            self.spark,
+            self.facts,
+            sources=self._placed(),
+            checkpoint=self._store,
+            statics=self.statics,
+            driver_bytes=DRIVER_BYTES if self.driver_bytes is None else self.driver_bytes,
+            collect_garbage=self.collect_garbage,
+            clock=self.clock,
+            advance={s: {a: v for (t, a), v in advances.items() if t == s} for s, _ in advances},
+        )
+        query.awaitTermination()
+        return query.reports
+
+    def _placed(self) -> dict[str, Source]:
+        """The sources, with the directories that rows are written to."""
+        return {
+            s.name: replace(
+                self.sources.get(s.name, Source(None)), data=Files(str(self._root / "in" / s.name), "parquet")
+            )
+            for s in input_streams(self.plan)
+        }
+
+    def died(self, failure: BaseException) -> bool:
+        return isinstance(failure, StreamingQueryException) and "SimulatedCrash" in str(failure)
+
+    def restart(self) -> None:
+        self._store = LocalStore(self._root / "checkpoint")
+        prepare(self.facts, self._store, self._placed(), self.statics, {}).checkpoint.close()  # recovers it
+
+    def close(self) -> None:
+        if self._temporary is not None:
+            self._temporary.cleanup()

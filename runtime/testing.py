@@ -1,0 +1,366 @@
+"""The test kit: drive a program step by step on either engine, and check what appears, when, and what is kept.
+
+with testing.drive(program) as run:            # or drive(program, spark=session): the same test on Spark
+    run.add("Orders", [(1, "2026-03-02T12:00Z")])
+    run.advance("Orders", ordered="2026-03-02T12:30Z")
+    run.step()
+    run.expect(Unpaid=[])
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pyarrow as pa
+
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.evaluation import key_of
+from tidegate.algebra.schema import Schema
+from tidegate.algebra.time import EPOCH, INF, Extended, duration_ticks, format_instant
+from tidegate.algebra.types import TIMESTAMP
+from tidegate.analysis.facts import ProgramFacts
+from tidegate.runtime.columns import Rows, user_arrow_schema, validate
+from tidegate.runtime.embedded.session import Session
+from tidegate.runtime.inputs import advances_of
+from tidegate.runtime.plan.steps import Plan
+from tidegate.runtime.program import Program
+from tidegate.runtime.progress import ProgressState, check_known, input_streams
+from tidegate.runtime.runner import BatchReport, GarbageCollection
+from tidegate.runtime.setup import results_area
+from tidegate.runtime.sources import Source
+from tidegate.runtime.state.checkpoint import inspect
+from tidegate.runtime.state.failpoints import FAILPOINTS, SimulatedCrash, crash
+from tidegate.runtime.state.local import LocalStore
+from tidegate.runtime.state.manifest import Manifest, SourceCounts
+from tidegate.runtime.state.memory import MemoryStore
+from tidegate.runtime.state.store import Store
+from tidegate.runtime.values import Malformed, held_value
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: Where `Drive.kill` can stop a step; the others are passed when a checkpoint is opened.
+PLACES_TO_DIE = tuple(name for name in FAILPOINTS if not name.startswith(("open-", "recover-", "store-publish-copied")))
+#: So late that no row is ahead of it: the clock of a test that gives none.
+LAST_CLOCK = dt.datetime(9999, 1, 1, tzinfo=dt.UTC)
+
+
+@dataclass(slots=True)
+class Waiting:
+    """What the next step will do: rows per stream, progress, streams that end."""
+
+    rows: dict[str, list[Rows]] = field(default_factory=dict)
+    advances: dict[tuple[str, str], Extended] = field(default_factory=dict)
+
+
+class Driven(Protocol):
+    """An engine as the kit drives it: one batch per step, on a store that a new process could open."""
+
+    plan: Plan
+
+    @property
+    def store(self) -> Store: ...
+
+    def step(self, waiting: Waiting) -> BatchReport: ...
+
+    def died(self, failure: BaseException) -> bool:
+        """Whether a step failed because it was killed."""
+
+    def restart(self) -> None:
+        """Forget everything in memory and open the checkpoint again, as a new process would."""
+
+    def close(self) -> None: ...
+
+
+@dataclass(slots=True)
+class Embedded:
+    """The embedded engine, on a store in memory or in a directory."""
+
+    facts: ProgramFacts
+    sources: Mapping[str, Source]
+    statics: Mapping[str, Any]
+    clock: TestClock
+    collect_garbage: GarbageCollection
+    directory: Path | None
+    session: Session = field(init=False)
+    plan: Plan = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.session = self._open(MemoryStore() if self.directory is None else LocalStore(self.directory))
+        self.plan = self.session.plan
+
+    def _open(self, store: Store) -> Session:
+        given = dict(self.sources)
+        return Session(self.facts, store, given, self.statics, {}, self.collect_garbage, self.clock)
+
+    @property
+    def store(self) -> Store:
+        return self.session.store
+
+    def step(self, waiting: Waiting) -> BatchReport:
+        self.session.discard()
+        for stream, parts in waiting.rows.items():
+            for rows in parts:
+                self.session.push(stream, rows)
+        for (stream, attribute), value in waiting.advances.items():
+            self.session.advance(stream, {attribute: value})
+        return self.session.step()
+
+    def died(self, failure: BaseException) -> bool:
+        return isinstance(failure, SimulatedCrash)
+
+    def restart(self) -> None:
+        self.session.close()
+        old = self.session.store
+        if isinstance(old, MemoryStore):
+            fresh = MemoryStore()
+            fresh.files, fresh.published = old.files, old.published
+            self.session = self._open(fresh)
+        else:
+            assert self.directory is not None
+            self.session = self._open(LocalStore(self.directory))
+
+    def close(self) -> None:
+        self.session.close()
+
+
+@dataclass(slots=True)
+class TestClock:
+    """A clock that stands still until it is told to move."""
+
+    __test__ = False  # not a test, whatever its name
+    now: dt.datetime
+
+    def __call__(self) -> dt.datetime:
+        return self.now
+
+
+@dataclass(slots=True)
+class Drive:
+    """A program being driven: say what happens, `step`, and check.
+
+    Everything between two steps is one batch. Rows and expected rows are mappings or tuples, or frames; instants may be
+    ISO text.
+    """
+
+    facts: ProgramFacts
+    clock: TestClock
+    engine: Driven
+    reports: list[BatchReport] = field(default_factory=list)
+    _waiting: Waiting = field(default_factory=Waiting)
+    _failpoint: tuple[str, int] | None = None
+    _seen: dict[str, int] = field(default_factory=dict)
+
+    # --- what happens -------------------------------------------------------------------------------------------------
+
+    def add(self, stream: str, rows: Rows) -> None:
+        """New rows of a stream, read by the next step."""
+        self._check_stream(stream)
+        self._waiting.rows.setdefault(stream, []).append(rows)
+
+    def advance(self, stream: str, **progress: Any) -> None:
+        """With the rows added so far, everything up to these instants (inclusive) has arrived."""
+        self._check_stream(stream)
+        definition = next(s for s in input_streams(self.engine.plan) if s.name == stream)
+        for key, value in advances_of(definition, progress).items():
+            self._waiting.advances[key] = max(value, self._waiting.advances.get(key, -INF))
+
+    def finish(self, stream: str | None = None) -> None:
+        """A stream ends with the rows added so far, or all do."""
+        if stream is not None:
+            self._check_stream(stream)
+        for definition in input_streams(self.engine.plan):
+            if stream in (None, definition.name):
+                self._waiting.advances |= {(definition.name, a): INF for a in definition.progress}
+
+    def wait(self, duration: dt.timedelta | str) -> None:
+        """The clock moves on; nothing sees it before the next step."""
+        self.clock.now += dt.timedelta(microseconds=duration_ticks(duration))
+
+    def kill(self, place: str = "commit-before-manifest", *, skip: int = 0) -> None:
+        """The next step dies at a failpoint, at its `skip`+1-th passing; the program is then started again.
+
+        What was added is given again if the batch did not count. `PLACES_TO_DIE` lists the failpoints.
+        """
+        if place not in PLACES_TO_DIE:
+            raise QueryError(
+                "TG401", f"a step can not be killed at {place!r}", hint=f"one of {', '.join(PLACES_TO_DIE)}"
+            )
+        self._failpoint = (place, skip)
+
+    def restart(self) -> None:
+        """Stop, and start again from the checkpoint, as a new process would; what was added since the last step stays."""
+        self.engine.restart()
+
+    def step(self) -> None:
+        """One batch over what happened since the last step."""
+        failpoint, self._failpoint = self._failpoint, None
+        before = self._manifest
+        if failpoint is not None:
+            self._die(failpoint)
+        if failpoint is None or self._manifest == before:
+            self.reports.append(self.engine.step(self._waiting))
+        self._waiting = Waiting()
+
+    def _die(self, failpoint: tuple[str, int]) -> None:
+        place, skip = failpoint
+        self.engine.store.failpoints.arm(place, crash, skip=skip)
+        try:
+            self.engine.step(self._waiting)
+        except BaseException as failure:
+            if not self.engine.died(failure):
+                raise
+        else:
+            raise AssertionError(f"the step was not killed: it never came to {place}")
+        self.engine.restart()
+
+    # --- what to check ------------------------------------------------------------------------------------------------
+
+    def new(self, name: str) -> list[dict[str, Any]]:
+        """Rows of a result that appeared since this was last asked, as users see them."""
+        rows: list[dict[str, Any]] = self._table(name).to_pylist()
+        start, self._seen[name] = self._seen.get(name, 0), len(rows)
+        return rows[start:]
+
+    def expect(self, **rows: Iterable[Any]) -> None:
+        """Exactly these rows are new in each of these results, in any order; `AssertionError` with the difference."""
+        wrong = []
+        for name, wanted in rows.items():
+            schema = self._schema(name)
+            found, expected = _bag(self.new(name), schema), _bag(wanted, schema)
+            wrong += [f"{name} lacks {_shown(row, schema)} × {n}" for row, n in (expected - found).items()]
+            wrong += [f"{name} has {_shown(row, schema)} × {n}, unexpected" for row, n in (found - expected).items()]
+        if wrong:
+            raise AssertionError("\n".join(wrong))
+
+    def results(self, name: str) -> list[dict[str, Any]]:
+        """All rows of a result so far."""
+        rows: list[dict[str, Any]] = self._table(name).to_pylist()
+        return rows
+
+    @property
+    def live_rows(self) -> dict[str, int]:
+        """Rows stored per buffer after the last step."""
+        found = dict.fromkeys((buffer.id for buffer in self.engine.plan.buffers), 0)
+        segments = {} if self._manifest is None else self._manifest.segments
+        return found | {name: sum(segment.rows for segment in parts) for name, parts in segments.items()}
+
+    @property
+    def progress(self) -> dict[str, dict[str, Extended]]:
+        """How far each query's result is final after the last step, in ticks."""
+        state = ProgressState.start(self.engine.plan)
+        if self._manifest is not None:
+            state.load(self._manifest.progress)
+        return state.queries
+
+    @property
+    def counts(self) -> dict[str, SourceCounts]:
+        """Rows by fate per stream, from the beginning."""
+        found = {stream.name: SourceCounts() for stream in input_streams(self.engine.plan)}
+        return found | ({} if self._manifest is None else dict(self._manifest.counts))
+
+    def quarantine(self) -> list[dict[str, Any]]:
+        """All rejected rows that were set aside."""
+        store = self.engine.store
+        return [row for path in store.list_files("quarantine") for row in store.read_table(path).to_pylist()]
+
+    def close(self) -> None:
+        self.engine.close()
+
+    def __enter__(self) -> Drive:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def _manifest(self) -> Manifest | None:
+        return inspect(self.engine.store).manifest
+
+    def _schema(self, name: str) -> Schema:
+        check_known(name, self.facts.streams, "result")
+        return self.facts.streams[name].schema
+
+    def _table(self, name: str) -> pa.Table:
+        schema = self._schema(name)
+        store = self.engine.store
+        tables = [store.read_table(path) for path in store.list_files(results_area(name))]
+        return pa.concat_tables(tables) if tables else user_arrow_schema(schema).empty_table()
+
+    def _check_stream(self, name: str) -> None:
+        check_known(name, (stream.name for stream in input_streams(self.engine.plan)), "stream")
+
+
+def drive(
+    program: Program,
+    *,
+    spark: SparkSession | None = None,
+    sources: Mapping[str, Source] | None = None,
+    statics: Mapping[str, Any] | None = None,
+    clock: dt.datetime | str | None = None,
+    directory: str | Path | None = None,
+    collect_garbage: GarbageCollection = "exact",
+    driver_bytes: int | None = None,
+) -> Drive:
+    """Drive a program embedded, or on Spark where a session is given.
+
+    `sources` says per stream what is promised of its rows (`tg.source(None, delay="10m")`). `clock` is where the clock
+    stands at first; without one no row is ever ahead. `directory` holds the checkpoint; by default it is in memory, on
+    Spark in a temporary directory. `driver_bytes=0` makes Spark evaluate even the smallest increment.
+    """
+    given = dict(sources or {})
+    for name, source in given.items():
+        if source.data is not None:
+            raise QueryError("TG401", f"{name}: rows of a test come from add()", hint="write tg.source(None, ...)")
+    test_clock = TestClock(_instant(clock))
+    tables = {} if statics is None else dict(statics)
+    place = None if directory is None else Path(directory)
+    engine: Driven
+    if spark is None:
+        engine = Embedded(program.facts, given, tables, test_clock, collect_garbage, place)
+    else:
+        from tidegate.runtime.spark.testing import OnSpark
+
+        engine = OnSpark(spark, program.facts, given, tables, test_clock, collect_garbage, place, driver_bytes)
+    return Drive(program.facts, test_clock, engine)
+
+
+def _instant(clock: dt.datetime | str | None) -> dt.datetime:
+    if clock is None:
+        return LAST_CLOCK
+    try:
+        ticks = held_value(clock, TIMESTAMP)
+    except Malformed:
+        raise QueryError("TG401", f"{clock!r} is no instant", hint="give a datetime or ISO text") from None
+    assert isinstance(ticks, int)
+    return EPOCH + dt.timedelta(microseconds=ticks)
+
+
+def _bag(rows: Iterable[Any], schema: Schema) -> Counter[tuple[Any, ...]]:
+    """Rows as users write them, as comparable values; doubles to twelve digits."""
+    checked = validate(rows if isinstance(rows, pa.Table) else list(rows), schema)
+    if checked.rejected.num_rows:
+        first = checked.rejected.to_pylist()[0]
+        raise QueryError(
+            "TG401",
+            f"expected row {first['position']}: {first['attribute']} is {first['value']!r} ({first['reason']})",
+            hint=f"rows of this result are ({schema})",
+        )
+    return Counter(tuple(map(_comparable, row.values())) for row in checked.accepted.to_pylist())
+
+
+def _comparable(value: Any) -> Any:
+    return key_of(float(f"{value:.12g}")) if isinstance(value, float) else key_of(value)
+
+
+def _shown(row: tuple[Any, ...], schema: Schema) -> str:
+    shown = [
+        format_instant(value) if attribute.type == TIMESTAMP and isinstance(value, int) else repr(value)
+        for value, attribute in zip(row, schema.attributes, strict=True)
+    ]
+    return "(" + ", ".join(f"{name} = {text}" for name, text in zip(schema.names, shown, strict=True)) + ")"

@@ -1,0 +1,142 @@
+"""The test kit, driven on both engines by the same tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+import tidegate as tg
+from tidegate import testing
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.time import INF
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+orders = tg.stream("Orders", "order_id bigint, ordered timestamp", progress="ordered")
+payments = tg.stream("Payments", "order_id bigint, paid timestamp", progress="paid")
+
+Start = Callable[..., testing.Drive]
+
+
+@pytest.fixture(params=["embedded", pytest.param("spark", marks=pytest.mark.spark)])
+def start(request: pytest.FixtureRequest) -> Start:
+    """`drive`, on either engine."""
+    if request.param == "embedded":
+        return testing.drive
+    session: SparkSession = request.getfixturevalue("spark")
+    return lambda program, **options: testing.drive(program, spark=session, **options)
+
+
+def unpaid() -> tg.Program:
+    o, p = orders.as_("o"), payments.as_("p")
+    return tg.program(
+        Unpaid=o.anti_join(p, p.order_id == o.order_id, o.ordered <= p.paid, p.paid <= o.ordered + tg.minutes(30))
+    )
+
+
+def at(minute: int) -> str:
+    return f"2026-03-02T{12 + minute // 60}:{minute % 60:02}Z"
+
+
+def test_each_result_is_expected_once_when_it_appears(start: Start) -> None:
+    with start(unpaid()) as run:
+        run.add("Orders", [(1, at(0)), (2, at(5))])
+        run.add("Payments", [(1, at(10))])
+        run.advance("Orders", ordered=at(20))
+        run.advance("Payments", paid=at(34))
+        run.step()
+        run.expect(Unpaid=[])
+        run.advance("Payments", paid=at(35))
+        run.step()
+        run.expect(Unpaid=[(2, at(5))])
+        run.step()
+        run.expect(Unpaid=[])
+        assert len(run.results("Unpaid")) == 1
+        assert run.live_rows == {"Orders#0": 0, "Payments#0": 1}
+        run.finish()
+        run.step()
+        assert run.progress == {"Unpaid": {"ordered": INF}}
+        assert set(run.live_rows.values()) == {0}
+
+
+@pytest.mark.parametrize("place", ["batch-after-intent", "commit-before-manifest", "commit-after-manifest"])
+def test_a_step_that_is_killed_counts_once(start: Start, place: str) -> None:
+    with start(unpaid()) as run:
+        run.add("Orders", [(1, at(0)), (2, at(5))])
+        run.step()
+        run.restart()
+        run.add("Payments", [(1, at(10))])
+        run.finish()
+        run.kill(place)
+        run.step()
+        run.expect(Unpaid=[(2, at(5))])
+        assert {name: (c.rows_in, c.accepted) for name, c in run.counts.items()} == {
+            "Orders": (2, 2),
+            "Payments": (1, 1),
+        }
+        run.restart()
+        run.step()
+        run.expect(Unpaid=[])
+
+
+@pytest.mark.parametrize("place", testing.PLACES_TO_DIE)
+def test_every_place_to_die_is_reached_and_survived(place: str) -> None:
+    with testing.drive(unpaid()) as run:
+        for minute in range(0, 40, 10):
+            run.add("Orders", [(minute, at(minute))])
+            run.advance("Orders", ordered=at(minute))
+            run.step()
+        run.add("Orders", [(40, at(40))])
+        run.kill(place)
+        run.finish()
+        run.step()
+        run.expect(Unpaid=[(minute, at(minute)) for minute in range(0, 50, 10)])
+
+
+def test_what_is_not_as_expected_is_told_as_a_difference() -> None:
+    with testing.drive(unpaid()) as run:
+        run.add("Orders", [(1, at(0)), (2, at(5))])
+        run.finish()
+        run.step()
+        with pytest.raises(AssertionError) as caught:
+            run.expect(Unpaid=[(1, at(0)), (3, at(5))])
+    assert str(caught.value) == (
+        "Unpaid lacks (order_id = 3, ordered = 2026-03-02T12:05:00Z) × 1\n"
+        "Unpaid has (order_id = 2, ordered = 2026-03-02T12:05:00Z) × 1, unexpected"
+    )
+
+
+def test_rejected_rows_and_the_clock(start: Start) -> None:
+    with start(unpaid(), sources={"Orders": tg.source(None, delay="10m")}, clock=at(30)) as run:
+        run.add("Orders", [(1, at(90)), (2, at(91)), (3, None)])
+        run.step()
+        assert run.counts["Orders"].rejected == {"ahead": 1, "null": 1}
+        run.wait("1m")
+        run.add("Orders", [(2, at(91)), (4, at(79))])
+        run.step()
+        assert run.counts["Orders"].rejected == {"ahead": 1, "null": 1, "late": 1}
+        assert sorted(row["reason"] for row in run.quarantine()) == ["ahead", "late", "null"]
+
+
+def test_mistakes_in_a_test_are_told() -> None:
+    with testing.drive(unpaid()) as run:
+        with pytest.raises(QueryError, match="TG402"):
+            run.add("Parcels", [])
+        with pytest.raises(QueryError, match="TG401"):
+            run.advance("Orders", order_id=3)
+        with pytest.raises(QueryError, match="TG401"):
+            run.kill("open-before-meta")
+        with pytest.raises(QueryError, match="TG402"):
+            run.expect(Paid=[])
+        with pytest.raises(QueryError, match="TG401"):
+            run.expect(Unpaid=[(1, "soon")])
+        run.kill("commit-during-gc", skip=1000)
+        with pytest.raises(AssertionError, match="never came to commit-during-gc"):
+            run.step()
+    with pytest.raises(QueryError, match="TG401"):
+        testing.drive(unpaid(), sources={"Orders": tg.source([])})
+    with pytest.raises(QueryError, match="TG401"):
+        testing.drive(unpaid(), clock="soon")
