@@ -3,91 +3,137 @@
     python tools/fuzz.py --family embedded --shard 1/4 --cases 30000 --seed 0 --resume out/fuzz-1.json
 
 Case n of a run has seed `--seed + n`; shard i of k takes the n with n % k == i - 1. A resumed run goes on after the last
-case that the file names. Exit status 1 and the shrunk case on the first failure, which the resume file also keeps.
+case that the file names, unless the source has changed since: then it starts anew and says so. Exit status 1 and the
+shrunk case on the first failure, which the resume file also keeps; 4 where fewer than `--at-least` cases were valid.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+if TYPE_CHECKING:
+    from tests.properties.families import Family
+
+#: What a case depends on: the library, and what draws and checks cases.
+SOURCES = ("algebra", "analysis", "contexts", "runtime", "tests/strategies", "tests/properties")
 
 
-def main() -> int:
-    options = _options()
+@dataclass(slots=True)
+class State:
+    """How far a run has come, of which code; what a resume file holds."""
+
+    family: str
+    shard: str
+    seed: int
+    code: str
+    done: int = 0
+    valid: int = 0
+    failure: str | None = None
+
+    def belongs_to(self, other: State) -> bool:
+        return (self.family, self.shard, self.seed) == (other.family, other.shard, other.seed)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = _options(arguments)
     index, count = (int(part) for part in options.shard.split("/"))
-    check = _family(options.family)
+    family = _family(options.family)
     resume = Path(options.resume) if options.resume else None
-    done = _resumed(resume, options)
-    numbers = [n for n in range(options.cases) if n % count == index - 1][done:]
+    state = resumed(resume, State(options.family, options.shard, options.seed, code_hash(ROOT)))
+    before, known = state.done, family.tally.valid
+    numbers = [n for n in range(options.cases) if n % count == index - 1]
     started, saved = time.monotonic(), time.monotonic()
-    for at, number in enumerate(numbers, start=done + 1):
-        failure = check(options.seed + number)
+    for number in numbers[before:]:
+        state.failure = family.run(options.seed + number)
+        state.valid, known = state.valid + family.tally.valid - known, family.tally.valid
         now = time.monotonic()
-        if failure or now - saved > 10 or at == done + len(numbers):
-            _save(resume, options, at if failure is None else at - 1, failure)
-            saved = now
-        if failure:
-            print(f"case {options.seed + number} fails\n{failure}")
+        if state.failure:
+            save(resume, state)
+            print(f"case {options.seed + number} fails\n{state.failure}")
             return 1
+        state.done += 1
+        if now - saved > 10:
+            save(resume, state)
+            saved = now
         if options.minutes and now - started > options.minutes * 60:
-            _save(resume, options, at, None)
-            print(f"stopped after {at} of {done + len(numbers)} cases; run again with the same --resume to go on")
-            print(_summary(options.family))
+            save(resume, state)
+            print(f"stopped after {state.done} of {len(numbers)} cases; run again with the same --resume to go on")
+            print(family.tally)
             return 3
+    save(resume, state)
+    name, taken = f"{options.family} shard {options.shard}", time.monotonic() - started
     print(
-        f"{options.family} shard {options.shard}: {len(numbers)} cases ({done} before) in {time.monotonic() - started:.0f} s, none failed"
+        f"{name}: {state.done} cases ({before} before), {state.valid} of them valid, in {taken:.0f} s, none failed\n"
+        f"{family.tally}"
     )
-    print(_summary(options.family))
+    if state.valid < options.at_least:
+        print(f"{name}: fewer valid cases than the {options.at_least} asked for: give more --cases")
+        return 4
     return 0
 
 
-def _family(name: str) -> Callable[[int], str | None]:
-    from tests.properties import families
+def _family(name: str) -> Family:
+    from tests.properties.families import FAMILIES
 
-    return families.FAMILIES[name].run
-
-
-def _summary(name: str) -> str:
-    from tests.properties import families
-
-    return str(families.FAMILIES[name].tally)
+    return FAMILIES[name]
 
 
-def _resumed(resume: Path | None, options: argparse.Namespace) -> int:
+def code_hash(root: Path, folders: Iterable[str] = SOURCES) -> str:
+    """A digest of the names and texts of all Python files in the folders."""
+    digest = hashlib.sha256()
+    for folder in folders:
+        for path in sorted((root / folder).rglob("*.py")):
+            text = path.read_bytes()
+            digest.update(f"{path.relative_to(root).as_posix()} {len(text)}\n".encode() + text)
+    return digest.hexdigest()[:16]
+
+
+def resumed(resume: Path | None, fresh: State) -> State:
+    """Where a run goes on: as its file says if that is of this code, else at the beginning."""
     if resume is None or not resume.exists():
-        return 0
-    state = json.loads(resume.read_text())
-    mine = {"family": options.family, "shard": options.shard, "seed": options.seed}
-    if any(state[key] != value for key, value in mine.items()):
-        sys.exit(f"{resume} belongs to another run: {state}")
-    return int(state["done"])
+        return fresh
+    try:
+        found = State(**json.loads(resume.read_text()))
+    except TypeError:
+        sys.exit(f"{resume} is no file of this tool; remove it")
+    if not found.belongs_to(fresh):
+        sys.exit(f"{resume} belongs to another run: {found}")
+    if found.code != fresh.code:
+        print(f"{resume} is of other code ({found.code}, this is {fresh.code}): starting anew", flush=True)
+        return fresh
+    return found
 
 
-def _save(resume: Path | None, options: argparse.Namespace, done: int, failure: str | None) -> None:
+def save(resume: Path | None, state: State) -> None:
     if resume is None:
         return
     resume.parent.mkdir(parents=True, exist_ok=True)
-    state = {"family": options.family, "shard": options.shard, "seed": options.seed, "done": done, "failure": failure}
     temporary = resume.with_suffix(".tmp")
-    temporary.write_text(json.dumps(state))
+    temporary.write_text(json.dumps(asdict(state)))
     temporary.replace(resume)
 
 
-def _options() -> argparse.Namespace:
+def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--family", choices=("rules", "staged", "embedded", "windows"), default="embedded")
     parser.add_argument("--shard", default="1/1", help="i/k, from 1")
     parser.add_argument("--cases", type=int, default=30_000, help="seeds; about 7 of 10 give a valid program")
+    parser.add_argument("--at-least", type=int, default=0, help="how many cases of this shard have to be valid")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--resume", help="file that remembers how far the run has come")
     parser.add_argument("--minutes", type=float, help="stop after this long (exit status 3)")
-    return parser.parse_args()
+    return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":
