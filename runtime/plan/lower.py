@@ -3,7 +3,7 @@
 Each maximal row-wise part above a scan (selections, projections, new attributes, joins with static tables) becomes a
 buffer and runs once, before a row is stored; what stays above runs in increments. Parts that differ in names and kept
 attributes only share a buffer. A grouping that stands directly above
-one such part stores partial aggregates instead of rows, where all promised attributes are grouping keys.
+one such part stores partial aggregates instead of rows, where all promised attributes are grouping keys, or such a key and a constant.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from enum import Enum
 from typing import assert_never
 
 from tidegate.algebra.errors import InternalError
+from tidegate.algebra.formulas import Shift, Var, temporal_term
 from tidegate.algebra.nodes import (
     Difference,
     Distinct,
@@ -73,7 +74,7 @@ class _Layout:
 
     def want(self, key: _Key, columns: Iterable[str], instants: tuple[str, ...]) -> None:
         self.columns.setdefault(key, {}).update(dict.fromkeys((*columns, *instants)))
-        self.keys[key] = instants
+        self.keys[key] = tuple(dict.fromkeys((*self.keys.get(key, ()), *instants)))
 
     def buffers(self) -> dict[_Key, Buffer]:
         made: dict[_Key, Buffer] = {}
@@ -97,7 +98,7 @@ class _LeafDraft:
     static: str | None
     occurrence: OccurrenceFacts | None
     columns: tuple[str, ...] = ()
-    outputs: tuple[tuple[str, str], ...] = ()
+    outputs: tuple[tuple[str, str, int], ...] = ()
 
     def finished(self, buffers: Mapping[_Key, Buffer]) -> Leaf:
         buffer = None if self.key is None else buffers[self.key]
@@ -120,7 +121,7 @@ def _draft(facts: QueryFacts, node: Node, layout: _Layout) -> _QueryDraft:
         group, above, outputs = partial
         scan = next(i for i, stream in enumerate(occurrences(group.input)) if not stream.static)
         key = (group.input, group)
-        layout.want(key, (), tuple(column for _, column in outputs))
+        layout.want(key, (), tuple(dict.fromkeys(column for _, column, _ in outputs)))
         leaf = _LeafDraft(key, None, facts.occurrences[scan], (), outputs)
         return _QueryDraft(facts, above(_stored("grouped", group.schema)), (leaf,), group)
     leaves: list[_LeafDraft] = []
@@ -236,8 +237,8 @@ def _is_static(node: Node) -> bool:
 
 def _partial_grouping(
     node: Node, facts: QueryFacts
-) -> tuple[Group, Callable[[Node], Node], tuple[tuple[str, str], ...]] | None:
-    """The grouping to store partials of, what stands above it, and the key that holds each promised attribute."""
+) -> tuple[Group, Callable[[Node], Node], tuple[tuple[str, str, int], ...]] | None:
+    """The grouping to store partials of, what stands above it, and the key and shift that make each promised attribute."""
     above: list[Node] = []
     current = node
     while isinstance(current, Select | Project | Rename | Imbed):
@@ -247,14 +248,21 @@ def _partial_grouping(
         return None
     if any(aggregate.function not in MERGEABLE for aggregate in current.aggregates):
         return None
-    names = {key: key for key in current.keys}
+    made = {key: (key, 0) for key in current.keys}
     for operator in reversed(above):
         if isinstance(operator, Rename):
-            names = {key: dict(operator.pairs).get(name, name) for key, name in names.items()}
+            new = dict(operator.pairs)
+            made = {new.get(name, name): of for name, of in made.items()}
         elif isinstance(operator, Project):
-            names = {key: name for key, name in names.items() if name in operator.names}
-    holders = {name: key for key, name in names.items()}
-    if any(a not in holders for a in facts.propagation):
+            made = {name: of for name, of in made.items() if name in operator.names}
+        elif isinstance(operator, Imbed):
+            match temporal_term(operator.term, operator.input.schema):
+                case Shift(Var(name), by) if name in made:
+                    key, before = made[name]
+                    made[operator.name] = key, before + by
+                case Var(name) if name in made:
+                    made[operator.name] = made[name]
+    if any(a not in made for a in facts.propagation):
         return None
 
     def rebuild(source: Node) -> Node:
@@ -262,7 +270,7 @@ def _partial_grouping(
             source = with_children(operator, (source,))
         return source
 
-    return current, rebuild, tuple((a, holders[a]) for a in facts.propagation)
+    return current, rebuild, tuple((a, *made[a]) for a in facts.propagation)
 
 
 def _description(facts: ProgramFacts, plans: tuple[QueryPlan, ...]) -> dict[str, str]:

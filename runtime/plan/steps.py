@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -52,21 +53,21 @@ class Buffer:
 class Leaf:
     """One input of a query's tree: a buffer, with the occurrence whose keep and relevance it obeys, or a static table.
 
-    `columns` are the stored columns that the tree reads (of partials: all); `outputs`, of partials, the grouping key that
-    holds each promised attribute.
+    `columns` are the stored columns that the tree reads (of partials: all); `outputs`, of partials, each promised
+    attribute with the grouping key and the constant whose sum it is.
     """
 
     buffer: Buffer | None
     static: str | None
     occurrence: OccurrenceFacts | None
     columns: tuple[str, ...] = ()
-    outputs: tuple[tuple[str, str], ...] = ()
+    outputs: tuple[tuple[str, str, int], ...] = ()
 
     def keep(self, p: Progress) -> Term:
         """Which stored rows may still matter, as a condition over stored columns (rule on keep)."""
         assert self.buffer is not None
         if self.buffer.partial is not None:
-            return pass_window({column: p[a] for a, column in self.outputs}, None, self.buffer.schema)
+            return pass_window(self._by_key(p), None, self.buffer.schema)
         assert self.occurrence is not None
         return self.occurrence.keep.condition(p)
 
@@ -74,18 +75,19 @@ class Leaf:
         """Which stored rows matter for the increment from `p` to `new`."""
         assert self.buffer is not None
         if self.buffer.partial is not None:
-            columns = dict(self.outputs)
-            return pass_window(
-                {columns[a]: p[a] for a in columns}, {columns[a]: new[a] for a in columns}, self.buffer.schema
-            )
+            return pass_window(self._by_key(p), self._by_key(new), self.buffer.schema)
         assert self.occurrence is not None
         return self.occurrence.relevance.condition(p, new)
+
+    def _by_key(self, p: Progress) -> list[tuple[str, Extended]]:
+        """Of partials: progress of the result as progress of the grouping keys that it is made of."""
+        return [(column, _earlier(p[a], shift)) for a, column, shift in self.outputs]
 
     def keeps_segment(self, bounds: Bounds, p: Progress) -> bool:
         """Whether a segment with these bounds may hold a row that still matters."""
         assert self.buffer is not None
         if self.buffer.partial is not None:
-            return all(bounds[column][1] > p[a] for a, column in self.outputs)
+            return all(bounds[column][1] > b for column, b in self._by_key(p))
         assert self.occurrence is not None
         return self.occurrence.keep.segment(bounds, p)
 
@@ -93,7 +95,8 @@ class Leaf:
         """Whether a segment with these bounds may hold a row that matters for this increment."""
         assert self.buffer is not None
         if self.buffer.partial is not None:
-            return any(bounds[column][0] <= new[a] for a, column in self.outputs) and self.keeps_segment(bounds, p)
+            reached = any(bounds[column][0] <= b for column, b in self._by_key(new))
+            return reached and self.keeps_segment(bounds, p)
         assert self.occurrence is not None
         return self.occurrence.relevance.segment(bounds, p, new)
 
@@ -182,12 +185,18 @@ class Plan:
         return any(leaf.keeps_segment(bounds, progress[query.name]) for query, leaf in self.readers(buffer))
 
 
-def pass_window(old: Mapping[str, Extended], new: Mapping[str, Extended] | None, schema: Schema) -> Term:
+def _earlier(b: Extended, by: int) -> Extended:
+    """`b - by`; beyond 64 bits no instant is left on that side."""
+    value = b - by
+    return value if -(2**63) <= value < 2**63 else math.copysign(INF, value)
+
+
+def pass_window(
+    old: Sequence[tuple[str, Extended]], new: Sequence[tuple[str, Extended]] | None, schema: Schema
+) -> Term:
     """Rows beyond `old` on every column and, where `new` is given, within it on at least one."""
-    beyond = [_compare("gt", column, value, schema[column].type) for column, value in old.items()]
-    within = (
-        [] if new is None else [disjunction([_compare("le", c, value, schema[c].type) for c, value in new.items()])]
-    )
+    beyond = [_compare("gt", column, value, schema[column].type) for column, value in old]
+    within = [] if new is None else [disjunction([_compare("le", c, value, schema[c].type) for c, value in new])]
     return conjunction([*beyond, *within])
 
 

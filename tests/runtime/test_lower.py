@@ -63,6 +63,16 @@ def test_a_grouping_of_one_stream_stores_partial_aggregates() -> None:
     assert plan.queries[0].grouping is buffer.partial
 
 
+def test_an_instant_computed_from_the_window_leaves_the_partial_aggregates() -> None:
+    grouped = events.group_by(events.k, w=tg.ceil(events.t, 10)).agg(n=tg.count())
+    plan = plan_of(Grouped=grouped.with_(start=grouped.w - 10, later=grouped.w + 5).drop(grouped.w))
+    (buffer,) = plan.buffers
+    assert buffer.partial is not None
+    ((start, one, back), (later, other, on)) = plan.queries[0].leaves[0].outputs
+    assert (start, back, later, on) == ("start", -10, "later", 5)
+    assert one == other == buffer.instants[0]
+
+
 @pytest.mark.parametrize("why", ["count_distinct", "join"])
 def test_other_groupings_store_rows(why: str) -> None:
     if why == "count_distinct":

@@ -56,6 +56,20 @@ def test_windows_are_final_when_progress_reaches_their_end() -> None:
         assert rows(session, "Counted") == [(1, 10, 2, 2.0), (1, 20, 1, 1.0)]
 
 
+@pytest.mark.parametrize("shift", [-10, 7])
+def test_windows_named_by_another_instant_are_final_with_their_end(shift: int) -> None:
+    grouped = events.group_by(w=tg.ceil(events.t, 10)).agg(n=tg.count())
+    program = tg.program(Named=grouped.with_(named=grouped.w + shift).select("named", "n"))
+    with Session(program.facts, collect_garbage="exact") as session:
+        session.push("E", [event(1, 3), event(1, 10), event(1, 11)])
+        for reached, windows, live in ((9, 0, 2), (10, 1, 1), (19, 1, 1), (20, 2, 0)):
+            session.advance("E", {"t": reached})
+            report = session.step()
+            assert len(rows(session, "Named")) == windows
+            assert sum(report.live_rows.values()) == live
+        assert rows(session, "Named") == [(10 + shift, 2), (20 + shift, 1)]
+
+
 def test_a_row_at_progress_is_late_and_one_tick_later_is_not() -> None:
     with Session(counted().facts) as session:
         session.advance("E", {"t": 10})
