@@ -13,14 +13,12 @@ import pyarrow.parquet as pq
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
-from tidegate.algebra.rewrites import rewrite
+from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.time import Extended
 from tidegate.analysis.facts import ProgramFacts
 from tidegate.runtime.inputs import input_table
 from tidegate.runtime.intake import judged_schema
-from tidegate.runtime.plan.lower import lower
 from tidegate.runtime.plan.steps import Plan
-from tidegate.runtime.progress import input_streams
 from tidegate.runtime.runner import BatchReport, GarbageCollection
 from tidegate.runtime.setup import prepare
 from tidegate.runtime.sources import Files, Source
@@ -51,13 +49,12 @@ class OnSpark:
     _written: Waiting | None = None
 
     def __post_init__(self) -> None:
-        self.plan = lower(self.facts, optimise=rewrite)
         if self.directory is not None:
             self._root = self.directory
         else:
             self._temporary = tempfile.TemporaryDirectory(prefix="tidegate-test-")
             self._root = Path(self._temporary.name)
-        for stream in input_streams(self.plan):
+        for stream in self._streams:
             (self._root / "in" / stream.name).mkdir(parents=True, exist_ok=True)
         self.restart()
 
@@ -65,15 +62,19 @@ class OnSpark:
     def store(self) -> Store:
         return self._store
 
+    @property
+    def _streams(self) -> list[StreamDef]:
+        return [stream for stream in self.facts.program.inputs if not stream.static]
+
     def step(self, waiting: Waiting) -> BatchReport:
         if waiting is not self._written:  # a step that was killed finds its files where it left them
             self._written = waiting
-            for stream in input_streams(self.plan):
+            for stream in self._streams:
                 source = self.sources.get(stream.name, Source(None))
                 judged = judged_schema(stream.schema, source.progress_columns)
                 for rows in waiting.rows.get(stream.name, ()):
                     self._write(stream.name, input_table(rows, judged))
-            self._write(input_streams(self.plan)[0].name, pa.table({}))  # a batch without rows is one too
+            self._write(self._streams[0].name, pa.table({}))  # a batch without rows is one too
         reports = self._run(waiting.advances)
         assert len(reports) == 1
         return reports[0]
@@ -104,7 +105,7 @@ class OnSpark:
             s.name: replace(
                 self.sources.get(s.name, Source(None)), data=Files(str(self._root / "in" / s.name), "parquet")
             )
-            for s in input_streams(self.plan)
+            for s in self._streams
         }
 
     def died(self, failure: BaseException) -> bool:
@@ -112,7 +113,9 @@ class OnSpark:
 
     def restart(self) -> None:
         self._store = LocalStore(self._root / "checkpoint")
-        prepare(self.facts, self._store, self._placed(), self.statics, {}).checkpoint.close()  # recovers it
+        setup = prepare(self.facts, self._store, self._placed(), self.statics, {})  # recovers the checkpoint
+        setup.checkpoint.close()
+        self.plan = setup.plan
 
     def close(self) -> None:
         if self._temporary is not None:
