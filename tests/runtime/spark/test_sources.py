@@ -1,0 +1,58 @@
+"""What Spark writes and offers as input: the same rows as embedded, or a clear refusal."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import tidegate as tg
+
+pytestmark = pytest.mark.spark
+
+instants = tg.stream("E", "k bigint, t timestamp", progress="t")
+
+
+def far_instants(spark: SparkSession) -> DataFrame:
+    """Spark's own default for timestamps is INT96; the last two are beyond ±MAX_INSTANT, the last wraps in 64 bits."""
+    return spark.sql(
+        "select 1L k, timestamp'2020-01-01 00:00:00.123456Z' t union all select 2L, timestamp'9999-12-31 00:00:00Z' "
+        "union all select 3L, timestamp'1500-01-01 00:00:00Z' union all select 4L, null "
+        "union all select 5L, timestamp_micros(3000000000000000000L) "
+        "union all select 6L, timestamp_micros(-3000000000000000000L)"
+    )
+
+
+FAR = {
+    1: dt.datetime(2020, 1, 1, 0, 0, 0, 123456, tzinfo=dt.UTC),
+    2: dt.datetime(9999, 12, 31, tzinfo=dt.UTC),
+    3: dt.datetime(1500, 1, 1, tzinfo=dt.UTC),
+}
+REASONS = ["null", "out of range", "out of range"]
+
+
+def outcome(session: Any) -> tuple[dict[int, dt.datetime], list[str]]:
+    return {row["k"]: row["t"] for row in session.results("Out")}, sorted(row["reason"] for row in session.quarantine())
+
+
+@pytest.mark.parametrize("kind", ["files embedded", "files on Spark", "batch DataFrame"])
+def test_instants_that_spark_wrote_as_int96_are_exact_or_out_of_range(
+    spark: SparkSession, tmp_path: Path, kind: str
+) -> None:
+    program = tg.program(Out=instants.select("k", "t"))
+    rows = far_instants(spark)
+    directory = str(tmp_path / "in")
+    rows.coalesce(1).write.option("compression", "none").parquet(directory)
+    if kind == "files embedded":
+        with program.session(sources={"E": tg.parquet(directory, bounded=True)}) as session:
+            session.step()
+            assert outcome(session) == (FAR, REASONS)
+        return
+    source = tg.parquet(directory, bounded=True) if kind == "files on Spark" else rows
+    query = program.start(spark, sources={"E": source}, checkpoint=tmp_path / "checkpoint", driver_bytes=0)
+    query.awaitTermination()
+    with program.session(checkpoint=tmp_path / "checkpoint") as session:
+        assert outcome(session) == (FAR, REASONS)
