@@ -33,7 +33,7 @@ from tidegate.runtime.sources import Files, Source
 from tidegate.runtime.spark.executor import DRIVER_BYTES, Offered, SparkExecutor
 from tidegate.runtime.spark.increment import quoted
 from tidegate.runtime.spark.session import own_session
-from tidegate.runtime.spark.workers import FileTask, Ingesting, Place, ingest_offered
+from tidegate.runtime.spark.workers import TICK, FileTask, Ingesting, Place, ingest_offered
 from tidegate.runtime.state.local import LocalStore
 from tidegate.runtime.state.manifest import Engine
 from tidegate.runtime.state.paths import slug
@@ -160,7 +160,7 @@ class SparkRun:
         stored: list[dict[str, Any]] = []
         with self.executor.described(f"batch {seq}: what is new"):
             if not self.columns:  # paths alone need no Python worker
-                for row in frame.select("source", "path").collect():
+                for row in frame.where(F.col("source") != TICK).select("source", "path").collect():
                     offered.setdefault(row.source, []).append(source_file(row.path))
                 return offered, stored
             place = Place(self.executor.root, seq, f"spark{spark_batch.batch_id}", self.executor.static_paths)
@@ -252,6 +252,10 @@ def _union(spark: SparkSession, setup: Setup) -> tuple[DataFrame, dict[str, dict
             columns[name] = {f"s{number}c{i}": column for i, column in enumerate(wanted)}
             picked = [F.col(quoted(column)).alias(made) for made, column in columns[name].items()]
             branches.append(data.select(F.lit(name).alias("source"), *picked))
+    if any(options.idle is not None for options in setup.options.values()):
+        # Rows that say nothing: without new data Spark runs no batch, and silence would not be noticed.
+        ticks = spark.readStream.format("rate").option("rowsPerSecond", 1).option("numPartitions", 1).load()
+        branches.append(ticks.select(F.lit(TICK).alias("source")))
     union = branches[0]
     for branch in branches[1:]:
         union = union.unionByName(branch, allowMissingColumns=True)

@@ -27,6 +27,8 @@ from tidegate.runtime.state.local import LocalStore
 from tidegate.runtime.state.segments import new_path, write_segment
 
 Batches = Iterator[pa.RecordBatch]
+#: The source of rows that only make Spark run a batch; no stream has this name.
+TICK = ""
 SUMMARY = pa.schema([pa.field("summary", pa.string())])
 #: A task writes what it has gathered once it holds this much, so that its memory stays bounded.
 FLUSH_BYTES = 256 << 20
@@ -139,7 +141,7 @@ def ingest_offered(work: Ingesting, columns: Mapping[str, Mapping[str, str]]) ->
         waiting: dict[str, list[pa.Table]] = {}
         for batch in batches:
             table = pa.Table.from_batches([batch])
-            for name in table.column("source").unique().to_pylist():
+            for name in set(table.column("source").unique().to_pylist()) - {TICK}:
                 part = table.filter(pa.compute.equal(table.column("source"), name))
                 if name in columns:
                     rows = part.select(list(columns[name])).rename_columns(list(columns[name].values()))
