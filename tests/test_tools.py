@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from tools import fuzz
+from tools import fuzz, planted_bugs
+from tools.planted_bug_list import BUGS, Bug
 
 RUN = ["--family", "rules", "--cases", "12", "--shard", "1/2"]
 
@@ -66,3 +68,39 @@ def test_code_hash_sees_texts_and_names(tmp_path: Path) -> None:
 @pytest.mark.parametrize("folder", fuzz.SOURCES)
 def test_the_hashed_folders_exist(folder: str) -> None:
     assert any((fuzz.ROOT / folder).rglob("*.py"))
+
+
+def test_planted_bugs_have_names_of_their_own_and_still_apply() -> None:
+    assert len({bug.name for bug in BUGS}) == len(BUGS)
+    assert [planted_bugs._misfit(patch, fuzz.ROOT) for bug in BUGS for patch in bug.patches] == [None] * sum(
+        len(bug.patches) for bug in BUGS
+    )
+
+
+def timeout(*_: object, **__: object) -> str | None:
+    raise subprocess.TimeoutExpired("pytest", 1)
+
+
+def test_a_timeout_is_no_kill_save_for_bugs_that_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planted_bugs, "_failed", timeout)
+    slow, looping = planted_bugs._run(Bug("slow", ())), planted_bugs._run(Bug("endless", (), loops=True))
+    assert slow.killed_by is None
+    assert "TIMED OUT" in str(slow)
+    assert looping.killed_by is not None
+    assert planted_bugs.summary([slow, looping]).startswith("1 of 2 planted bugs killed, 1 timed out, 0 survived")
+    assert planted_bugs.good([looping])
+    assert not planted_bugs.good([looping] * 10 + [slow])
+
+
+def test_required_bugs_are_killed_however_many_others_are() -> None:
+    killed = planted_bugs.Outcome(Bug("other", ()), "test_tight.py", 1.0)
+    missed = planted_bugs.Outcome(Bug("vital", (), required=True), None, 1.0)
+    survivor = planted_bugs.Outcome(Bug("minor", ()), None, 1.0)
+    assert planted_bugs.good([killed] * 19 + [survivor])
+    assert not planted_bugs.good([killed] * 99 + [missed])
+
+
+def test_names_of_no_bug_are_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.argv", ["planted_bugs.py", "--only", "no such bug"])
+    assert planted_bugs.main() == 2
+    assert "no such bug" in capsys.readouterr().out

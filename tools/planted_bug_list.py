@@ -16,15 +16,19 @@ class Patch:
 
 @dataclass(frozen=True, slots=True)
 class Bug:
-    """One planted bug; `required` bugs are those that concern the rules of the analysis most."""
+    """One planted bug; `required` bugs are those that concern the rules of the analysis most.
+
+    A bug that `loops` is one that keeps the tests from ending: only of such a bug is a timeout a kill.
+    """
 
     name: str
     patches: tuple[Patch, ...]
     required: bool = False
+    loops: bool = False
 
 
-def bug(name: str, file: str, old: str, new: str, *, required: bool = False) -> Bug:
-    return Bug(name, (Patch(file, old, new),), required)
+def bug(name: str, file: str, old: str, new: str, *, required: bool = False, loops: bool = False) -> Bug:
+    return Bug(name, (Patch(file, old, new),), required, loops)
 
 
 PROPAGATION = "analysis/propagation.py"
@@ -51,6 +55,8 @@ JOINS = "runtime/embedded/joins.py"
 AGGREGATES = "runtime/embedded/aggregates.py"
 EXECUTOR = "runtime/embedded/executor.py"
 REWRITES = "algebra/rewrites/"
+COMMON_PARTS = "algebra/rewrites/common.py"
+COMMON_PLAN = "runtime/plan/common.py"
 
 REQUIRED = (
     bug(
@@ -138,12 +144,9 @@ REQUIRED = (
     bug(
         "collection before passing",
         RUNNER,
-        "                old = self.progress.queries[query.name]\n"
-        "                new = query.propagate(self.progress.bounds(self.plan), old)\n",
-        "                old = self.progress.queries[query.name]\n"
-        "                new = query.propagate(self.progress.bounds(self.plan), old)\n"
-        "                self.progress.queries[query.name] = new\n"
-        "                self._collect(batch)\n",
+        "            jobs += self._job(query, old, new)\n            self.progress.queries[query.name] = new\n",
+        "            self.progress.queries[query.name] = new\n            self._collect(batch)\n"
+        "            jobs += self._job(query, old, new)\n",
         required=True,
     ),
     bug(
@@ -504,8 +507,8 @@ RUNTIME = (
     bug(
         "partial aggregates go with their earliest",
         STEPS,
-        "return all(bounds[column][1] > p[a] for a, column in self.outputs)",
-        "return all(bounds[column][0] > p[a] for a, column in self.outputs)",
+        "return all(bounds[column][1] > b for column, b in self._by_key(p))",
+        "return all(bounds[column][0] > b for column, b in self._by_key(p))",
     ),
     bug(
         "segments go with their earliest row",
@@ -516,8 +519,8 @@ RUNTIME = (
     bug(
         "rows are stored after the increments",
         RUNNER,
-        '                self._advance(work, ingested)\n            with _timed("increments", seconds):\n                increments = self._increments(batch)\n',
-        '                pass\n            with _timed("increments", seconds):\n                increments = self._increments(batch)\n                self._advance(work, ingested)\n',
+        '                self._advance(work, ingested, batch.intent.clock)\n            with _timed("increments", seconds):\n                increments = self._increments(batch)\n',
+        '                pass\n            with _timed("increments", seconds):\n                increments = self._increments(batch)\n                self._advance(work, ingested, batch.intent.clock)\n',
     ),
     bug(
         "a restart forgets the progress of queries",
@@ -528,8 +531,8 @@ RUNTIME = (
     bug(
         "late by all attributes instead of any",
         INTAKE,
-        "        if b == -INF:\n            continue\n",
-        "        if b == -INF or name != min(intake.progress):\n            continue\n",
+        "        for name, b in intake.progress.items()\n        if b != -INF\n    ]\n",
+        "        for name, b in intake.progress.items()\n        if b != -INF and name == min(intake.progress)\n    ]\n",
     ),
     bug(
         "distinct counts merge as sums",
@@ -540,7 +543,7 @@ RUNTIME = (
     bug(
         "partials although a promise is no key",
         LOWER,
-        "    if any(a not in holders for a in facts.propagation):\n        return None\n",
+        "    if any(a not in made for a in facts.propagation):\n        return None\n",
         "",
     ),
     bug("strict ranges are not", JOINS, '"right" if bound.strict else "left"', '"left"'),
@@ -572,4 +575,37 @@ RUNTIME = (
     ),
 )
 
-BUGS = REQUIRED + ANALYSIS + RUNTIME
+COMMON = (
+    bug(
+        "joins do not read their condition",
+        COMMON_PARTS,
+        "wanted = needed | attributes_of(condition)",
+        "wanted = needed",
+    ),
+    bug(
+        "selections above a common part do not count",
+        COMMON_PARTS,
+        "        return node.condition != TRUE\n    return selected and isinstance(node, Project | Rename | Imbed)",
+        "        return False\n    return False",
+    ),
+    bug(
+        "a common part keeps what its last use reads",
+        REWRITES + "__init__.py",
+        "needed[scan] = needed.get(scan, frozenset()) | names",
+        "needed[scan] = names",
+    ),
+    bug(
+        "a part is common whatever rows of it are relevant",
+        COMMON_PLAN,
+        "return _identity(part, self.query.leaves), self.relevant[part.first : part.first + part.count]",
+        "return _identity(part, self.query.leaves)",
+    ),
+    bug(
+        "a part is common whatever buffers it reads",
+        COMMON_PLAN,
+        "return part.node, tuple((leaf.buffer.id if leaf.buffer else leaf.static, leaf.columns) for leaf in read)",
+        "return part.node, len(read)",
+    ),
+)
+
+BUGS = REQUIRED + ANALYSIS + RUNTIME + COMMON

@@ -16,8 +16,8 @@ from tidegate.runtime.plan.common import Demand, repeated
 events = tg.stream("E", "k bigint, t bigint, v bigint", progress="t")
 
 
-def pairs() -> tg.Relation:
-    a, b = events.as_("a"), events.as_("b")
+def pairs(of: tg.Relation = events) -> tg.Relation:
+    a, b = of.as_("a"), of.as_("b")
     return a.join(b, a.k == b.k, a.t <= b.t, b.t <= a.t + 3).select(k=a.k, t=b.t, one=a.v, other=b.v)
 
 
@@ -89,3 +89,13 @@ def test_a_part_used_twice_by_one_query_is_computed_once() -> None:
     grouped = p.group_by(k=p.k, w=tg.ceil(p.t, 10)).agg(n=tg.count())
     both = grouped.union(grouped)
     assert run(Both=both)["Both"] == sorted(2 * run(Once=grouped)["Once"])
+
+
+def test_equal_trees_over_other_rows_are_not_common() -> None:
+    made = {"High": pairs(events.where(events.v > 2)), "Low": pairs(events.where(events.v < 2))}
+    together = run(**made)
+    assert together["High"] != together["Low"]
+    for name in made:
+        assert together[name] == run(**{name: made[name]})[name]
+    trees = [query.tree for query in tg.program(**made).explain()._lowered().queries]
+    assert trees[0] == trees[1], "only the buffers tell them apart"
