@@ -209,11 +209,11 @@ def raw(data: Rows, schema: Schema, *, absent: Collection[str] = ()) -> Raw:
         frame = data.collect() if hasattr(data, "collect") else data
         return _raw_table(frame.to_arrow(), schema, absent)
     if module == "pandas":
-        missing = _missing_columns(list(data.columns), schema, absent)
+        missing = missing_columns(list(data.columns), schema, absent)
         found = {name: _from_pandas(data[name]) for name in schema if name not in missing}
         return _with_absent(found, len(data), missing)
     if isinstance(data, Mapping):
-        missing = _missing_columns(list(data), schema, absent)
+        missing = missing_columns(list(data), schema, absent)
         lists = {name: list(data[name]) for name in schema if name not in missing}
         if len({len(values) for values in lists.values()}) > 1:
             raise QueryError("TG311", "columns have different lengths", hint="give every column one value per row")
@@ -228,7 +228,7 @@ def raw(data: Rows, schema: Schema, *, absent: Collection[str] = ()) -> Raw:
 
 
 def _raw_table(table: pa.Table, schema: Schema, absent: Collection[str]) -> Raw:
-    missing = _missing_columns(table.column_names, schema, absent)
+    missing = missing_columns(table.column_names, schema, absent)
     found = {name: _array(table.column(name)) for name in schema if name not in missing}
     return _with_absent(found, table.num_rows, missing)
 
@@ -264,7 +264,7 @@ def _raw_rows(rows: list[Any], schema: Schema) -> Raw:
     return Raw(columns, len(rows))
 
 
-def _missing_columns(found: list[str], schema: Schema, absent: Collection[str]) -> frozenset[str]:
+def missing_columns(found: list[str], schema: Schema, absent: Collection[str] = ()) -> frozenset[str]:
     """The attributes without a column; `QueryError` TG312 for one that may not be absent, or that is there twice."""
     missing = frozenset(name for name in schema if name not in found)
     if refused := [name for name in schema if name in missing and name not in absent]:

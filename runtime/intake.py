@@ -43,6 +43,8 @@ QUARANTINE_SCHEMA = pa.schema(
         pa.field("row", pa.string(), nullable=False),
     ]
 )
+#: Characters of a rejected row that an error shows.
+_SHOWN = 500
 _POSITION, _ORIGIN, _REASON, _ATTRIBUTE = "\0position", "\0origin", "\0reason", "\0attribute"
 
 
@@ -83,6 +85,8 @@ class IngestedRows:
     punctuation: dict[str, int] = field(default_factory=dict)
     stored: dict[str, pl.DataFrame] = field(default_factory=dict)
     quarantine: list[tuple[str, str, int, str, str | None, str]] = field(default_factory=list)
+    first_rejected: str = ""
+    """One rejected row with its place and what is wrong with it, for an error."""
 
     @property
     def counts(self) -> SourceCounts:
@@ -125,6 +129,10 @@ def ingest_rows(
         done.punctuations += sum(column is None for column in said.alone.values())
         for position, reason, attribute in sorted(bad):
             done.rejected[reason] = done.rejected.get(reason, 0) + 1
+            if options.policy == "fail" and not done.first_rejected:
+                wrong = f"{attribute} is {reason}" if attribute else reason
+                text = _row_text(source, position)
+                done.first_rejected = f"row {position} of {arrival.origin}: {wrong}: {text[:_SHOWN]}"
             if options.policy == "quarantine":
                 text = _row_text(source, position)
                 done.quarantine.append((stream.name, arrival.origin, position, reason, attribute, text))

@@ -40,6 +40,7 @@ class Ingested:
     greatest: Mapping[str, int] = field(default_factory=dict)
     punctuation: Mapping[str, int] = field(default_factory=dict)
     segments: Mapping[str, tuple[Segment, ...]] = field(default_factory=dict)
+    first_rejected: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +247,7 @@ class Runner:
                 raise QueryError(
                     "TG410",
                     f"{name}: {counts} of {one.counts.rows_in} rows rejected, and its policy is to fail",
+                    because=(one.first_rejected,),
                     hint='mend the input, declare a longer delay, or use policy="quarantine" to set such rows aside',
                 )
 

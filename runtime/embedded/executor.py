@@ -54,7 +54,7 @@ class EmbeddedExecutor:
                 for buffer in intakes[name].buffers
                 if (stored := rows.stored.get(buffer.id)) is not None and stored.height
             }
-            done[name] = Ingested(rows.counts, rows.greatest, rows.punctuation, segments)
+            done[name] = Ingested(rows.counts, rows.greatest, rows.punctuation, segments, rows.first_rejected)
         return done
 
     def increments(self, batch: Batch, jobs: Sequence[Job]) -> list[Increment]:

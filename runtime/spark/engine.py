@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
@@ -12,18 +12,21 @@ from typing import Any
 from urllib.parse import unquote, urlparse
 
 import pyarrow.parquet as pq
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 import tidegate
-from tidegate.algebra.errors import InternalError, QueryError
-from tidegate.algebra.schema import Schema
+from tidegate.algebra.errors import InternalError, QueryError, TidegateError
+from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.pipeline import ProgramFacts
 from tidegate.runtime.clock import Clock, read_clock, system_clock
+from tidegate.runtime.columns import missing_columns
 from tidegate.runtime.embedded.executor import ARROW, EmbeddedExecutor
 from tidegate.runtime.inputs import advances_of, input_table, static_digest
+from tidegate.runtime.intake import judged_schema
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.progress import check_known
 from tidegate.runtime.runner import BatchReport, GarbageCollection, Runner, Work
@@ -31,7 +34,8 @@ from tidegate.runtime.setup import Setup, prepare
 from tidegate.runtime.sinks import Sink
 from tidegate.runtime.sources import Files, Source
 from tidegate.runtime.spark.executor import DRIVER_BYTES, Offered, SparkExecutor
-from tidegate.runtime.spark.increment import quoted
+from tidegate.runtime.spark.failures import read_summaries
+from tidegate.runtime.spark.increment import plainly_named
 from tidegate.runtime.spark.session import own_session
 from tidegate.runtime.spark.workers import TICK, FileTask, Ingesting, Place, ingest_offered
 from tidegate.runtime.state.local import LocalStore
@@ -71,11 +75,21 @@ class RunningQuery(StreamingQuery):
         self._run.advance(stream, progress)
 
     def awaitTermination(self, timeout: int | None = None) -> bool | None:  # Spark's name
+        """As Spark's; the error of a batch that failed is raised as itself."""
         try:
-            return super().awaitTermination(timeout)
+            with self._run.own_error():
+                return super().awaitTermination(timeout)
         finally:
             if not self.isActive:
                 self._run.close()
+
+    def processAllAvailable(self) -> None:  # Spark's name
+        with self._run.own_error():
+            super().processAllAvailable()
+
+    def exception(self) -> TidegateError | StreamingQueryException | None:  # type: ignore[override]  # ours is no Spark's
+        """Why the query ended, if it was for an error."""
+        return self._run.error or super().exception()
 
     def stop(self) -> None:
         super().stop()
@@ -94,6 +108,7 @@ class SparkRun:
     on_batch: Callable[[BatchReport], None] | None
     clock: Clock = system_clock
     reports: list[BatchReport] = field(default_factory=list)
+    error: TidegateError | None = None
     _advances: dict[tuple[str, str], Extended] = field(default_factory=dict)
     _advancing: Lock = field(default_factory=Lock)
 
@@ -113,12 +128,24 @@ class SparkRun:
         try:
             clock = self.setup.checkpoint.clock(read_clock(self.clock), spark_batch)
             self._batch(frame, spark_batch, clock)
-        except Exception:
+        except Exception as error:
+            self.error = error if isinstance(error, TidegateError) else None
             self.close()
             raise
         except BaseException as error:  # anything else would leave Spark waiting for an answer for ever
+            self.error = InternalError("TG491", f"the batch was interrupted: {error!r}")
             self.close()
-            raise InternalError("TG491", f"the batch was interrupted: {error!r}") from error
+            raise self.error from error
+
+    @contextmanager
+    def own_error(self) -> Iterator[None]:
+        """Raises what a batch failed for in the place of the text that Spark makes of it."""
+        try:
+            yield
+        except StreamingQueryException as failure:
+            if self.error is None:
+                raise
+            raise self.error from failure
 
     def _batch(self, frame: DataFrame, spark_batch: SparkBatch, clock: int) -> None:
         checkpoint = self.setup.checkpoint
@@ -166,7 +193,8 @@ class SparkRun:
             place = Place(self.executor.root, seq, f"spark{spark_batch.batch_id}", self.executor.static_paths)
             work = Ingesting(place, self.runner.intakes(clock), self.setup.options)
             lines = frame.mapInArrow(ingest_offered(work, self.columns), "summary string").collect()
-        for summary in (json.loads(line.summary) for line in lines):
+            summaries = read_summaries(lines)
+        for summary in summaries:
             if "offered" in summary:
                 row = summary["offered"]
                 offered.setdefault(row["source"], []).append(source_file(row["path"]))
@@ -248,10 +276,9 @@ def _union(spark: SparkSession, setup: Setup) -> tuple[DataFrame, dict[str, dict
         if isinstance(data, Files):
             branches.append(_paths(spark, name, data))
         else:
-            wanted = [*stream.schema.names, *setup.sources[name].progress_columns.values()]
+            rows, wanted = _needed(data, stream, setup.sources[name])
             columns[name] = {f"s{number}c{i}": column for i, column in enumerate(wanted)}
-            picked = [F.col(quoted(column)).alias(made) for made, column in columns[name].items()]
-            branches.append(data.select(F.lit(name).alias("source"), *picked))
+            branches.append(rows.toDF(*columns[name]).select(F.lit(name).alias("source"), *columns[name]))
     if any(options.idle is not None for options in setup.options.values()):
         # Rows that say nothing: without new data Spark runs no batch, and silence would not be noticed.
         ticks = spark.readStream.format("rate").option("rowsPerSecond", 1).option("numPartitions", 1).load()
@@ -263,6 +290,20 @@ def _union(spark: SparkSession, setup: Setup) -> tuple[DataFrame, dict[str, dict
         if column not in union.columns:
             union = union.withColumn(column, F.lit(None).cast(type_))
     return union, columns
+
+
+def _needed(frame: DataFrame, stream: StreamDef, source: Source) -> tuple[DataFrame, list[str]]:
+    """The columns of a DataFrame that the stream needs, and their names; `QueryError` TG312 where one is missing.
+
+    They are taken by position, so that it does not matter whether the user's session tells n from N.
+    """
+    schema = judged_schema(stream.schema, source.progress_columns)
+    try:
+        missing_columns(frame.columns, schema)
+    except QueryError as error:
+        raise QueryError(error.code, f"{stream.name}: {error.message}", hint=error.hint) from None
+    places = [f"c{frame.columns.index(name)}" for name in schema]
+    return plainly_named(frame).select(*places), list(schema)
 
 
 def _paths(spark: SparkSession, name: str, files: Files) -> DataFrame:
@@ -288,20 +329,22 @@ def _materialised(setup: Setup, root: str) -> dict[str, Source]:
         directory = Path(root) / "inputs" / slug(name)
         if not (directory / "complete").exists():
             directory.mkdir(parents=True, exist_ok=True)
-            _write_input(data, directory, setup.streams[name].schema)
+            _write_input(data, directory, setup.streams[name], source)
             (directory / "complete").touch()
         files = Files(str(directory / "rows"), "parquet")
         made[name] = replace(source, data=files, bounded=True)
     return made
 
 
-def _write_input(data: Any, directory: Path, schema: Schema) -> None:
+def _write_input(data: Any, directory: Path, stream: StreamDef, source: Source) -> None:
     rows = str(directory / "rows")
     if isinstance(data, DataFrame):
-        data.write.mode("overwrite").parquet(rows)
+        frame, names = _needed(data, stream, source)
+        frame.toDF(*names).write.mode("overwrite").parquet(rows)
         return
     Path(rows).mkdir(exist_ok=True)
-    pq.write_table(input_table(data, schema), f"{rows}/rows.parquet")
+    judged = judged_schema(stream.schema, source.progress_columns)
+    pq.write_table(input_table(data, judged), f"{rows}/rows.parquet")
 
 
 def _store_statics(setup: Setup, root: str) -> dict[str, str]:

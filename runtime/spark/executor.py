@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from tidegate.runtime.intake import Arrival, Intake
 from tidegate.runtime.plan.common import Demand
 from tidegate.runtime.plan.steps import Buffer
 from tidegate.runtime.runner import Increment, Ingested, Job, Stratum, Work
+from tidegate.runtime.spark.failures import read_summaries
 from tidegate.runtime.spark.increment import Common, empty, increment, keep_true, plainly_named, quoted, read_leaves
 from tidegate.runtime.spark.terms import raised_error
 from tidegate.runtime.spark.workers import FileTask, Ingesting, Place, ingest_files, store_results
@@ -96,15 +96,14 @@ class SparkExecutor:
 
     def _ingest_job(
         self, batch: Batch, files: Sequence[FileTask], intakes: Mapping[str, Intake]
-    ) -> list[Mapping[str, Any]]:
+    ) -> list[dict[str, Any]]:
         single = [FileTask(task.stream, task.format, (path,)) for task in files for path in task.paths]
         count = min(len(single), self.parallelism)
         tasks = [_gather(single[number::count]) for number in range(count)]
         work = Ingesting(self.place(batch), intakes, self.local.options)
         with self.described(f"batch {batch.seq}: ingest {len(single)} files"):
             numbers = self.spark.range(0, count, 1, count)
-            lines = numbers.mapInArrow(ingest_files(work, tasks), "summary string").collect()
-        return [json.loads(line.summary) for line in lines]
+            return read_summaries(numbers.mapInArrow(ingest_files(work, tasks), "summary string").collect())
 
     def increments(self, batch: Batch, jobs: Sequence[Job]) -> list[Increment]:
         """Small ones together in the driver, the others together as one Spark job."""
@@ -165,10 +164,9 @@ class SparkExecutor:
         stored = [self._stored(batch, job, rows) for job, rows in zip(jobs, results, strict=True)]
         names = ", ".join(job.query.name for job in jobs)
         with self.described(f"batch {batch.seq}: {'increments' if len(jobs) > 1 else 'increment'} of {names}"):
-            lines = reduce(DataFrame.unionAll, stored).collect()
+            summaries = read_summaries(reduce(DataFrame.unionAll, stored).collect())
         found: dict[str, list[Mapping[str, Any]]] = {job.query.name: [] for job in jobs}
-        for line in lines:
-            summary = json.loads(line.summary)
+        for summary in summaries:
             found[summary["query"]].append(summary)
         return [_gathered(batch, job.query.name, found[job.query.name]) for job in jobs]
 
@@ -210,8 +208,8 @@ class SparkExecutor:
         context.setJobDescription(f"tidegate {what}")
         try:
             yield
-        except PySparkException as failure:
-            error = raised_error(failure)
+        except (PySparkException, EvaluationError) as failure:
+            error = failure if isinstance(failure, EvaluationError) else raised_error(failure)
             if error is None:
                 raise
             message = f"{error.message} ({what})"
@@ -249,7 +247,7 @@ def _merge_summaries(batch: Batch, summaries: Sequence[Mapping[str, Any]]) -> di
         segments = {buffer: (Segment.from_json(text),) for buffer, text in summary["segments"].items()}
         if summary["quarantine"]:
             batch.adopt_quarantine(summary["stream"], *summary["quarantine"])
-        one = Ingested(counts, summary["greatest"], summary["punctuation"], segments)
+        one = Ingested(counts, summary["greatest"], summary["punctuation"], segments, summary["first_rejected"])
         name = summary["stream"]
         done[name] = _join(done[name], one) if name in done else one
     return done
@@ -264,6 +262,7 @@ def _join(one: Ingested, other: Ingested) -> Ingested:
             buffer: (*one.segments.get(buffer, ()), *other.segments.get(buffer, ()))
             for buffer in {*one.segments, *other.segments}
         },
+        one.first_rejected or other.first_rejected,
     )
 
 

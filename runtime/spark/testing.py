@@ -10,9 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
+from tidegate.algebra.errors import InternalError
 from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.time import Extended
 from tidegate.analysis.facts import ProgramFacts
@@ -109,7 +109,7 @@ class OnSpark:
         }
 
     def died(self, failure: BaseException) -> bool:
-        return isinstance(failure, StreamingQueryException) and "SimulatedCrash" in str(failure)
+        return isinstance(failure, InternalError) and "SimulatedCrash" in str(failure)
 
     def restart(self) -> None:
         self._store = LocalStore(self._root / "checkpoint")

@@ -15,6 +15,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
+from tidegate.algebra.errors import TidegateError
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Term
 from tidegate.runtime.columns import to_user_table
@@ -23,6 +24,7 @@ from tidegate.runtime.inputs import read_file
 from tidegate.runtime.intake import Arrival, Intake, absorb, ingest_rows
 from tidegate.runtime.plan.steps import Buffer
 from tidegate.runtime.sources import FileFormat, SourceOptions
+from tidegate.runtime.spark.failures import failure_line
 from tidegate.runtime.state.local import LocalStore
 from tidegate.runtime.state.segments import new_path, write_segment
 
@@ -87,6 +89,7 @@ class Ingesting:
                 "greatest": rows.greatest,
                 "punctuation": rows.punctuation,
                 "segments": segments,
+                "first_rejected": rows.first_rejected,
                 "quarantine": [refused, len(rows.quarantine)] if refused else None,
             }
         )
@@ -101,6 +104,18 @@ def _summary(lines: Sequence[str]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array(lines, pa.string())], schema=SUMMARY)
 
 
+def _reported(run: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
+    """A task whose own errors become its last summary."""
+
+    def reported(batches: Batches) -> Batches:
+        try:
+            yield from run(batches)
+        except TidegateError as error:
+            yield _summary([failure_line(error)])
+
+    return reported
+
+
 def ingest_files(work: Ingesting, tasks: Sequence[Sequence[FileTask]]) -> Callable[[Batches], Batches]:
     """For `mapInArrow` over task numbers: opens the files of a task with the needed columns only."""
 
@@ -110,7 +125,7 @@ def ingest_files(work: Ingesting, tasks: Sequence[Sequence[FileTask]]) -> Callab
                 lines = [line for task in tasks[number] for line in _ingest_task(work, task)]
                 yield _summary(lines)
 
-    return run
+    return _reported(run)
 
 
 def _ingest_task(work: Ingesting, task: FileTask) -> Iterator[str]:
@@ -153,7 +168,7 @@ def ingest_offered(work: Ingesting, columns: Mapping[str, Mapping[str, str]]) ->
         for name, tables in waiting.items():
             yield _summary([work.store(name, [Arrival(origin, pa.concat_tables(tables))])])
 
-    return run
+    return _reported(run)
 
 
 _OFFERED = ["source", "path", "length", "modified"]
@@ -191,7 +206,7 @@ def store_results(
         if waiting:
             yield _summary([store(_frame(waiting, schema))])
 
-    return run
+    return _reported(run)
 
 
 def _frame(batches: Sequence[pa.RecordBatch], schema: Schema) -> pl.DataFrame:

@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 import tidegate as tg
@@ -127,7 +126,7 @@ def test_a_batch_that_stops_halfway_counts_once(spark: SparkSession, tmp_path: P
     write(tmp_path / "in", range(4))
     store = LocalStore(tmp_path / "checkpoint")
     store.failpoints.arm(where, crash, skip=1)
-    with pytest.raises(StreamingQueryException):
+    with pytest.raises(tg.InternalError, match="TG491"):
         run(spark, {"E": files(tmp_path / "in", bounded=True)}, tmp_path, checkpoint=store)
     run(spark, {"E": files(tmp_path / "in", bounded=True)}, tmp_path)
     assert published(tmp_path / "out") == expected(range(4))
@@ -209,7 +208,7 @@ def test_a_failing_term_stops_the_query_with_its_error(spark: SparkSession, tmp_
         checkpoint=tmp_path / "checkpoint",
         driver_bytes=driver_bytes,
     )
-    with pytest.raises(StreamingQueryException, match=r"TG302 (.|\n)*Joined"):
+    with pytest.raises(tg.QueryError, match=r"^TG302 (.|\n)*Joined"):
         query.awaitTermination()
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 import tidegate as tg
@@ -56,3 +57,37 @@ def test_instants_that_spark_wrote_as_int96_are_exact_or_out_of_range(
     query.awaitTermination()
     with program.session(checkpoint=tmp_path / "checkpoint") as session:
         assert outcome(session) == (FAR, REASONS)
+
+
+def test_a_missing_column_of_a_dataframe_is_refused_before_the_query_starts(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    program = tg.program(Out=instants)
+    batch = spark.sql("select 1L k, 2 other")
+    streaming = spark.readStream.format("rate").load().selectExpr("value k", "timestamp T")
+    for number, source in enumerate((batch, streaming, tg.source(streaming, progress_columns={"t": "said"}))):
+        with pytest.raises(tg.QueryError, match="TG312 E: input lacks 't'") as found:
+            program.start(spark, sources={"E": source}, checkpoint=tmp_path / str(number))
+        assert found.value.hint == ("its columns are k, other" if number == 0 else "its columns are k, T")
+
+
+@pytest.mark.parametrize("driver_bytes", [0, 1 << 20])
+def test_an_error_in_the_stream_is_raised_as_itself(spark: SparkSession, tmp_path: Path, driver_bytes: int) -> None:
+    program = tg.program(Out=instants)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "broken.parquet").write_text("no Parquet")
+    query = program.start(
+        spark, sources={"E": tg.parquet(tmp_path / "in")}, checkpoint=tmp_path / "broken", driver_bytes=driver_bytes
+    )
+    with pytest.raises(tg.QueryError, match=r"^TG412 .*broken\.parquet") as found:
+        query.awaitTermination()
+    assert isinstance(found.value.__cause__, StreamingQueryException)
+    assert found.value.hint == "mend the file or move it away; the batch is then repeated without it"
+    assert query.exception() is found.value
+
+    rows = tg.source([(1, "2026-03-02"), (7, None), (None, "now")], policy="fail")
+    query = program.start(spark, sources={"E": rows}, checkpoint=tmp_path / "failing", driver_bytes=driver_bytes)
+    with pytest.raises(tg.QueryError, match="TG410 E: 1 null, 1 unparseable of 3 rows rejected") as found:
+        query.processAllAvailable()
+    assert found.value.problems[0].because[0].endswith('rows.parquet: t is null: {"k": 7, "t": null}')
+    assert found.value.problems[0].because[0].startswith("row 1 of ")
