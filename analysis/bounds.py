@@ -11,8 +11,8 @@ from tidegate.algebra.types import DataType
 from tidegate.analysis.federation import Federation
 from tidegate.analysis.keep import Keep
 from tidegate.analysis.propagation import Propagation
+from tidegate.analysis.symbolic import sum_text
 from tidegate.analysis.views import View
-from tidegate.analysis.wording import amount
 
 if TYPE_CHECKING:
     import sympy
@@ -37,9 +37,7 @@ class Bounded:
     def __str__(self) -> str:
         if self.horizon == -INF:
             return f"no row of {self.stream} is kept"
-        parts = [amount(int(self.horizon), self.type)] if self.horizon else []
-        parts += [f"skew({self.stream})", *(["lag"] if self.lagging else [])]
-        return f"rate({self.stream}) × ({' + '.join(parts)})"
+        return f"rate({self.stream}) × ({sum_text(self.length(), self._names(), self.type)})"
 
     def expression(self) -> sympy.Expr:
         """The bound as a sympy expression: rate × (horizon in ticks + skew + lag)."""
@@ -47,8 +45,16 @@ class Bounded:
 
         if self.horizon == -INF:
             return sympy.Integer(0)
-        rate, skew, lag = sympy.symbols(f"rate_{self.stream} skew_{self.stream} lag", nonnegative=True)
-        return rate * (int(self.horizon) + skew + (lag if self.lagging else 0))
+        return sympy.Symbol(f"rate({self.stream})", nonnegative=True) * self.length()
+
+    def length(self) -> sympy.Expr:
+        """The length in ticks of the interval whose rows bound the state, where any is kept."""
+        import sympy
+
+        return sympy.Add(int(self.horizon), *(sympy.Symbol(name, nonnegative=True) for name in self._names()))
+
+    def _names(self) -> list[str]:
+        return [f"skew({self.stream})", *(["lag"] if self.lagging else [])]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

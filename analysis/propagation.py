@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import DataType
 from tidegate.analysis.federation import Federation
-from tidegate.analysis.wording import shifted
+from tidegate.analysis.symbolic import Alternatives, function_text, least_of_greatest
 from tidegate.analysis.zones import Zone
 
 if TYPE_CHECKING:
@@ -58,22 +58,16 @@ class Propagation:
         )
 
     def describe(self) -> str:
-        """The function as text, such as `min(Smoke.time, FireEnd.time - 1m)`; ∞ distances are left out."""
-        clauses = []
-        for clause in self.clauses:
-            terms = [shifted(f"{clause.stream}.{y}", -int(d), self.type) for y, d in clause.distances if d != INF]
-            clauses.append(_call("max", terms) if terms else "-∞")
-        return _call("min", list(dict.fromkeys(clauses))) if clauses else "∞"
+        """The simplified function as text, such as `min(Smoke.time, FireEnd.time - 1m)`; ∞ distances are left out."""
+        names = [name for one in self._alternatives() for name, _ in one]
+        return function_text(self.expression(), names, self.type)
 
     def expression(self) -> sympy.Expr:
-        """The function as a sympy expression in ticks, over one symbol per input progress (`Smoke.time`)."""
-        import sympy
+        """The function as a simplified sympy expression in ticks, over one symbol per input progress (`Smoke.time`)."""
+        return least_of_greatest(self._alternatives())
 
-        clauses = []
-        for clause in self.clauses:
-            terms = [sympy.Symbol(f"{clause.stream}.{y}", real=True) - int(d) for y, d in clause.distances if d != INF]
-            clauses.append(sympy.Max(*terms) if terms else -sympy.oo)
-        return sympy.Min(*clauses) if clauses else sympy.oo
+    def _alternatives(self) -> Alternatives:
+        return [tuple((f"{one.stream}.{y}", d) for y, d in one.distances) for one in self.clauses]
 
 
 def difference(b: Extended, d: Extended) -> Extended:
@@ -121,7 +115,3 @@ def _undercuts(one: Clause, other: Clause) -> bool:
         return False
     distances = dict(other.distances)
     return all(d >= distances[y] for y, d in one.distances)
-
-
-def _call(function: str, terms: list[str]) -> str:
-    return terms[0] if len(terms) == 1 else f"{function}({', '.join(terms)})"

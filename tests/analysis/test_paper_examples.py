@@ -160,5 +160,5 @@ def test_expressions_in_sympy_equal_the_functions() -> None:
         assert function.expression().subs(values) == function.evaluate(b)
     bound = query.occurrences[0].bound
     assert isinstance(bound, Bounded)
-    assert str(bound.expression()) == f"rate_FireStart*(lag + skew_FireStart + {24 * HOUR})"
+    assert str(bound.expression()) == f"rate(FireStart)*(lag + skew(FireStart) + {24 * HOUR})"
     assert bound.span(skew=3, lag=4) == 24 * HOUR + 7
