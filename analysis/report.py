@@ -9,6 +9,7 @@ from tidegate.algebra.terms import conjuncts
 from tidegate.algebra.time import INF
 from tidegate.analysis.bounds import Bounded
 from tidegate.analysis.facts import OccurrenceFacts, ProgramFacts, QueryFacts
+from tidegate.analysis.predicate_sets import notes
 from tidegate.analysis.progress_sets import minimal_progressing_sets
 from tidegate.analysis.sites import zone_lines
 
@@ -61,6 +62,9 @@ def _query_text(query: QueryFacts, *, zones: bool) -> str:
     names = [query.federation.occurrence_name(o.index).ljust(width) for o in query.occurrences]
     lines.append(_entry("kept", [f"{n}  {_kept(o)}" for n, o in zip(names, query.occurrences, strict=True)]))
     lines.append(_entry("state", [f"{n}  {o.bound}" for n, o in zip(names, query.occurrences, strict=True)]))
+    found = [problem.message + (f"   {problem.site}" if problem.site else "") for problem in notes(query.query)]
+    if found:
+        lines.append(_entry("note", found))
     if zones:
         for number, zone in enumerate(query.federation.zones, 1):
             lines.append(_entry(f"zone {number}", list(zone_lines(query.federation, zone)) or ["no constraint"]))
@@ -90,6 +94,7 @@ def _query_dict(query: QueryFacts, *, zones: bool) -> dict[str, object]:
         "final_when": {a: function.describe() for a, function in query.propagation.items()},
         "occurrences": [_occurrence_dict(query, occurrence) for occurrence in query.occurrences],
     }
+    found["notes"] = [problem.to_dict() for problem in notes(query.query)]
     if zones:
         found["zones"] = [list(zone_lines(query.federation, zone)) for zone in query.federation.zones]
     return found

@@ -57,6 +57,7 @@ def _check(options: argparse.Namespace) -> int:
         raised: list[Problem] = []
     except TidegateError as error:
         raised = list(error.problems)
+    notes = {name: program.notes() for name, program in programs.items() if not problems[name]} if problems else {}
     found = [*raised, *(problem for those in problems.values() for problem in those)]
     if options.json:
         answer = {
@@ -65,10 +66,11 @@ def _check(options: argparse.Namespace) -> int:
             "programs": {name: {"valid": not those} for name, those in problems.items()},
             "problems": [problem.to_dict() for problem in raised]
             + [{**problem.to_dict(), "program": name} for name, those in problems.items() for problem in those],
+            "notes": [{**note.to_dict(), "program": name} for name, those in notes.items() for note in those],
         }
         print(json.dumps(answer, indent=2))
         return 1 if found else 0
-    for problem in found:
+    for problem in (*found, *(note for those in notes.values() for note in those)):
         print(problem, end="\n\n")
     for name, those in problems.items():
         print(f"{options.file}: {name} is {'not valid' if those else 'valid'}")

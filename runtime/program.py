@@ -61,6 +61,12 @@ class Program:
             return list(error.problems)
         return []
 
+    def notes(self) -> list[Problem]:
+        """What a valid program says in vain: conditions that are never true, or that others imply."""
+        from tidegate.analysis.predicate_sets import notes
+
+        return [note for query in self.facts.queries for note in notes(query.query)]
+
     def explain(self, *, zones: bool = False) -> ProgramExplanation:
         """Schema, progress, when results are final, what is kept and how much; `str()` of it is text."""
         from tidegate.runtime.explain import ProgramExplanation

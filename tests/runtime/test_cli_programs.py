@@ -44,7 +44,24 @@ def test_a_valid_file_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr().out == f"{path}: program is valid\n"
     assert main(["check", path, "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
-    assert answer == {"file": path, "valid": True, "programs": {"program": {"valid": True}}, "problems": []}
+    assert answer == {
+        "file": path,
+        "valid": True,
+        "programs": {"program": {"valid": True}},
+        "problems": [],
+        "notes": [],
+    }
+
+
+def test_conditions_in_vain_are_noted_in_a_valid_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path, VALID.replace("smoke.conc > 3", "smoke.conc > 3, smoke.conc < 2"))
+    assert main(["check", path]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("TG220 never true: conc > 3.0 and conc < 2.0\n  in query      Alarm\n  alarm.py:5")
+    assert text.endswith(f"{path}: program is valid\n")
+    assert main(["check", path, "--json"]) == 0
+    (note,) = json.loads(capsys.readouterr().out)["notes"]
+    assert (note["code"], note["program"], note["query"]) == ("TG220", "program", "Alarm")
 
 
 def test_all_problems_of_all_programs_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

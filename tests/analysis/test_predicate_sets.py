@@ -1,0 +1,131 @@
+"""Conditions on single attributes as sets of values: never true together, or nothing new."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+
+import pytest
+
+import tidegate as tg
+from tidegate.algebra.evaluation import evaluate_term
+from tidegate.algebra.terms import Lit, Term, conjunction, substitute
+from tidegate.analysis.predicate_sets import notes
+
+S = tg.stream(
+    "S", "time timestamp, conc double, n bigint, price decimal(6,2), area string, ok boolean", progress="time"
+)
+T = tg.stream("T", "seen timestamp, m bigint", progress="seen")
+
+
+def told(relation: tg.Relation) -> list[str]:
+    (query,) = tg.program(Out=relation).definition.queries
+    return [f"{note.code} {note.message}" for note in notes(query)]
+
+
+@pytest.mark.parametrize(
+    ("conditions", "expected"),
+    [
+        ([S.conc > 5, S.conc < 3], "TG220 never true: conc > 5.0 and conc < 3.0"),
+        ([(S.conc > 5) & (S.conc <= 5)], "TG220 never true: conc > 5.0 and conc <= 5.0"),
+        ([S.n > 5, S.n < 6], "TG220 never true: n > 5 and n < 6"),
+        ([S.n > 5.5, S.n < 6], "TG220 never true: n > 5.5 and n < 6"),
+        ([S.area == "a", S.area == "b"], "TG220 never true: area = 'a' and area = 'b'"),
+        ([S.area.is_in("a", "b"), ~(S.area < "c")], "TG220 never true: (area = 'a' | area = 'b') and (~area < 'c')"),
+        ([S.time > "2026-01-02", S.time < "2026-01-01"], "TG220 never true: time > 2026-01-02"),
+        ([S.conc > 5, S.conc > 3], "TG221 says nothing new: conc > 3.0, as conc > 5.0"),
+        ([S.conc > 3, S.conc > 5], "TG221 says nothing new: conc > 3.0, as conc > 5.0"),
+        ([S.n.is_in(1, 2), S.n < 9], "TG221 says nothing new: n < 9, as (n = 1 | n = 2)"),
+        ([S.n != 3, S.n > 4], "TG221 says nothing new: n != 3, as n > 4"),
+    ],
+)
+def test_what_is_said_in_vain_is_noted(conditions: list[tg.Expression], expected: str) -> None:
+    for relation in (S.where(*conditions), *([S.where(conditions[0]).where(conditions[1])] if conditions[1:] else [])):
+        (note,) = told(relation)
+        assert note.startswith(expected)
+
+
+@pytest.mark.parametrize(
+    "conditions",
+    [
+        [S.conc > 5, S.conc < 6],
+        [S.conc > 5, S.n < 3],
+        [S.area > "a", S.area < "b"],
+        [S.conc + 1 > 5, S.conc < 3],
+        [(S.conc > 5) | (S.n > 3), S.conc < 3],
+        [S.ok, ~S.ok],
+        [S.price > 5.1, S.price < 5],
+        [S.conc.is_null(), S.conc > 3],
+        [S.n >= 2.0**53, S.n <= 2**53],
+    ],
+)
+def test_what_can_be_true_or_is_not_compared_exactly_is_left_alone(conditions: list[tg.Expression]) -> None:
+    assert told(S.where(*conditions)) == []
+
+
+def test_a_join_s_condition_is_compared_with_selections_right_below() -> None:
+    joined = S.where(S.n > 5).join(T, S.n == T.m, S.n < 3, S.time < T.seen, T.seen < S.time + "1h")
+    assert told(joined) == ["TG220 never true: n > 5 and n < 3"]
+    assert told(joined.distinct().union(joined.distinct())) == ["TG220 never true: n > 5 and n < 3"]
+
+
+def test_the_report_has_the_notes() -> None:
+    explanation = tg.program(Out=S.where(S.conc > 5, S.conc < 3)).explain()
+    assert "note        never true: conc > 5.0 and conc < 3.0   test_predicate_sets.py:" in explanation.report
+    report = json.loads(json.dumps(explanation.to_dict()))
+    assert [note["code"] for note in report["queries"][0]["notes"]] == ["TG220"]
+    assert tg.program(Out=S.where(S.conc > 5)).notes() == []
+
+
+def test_notes_are_true_of_every_value() -> None:
+    rng = random.Random(3)
+    kinds = dict.fromkeys(("TG220", "TG221"), 0)
+    for _ in range(400):
+        parts = [random_condition(rng) for _ in range(rng.randint(2, 3))]
+        (query,) = tg.program(Out=S.where(*parts)).definition.queries
+        for note in notes(query):
+            kinds[note.code] += 1
+            terms = [part for part in parts if repr(part) in note.message]
+            assert len({repr(part) for part in terms}) >= 2
+            for value in (None, *range(-1, 6)):
+                truths = [true(term._term, value) for term in parts]
+                if note.code == "TG220":
+                    assert not all(truths), note
+                else:
+                    wide = next(
+                        p
+                        for p in terms
+                        if note.message.startswith((f"says nothing new: {p!r}, as", f"says nothing new: ({p!r}), as"))
+                    )
+                    others = [truth for part, truth in zip(parts, truths, strict=True) if repr(part) != repr(wide)]
+                    assert all(truths) == all(others), note
+    assert min(kinds.values()) > 50
+
+
+def random_condition(rng: random.Random, depth: int = 1) -> tg.Expression:
+    if depth and rng.random() < 0.4:
+        one, other = random_condition(rng, 0), random_condition(rng, 0)
+        return rng.choice((lambda: one | other, lambda: ~(one & other), lambda: ~one))()
+    value = rng.choice((0, 1, 2, 3, 4, 1.5, 2.0))
+    return rng.choice(
+        (S.n < value, S.n <= value, S.n > value, S.n >= value, S.n == value, S.n != value, value < S.n, value >= S.n)
+    )
+
+
+def true(term: Term, value: int | None) -> bool:
+    from tidegate.algebra.types import BIGINT
+
+    return evaluate_term(substitute(conjunction([term]), lambda _: Lit(value, BIGINT)), {}) is True
+
+
+def test_sympy_waits_until_there_is_something_to_compare() -> None:
+    code = (
+        "import sys, tidegate as tg\n"
+        "s = tg.stream('S', 't bigint, n bigint, m bigint', progress='t')\n"
+        "p = tg.program(Out=s.where(s.n > 1, s.m < 3))\n"
+        "assert p.check() == [] == p.notes()\n"
+        "assert 'sympy' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
