@@ -40,17 +40,18 @@ class ProgramExplanation:
     @property
     def plan(self) -> str:
         """Buffers with what they store and who reads them, then each query's increment."""
-        return plan_text(self._lowered())
+        return plan_text(self.lowered())
 
     def spark(self, session: SparkSession) -> dict[str, str]:
         """Spark's plan of each increment, from one progress to a later one: the filters that reach files, the joins."""
         from tidegate.runtime.spark.explain import spark_plans
         from tidegate.runtime.spark.session import own_session
 
-        return spark_plans(own_session(session), self._lowered())
+        return spark_plans(own_session(session), self.lowered())
 
     def to_dict(self) -> dict[str, object]:
-        return explain(self.facts, zones=self.zones).to_dict() | {"plan": plan_dict(self._lowered())}
+        return explain(self.facts, zones=self.zones).to_dict() | {"plan": plan_dict(self.lowered())}
 
-    def _lowered(self) -> Plan:
+    def lowered(self) -> Plan:
+        """The physical plan itself."""
         return lower(self.facts, optimise=rewrite_program)

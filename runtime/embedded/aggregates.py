@@ -17,10 +17,12 @@ from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Term
 from tidegate.algebra.typed import type_range
 from tidegate.algebra.types import DataType, Kind
-from tidegate.runtime.columns import polars_type
+from tidegate.runtime.columns import polars_schema, polars_type
+from tidegate.runtime.embedded import grouping
+from tidegate.runtime.embedded.grouping import can_merge, merge_states
 from tidegate.runtime.embedded.sums import SUM_TYPE, sum_lists
 from tidegate.runtime.embedded.terms import compile_term
-from tidegate.runtime.partials import Form, State, require_partials, row_column, states
+from tidegate.runtime.partials import Form, State, partial_schema, require_partials, row_column, states
 
 _HALF = 2**32
 #: High halves whose totals fit every type, decimals of 18 digits too.
@@ -109,6 +111,19 @@ def _lift(state: State, rows: str) -> Sequence[pl.Expr]:
 
 def _merged(group: Group, frame: pl.LazyFrame, *, rows: bool) -> pl.LazyFrame:
     """One row of states per group; `rows`: the states are those of single rows."""
+    if not can_merge(group):
+        return _merged_by_polars(group, frame, rows=rows)
+
+    def merged(states: pl.DataFrame) -> pl.DataFrame:
+        found = merge_states(group, states) if states.height >= grouping.MANY_ROWS else None
+        return _merged_by_polars(group, states.lazy(), rows=rows).collect() if found is None else found
+
+    return frame.map_batches(
+        merged, schema=polars_schema(partial_schema(group)), predicate_pushdown=False, projection_pushdown=False
+    )
+
+
+def _merged_by_polars(group: Group, frame: pl.LazyFrame, *, rows: bool) -> pl.LazyFrame:
     keys = list(group.keys)
     all_states = states(group)
     if not keys:  # one group of all rows, none of no rows; grouping by a literal would make one of no rows

@@ -8,6 +8,7 @@ import random
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -23,6 +24,7 @@ from tidegate.algebra.terms import Attr
 from tidegate.algebra.types import BIGINT, BOOLEAN, DOUBLE, DURATION, INT64_MAX, INT64_MIN, STRING, TIMESTAMP
 from tidegate.runtime.columns import polars_schema, spark_schema
 from tidegate.runtime.embedded import aggregates as embedded
+from tidegate.runtime.embedded import grouping
 from tidegate.runtime.embedded.sums import sum_lists
 from tidegate.runtime.partials import has_partials, partial_schema
 
@@ -109,6 +111,58 @@ def test_any_split_and_merge_gives_the_whole_embedded(
     assert found.schema == polars_schema(group.schema)
     assert bags_equal(found.rows(), wanted), f"{found.to_dicts()} is not {wanted}"
     assert bags_equal(embedded.aggregate(group, frame(whole)).collect().rows(), wanted)
+
+
+def numbers(*keys: str) -> Group:
+    """What the compiled kernels aggregate."""
+    functions = (Function.COUNT, Function.SUM, Function.AVG, Function.MIN, Function.MAX)
+    made = [Aggregate(f"{f.value} {a}", f, Attr(a)) for a in ("n", "x", "p") for f in functions]
+    made += [Aggregate(f"{f.value} {a}", f, Attr(a)) for a in ("t", "u", "b") for f in functions[3:]]
+    return Group(Scan(EVENTS), keys, (Aggregate("rows", Function.COUNT), *made))
+
+
+@given(
+    st.lists(st.lists(EVENT, max_size=12), min_size=1, max_size=5),
+    st.sampled_from([("a.b",), ("s",), ("t", "b", "s"), ("p", "u")]),
+    st.randoms(),
+)
+@settings(max_examples=150)
+def test_the_compiled_kernels_group_as_polars_does(
+    parts: list[list[Row]], keys: tuple[str, ...], random_: random.Random
+) -> None:
+    group = numbers(*keys)
+    assert grouping.can_merge(group)
+    wanted = reference(group, {"E": [row for part in parts for row in part]})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(grouping, "MANY_ROWS", 0)
+        partials = merged(group, parts, random_).collect()
+        assert partials.schema == polars_schema(partial_schema(group))
+        found = embedded.final(group, partials.lazy()).collect()
+    assert bags_equal(found.rows(), wanted), f"{found.to_dicts()} is not {wanted}"
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_compiled_sums_survive_cancellation(seed: int) -> None:
+    values = cancelling(seed, 500)
+    exact = math.fsum(values)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(grouping, "MANY_ROWS", 0)
+        ((_, total, average),) = embedded.aggregate(SUMS, frame(events(values))).collect().rows()
+    assert math.isclose(total, exact, rel_tol=1e-12)
+    assert math.isclose(average, exact / len(values), rel_tol=1e-12)
+
+
+def test_many_groups_in_a_growing_table() -> None:
+    from tidegate.runtime.kernels.grouping import number_groups
+
+    source = np.random.default_rng(5)
+    keys = np.stack([source.integers(-(2**62), 2**62, 30_000), source.integers(0, 3, 30_000)])
+    keys = np.concatenate([keys, keys[:, ::-1]], axis=1)
+    found, firsts = number_groups(np.ascontiguousarray(keys))
+    distinct, inverse = np.unique(keys, axis=1, return_inverse=True)
+    assert len(firsts) == distinct.shape[1] > 2**14
+    assert (keys[:, firsts[found]] == keys).all()
+    assert len(np.unique(np.stack([found, inverse.ravel()]), axis=1).T) == len(firsts)
 
 
 def test_distinct_counts_have_no_partials() -> None:

@@ -68,7 +68,7 @@ def test_queries_that_advance_at_other_times_are_evaluated_apart() -> None:
     everything = run(**queries(ByKey=True, ByValue=True, Slow=True))
     for name in everything:
         assert everything[name] == run(**queries(**{name: True}))[name]
-    plan = tg.program(**queries(ByKey=True, ByValue=True, Slow=True)).explain()._lowered()
+    plan = tg.program(**queries(ByKey=True, ByValue=True, Slow=True)).explain().lowered()
     demands = [Demand.of(query, {"w": 10}, {"w": 20}) for query in plan.queries]
     assert len(repeated(demands)) == 1
     # From 20 to 30 two of them look at the same rows; the third has a window from 0 to 20 behind it.
@@ -97,5 +97,5 @@ def test_equal_trees_over_other_rows_are_not_common() -> None:
     assert together["High"] != together["Low"]
     for name in made:
         assert together[name] == run(**{name: made[name]})[name]
-    trees = [query.tree for query in tg.program(**made).explain()._lowered().queries]
+    trees = [query.tree for query in tg.program(**made).explain().lowered().queries]
     assert trees[0] == trees[1], "only the buffers tell them apart"

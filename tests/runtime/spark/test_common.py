@@ -21,7 +21,7 @@ pytestmark = pytest.mark.spark
 
 
 def test_a_common_part_is_one_cached_relation_read_by_both_queries(spark: SparkSession) -> None:
-    plan = tg.program(**queries(ByKey=True, ByValue=True)).explain()._lowered()
+    plan = tg.program(**queries(ByKey=True, ByValue=True)).explain().lowered()
     old, new = {"w": 10}, {"w": 20}
     (buffer,) = plan.buffers
     held = spark.createDataFrame([tuple(row[name] for name in buffer.schema) for row in rows()], list(buffer.schema))

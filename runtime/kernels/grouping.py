@@ -1,0 +1,136 @@
+"""Grouping by a hash table, and merging the states of aggregates into groups, over columns of 64-bit numbers.
+
+Compiled once for these types into a cache beside this file (or numba's own, where that cannot be written).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+Doubles = np.ndarray[Any, np.dtype[np.float64]]
+Bools = np.ndarray[Any, np.dtype[np.bool_]]
+
+_FREE = -1
+#: Columns as they come from Arrow memory.
+_INTS = nb.types.Array(nb.int64, 1, "C", readonly=True)
+_DOUBLES = nb.types.Array(nb.float64, 1, "C", readonly=True)
+_BOOLS = nb.types.Array(nb.boolean, 1, "C", readonly=True)
+_TOTALS, _SUMS, _SEEN = nb.int64[::1], nb.float64[::1], nb.boolean[::1]
+
+
+def number_groups(keys: Ints) -> tuple[Ints, Ints]:
+    """The group of every row, numbered by first appearance, and each group's first row; `keys` is (keys, rows)."""
+    rows = keys.shape[1]
+    numbers = np.empty(rows, dtype=np.int64)
+    firsts = np.empty(rows, dtype=np.int64)
+    table = np.full(1 << 12, _FREE, dtype=np.int64)
+    row = groups = 0
+    while True:
+        row, groups = _fill(keys, row, groups, table, numbers, firsts)
+        if row == rows:
+            return numbers, firsts[:groups]
+        # Never grown inside the loop over rows: that would cost every row, not only those that come too many.
+        table = np.full(table.shape[0] * 4, _FREE, dtype=np.int64)
+        _enter(keys, firsts, groups, table)
+
+
+@nb.njit("uint64(int64[:, ::1], int64)", cache=True, inline="always")
+def _hash(keys: Ints, row: int) -> Any:
+    mixed = np.uint64(0)
+    for key in range(keys.shape[0]):
+        mixed = (mixed ^ np.uint64(keys[key, row])) * np.uint64(0x9E3779B97F4A7C15)
+        mixed ^= mixed >> np.uint64(29)
+    return mixed
+
+
+@nb.njit("UniTuple(int64, 2)(int64[:, ::1], int64, int64, int64[::1], int64[::1], int64[::1])", cache=True, nogil=True)
+def _fill(keys: Ints, row: int, groups: int, table: Ints, numbers: Ints, firsts: Ints) -> tuple[int, int]:
+    """Numbers rows from `row` on until the table is half full; the next row and the groups so far."""
+    mask = np.uint64(table.shape[0] - 1)
+    width = keys.shape[0]
+    while row < keys.shape[1] and 2 * groups < table.shape[0]:
+        place = _hash(keys, row) & mask
+        while True:
+            group = table[place]
+            if group == _FREE:
+                table[place] = groups
+                numbers[row] = groups
+                firsts[groups] = row
+                groups += 1
+                break
+            first = firsts[group]
+            same = True
+            for key in range(width):
+                same &= keys[key, row] == keys[key, first]
+            if same:
+                numbers[row] = group
+                break
+            place = (place + np.uint64(1)) & mask
+        row += 1
+    return row, groups
+
+
+@nb.njit("void(int64[:, ::1], int64[::1], int64, int64[::1])", cache=True, nogil=True)
+def _enter(keys: Ints, firsts: Ints, groups: int, table: Ints) -> None:
+    """Enters known groups, all different, into an empty table."""
+    mask = np.uint64(table.shape[0] - 1)
+    for group in range(groups):
+        place = _hash(keys, firsts[group]) & mask
+        while table[place] != _FREE:
+            place = (place + np.uint64(1)) & mask
+        table[place] = group
+
+
+@nb.njit(nb.void(_INTS, _INTS, _BOOLS, _TOTALS, _SEEN), cache=True, nogil=True)
+def add_ints(numbers: Ints, values: Ints, valid: Bools, total: Ints, seen: Bools) -> None:
+    """Adds each group's valid values to its total, and notes that it has some."""
+    for row in range(numbers.shape[0]):
+        if valid[row]:
+            total[numbers[row]] += values[row]
+            seen[numbers[row]] = True
+
+
+@nb.njit(nb.void(_INTS, _DOUBLES, _BOOLS, _SUMS, _SUMS, _SEEN), cache=True, nogil=True)
+def add_doubles(numbers: Ints, values: Doubles, valid: Bools, high: Doubles, low: Doubles, seen: Bools) -> None:
+    """Adds finite values far from overflow to their group's sum, held as `high + low`: some 106 binary digits."""
+    for row in range(numbers.shape[0]):
+        if valid[row]:
+            group = numbers[row]
+            value, before = values[row], high[group]
+            total = before + value
+            part = total - before
+            lost = (before - (total - part)) + (value - part) + low[group]
+            high[group] = total + lost
+            low[group] = lost - (high[group] - total)
+            seen[group] = True
+
+
+@nb.njit(nb.void(_INTS, _INTS, _BOOLS, nb.boolean, _TOTALS, _SEEN), cache=True, nogil=True)
+def best_ints(numbers: Ints, values: Ints, valid: Bools, greatest: bool, best: Ints, seen: Bools) -> None:
+    """The least or greatest valid value of each group."""
+    for row in range(numbers.shape[0]):
+        if valid[row]:
+            group, value = numbers[row], values[row]
+            if not seen[group] or (value > best[group] if greatest else value < best[group]):
+                best[group] = value
+                seen[group] = True
+
+
+@nb.njit(nb.void(_INTS, _DOUBLES, _BOOLS, nb.boolean, _SUMS, _SEEN), cache=True, nogil=True)
+def best_doubles(numbers: Ints, values: Doubles, valid: Bools, greatest: bool, best: Doubles, seen: Bools) -> None:
+    """The least or greatest valid value of each group; NaN is greater than any other value."""
+    for row in range(numbers.shape[0]):
+        if valid[row]:
+            group, value = numbers[row], values[row]
+            known = best[group]
+            if greatest:
+                better = value > known or (np.isnan(value) and not np.isnan(known))
+            else:
+                better = value < known or (np.isnan(known) and not np.isnan(value))
+            if not seen[group] or better:
+                best[group] = value
+                seen[group] = True
