@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from threading import Lock
 from typing import Any
 from urllib.parse import unquote, urlparse
 
@@ -20,7 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 import tidegate
 from tidegate.algebra.errors import InternalError, QueryError, TidegateError
 from tidegate.algebra.schema import StreamDef
-from tidegate.algebra.time import INF, Extended
+from tidegate.algebra.time import INF
 from tidegate.analysis.pipeline import ProgramFacts
 from tidegate.runtime.clock import Clock, read_clock, system_clock
 from tidegate.runtime.columns import missing_columns
@@ -33,6 +32,7 @@ from tidegate.runtime.runner import BatchReport, GarbageCollection, Runner, Work
 from tidegate.runtime.setup import Setup, prepare
 from tidegate.runtime.sinks import Sink
 from tidegate.runtime.sources import Files, Source
+from tidegate.runtime.spark.calls import BINARY_FILE, ProgressCalls, call_ticks, is_planned
 from tidegate.runtime.spark.executor import DRIVER_BYTES, Offered, SparkExecutor
 from tidegate.runtime.spark.failures import read_summaries
 from tidegate.runtime.spark.increment import plainly_named
@@ -45,8 +45,6 @@ from tidegate.runtime.state.positions import Offer, SourceFile, SparkBatch
 
 _ENGINE = Engine("spark", tidegate.__version__)
 _OFFERED_COLUMNS = {"path": "string", "length": "bigint", "modified": "bigint"}
-#: What Spark says of a file; the content is never selected, so never read.
-_BINARY_FILE = "path string, modificationTime timestamp, length bigint, content binary"
 
 
 class RunningQuery(StreamingQuery):
@@ -70,9 +68,14 @@ class RunningQuery(StreamingQuery):
     def advance(self, stream: str, progress: Mapping[str, Any]) -> None:
         """Declare that, with the files that are in its directory, everything up to these instants (inclusive) has arrived.
 
-        Of another source: with the rows that the next batch reads. It takes effect with the batch that reads the last of them.
+        Of a streaming DataFrame: with the rows that Spark finds when it next plans a batch. The call is kept in the
+        checkpoint: a batch takes it up, also without new rows, if need be after a restart.
         """
         self._run.advance(stream, progress)
+
+    def finish(self, stream: str | None = None) -> None:
+        """Declare the end of a stream, or of all, as `advance` does."""
+        self._run.finish(stream)
 
     def awaitTermination(self, timeout: int | None = None) -> bool | None:  # Spark's name
         """As Spark's; the error of a batch that failed is raised as itself."""
@@ -105,18 +108,22 @@ class SparkRun:
     runner: Runner
     executor: SparkExecutor
     columns: Mapping[str, Mapping[str, str]]
+    calls: ProgressCalls
     on_batch: Callable[[BatchReport], None] | None
     clock: Clock = system_clock
     reports: list[BatchReport] = field(default_factory=list)
     error: TidegateError | None = None
-    _advances: dict[tuple[str, str], Extended] = field(default_factory=dict)
-    _advancing: Lock = field(default_factory=Lock)
 
     def advance(self, stream: str, progress: Mapping[str, Any]) -> None:
         check_known(stream, self.setup.streams, "stream")
-        given = advances_of(self.setup.streams[stream], progress)
-        with self._advancing:  # batches run in another thread than the user's
-            self._advances |= {key: max(value, self._advances.get(key, -INF)) for key, value in given.items()}
+        self.calls.add(advances_of(self.setup.streams[stream], progress))
+
+    def finish(self, stream: str | None) -> None:
+        streams = self.setup.streams
+        if stream is not None:
+            check_known(stream, streams, "stream")
+        ended = streams.values() if stream is None else [streams[stream]]
+        self.calls.add({(definition.name, a): INF for definition in ended for a in definition.progress})
 
     def handle(self, frame: DataFrame, batch_id: int) -> None:
         """One micro-batch. The frame is evaluated exactly once: it recomputes all sources on every action."""
@@ -128,6 +135,7 @@ class SparkRun:
         try:
             clock = self.setup.checkpoint.clock(read_clock(self.clock), spark_batch)
             self._batch(frame, spark_batch, clock)
+            self.calls.end_batch(frozenset(self.columns))
         except Exception as error:
             self.error = error if isinstance(error, TidegateError) else None
             self.close()
@@ -167,13 +175,10 @@ class SparkRun:
         for summary in stored:
             known = arrivals.get(summary["stream"], Offered())
             arrivals[summary["stream"]] = Offered(known.files, known.bytes, (*known.stored, summary))
-        with self._advancing:
-            waiting = dict(self._advances)
-        read = {name for name in self.setup.streams if self.setup.is_read(name, reading)}
-        due = {key: value for key, value in waiting.items() if key[0] in read}
+        read = frozenset(name for name in self.setup.streams if self.setup.is_read(name, reading))
+        due = self.calls.due(read=read, offered=frozenset(self.columns))
         report = self.runner.run(batch, Work(arrivals, due | self.setup.ended(reading)))
-        with self._advancing:
-            self._advances = {key: value for key, value in self._advances.items() if due.get(key) != value}
+        self.calls.reached(self.runner.progress.inputs)
         self.reports.append(report)
         if self.on_batch is not None:
             self.on_batch(report)
@@ -243,9 +248,13 @@ def start(
         executor = SparkExecutor(own_session(spark), local, root, paths, driver_bytes)
         runner = Runner(setup.plan, setup.checkpoint, executor, setup.options, collect_garbage)
         union, columns = _union(spark, setup)
-        run = SparkRun(spark, setup, runner, executor, columns, on_batch, clock)
+        calls = ProgressCalls(store)
+        run = SparkRun(spark, setup, runner, executor, columns, calls, on_batch, clock)
+        calls.reached(runner.progress.inputs)
         for stream, progress in (advance or {}).items():
             run.advance(stream, progress)
+        if not is_planned(root):
+            calls.end_batch(frozenset(columns))
         writer = union.writeStream.foreachBatch(run.handle).option("checkpointLocation", f"{root}/spark")
         if name is not None:
             writer = writer.queryName(name)
@@ -279,6 +288,7 @@ def _union(spark: SparkSession, setup: Setup) -> tuple[DataFrame, dict[str, dict
             rows, wanted = _needed(data, stream, setup.sources[name])
             columns[name] = {f"s{number}c{i}": column for i, column in enumerate(wanted)}
             branches.append(rows.toDF(*columns[name]).select(F.lit(name).alias("source"), *columns[name]))
+    branches.append(call_ticks(spark, setup.checkpoint.store.where))
     if any(options.idle is not None for options in setup.options.values()):
         # Rows that say nothing: without new data Spark runs no batch, and silence would not be noticed.
         ticks = spark.readStream.format("rate").option("rowsPerSecond", 1).option("numPartitions", 1).load()
@@ -307,7 +317,7 @@ def _needed(frame: DataFrame, stream: StreamDef, source: Source) -> tuple[DataFr
 
 
 def _paths(spark: SparkSession, name: str, files: Files) -> DataFrame:
-    reader = spark.readStream.format("binaryFile").schema(_BINARY_FILE).option("recursiveFileLookup", "true")
+    reader = spark.readStream.format("binaryFile").schema(BINARY_FILE).option("recursiveFileLookup", "true")
     if files.per_batch is not None:
         reader = reader.option("maxFilesPerTrigger", files.per_batch)
     return reader.load(files.directory).select(

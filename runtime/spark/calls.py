@@ -1,0 +1,91 @@
+"""Progress calls of a running query: files of the checkpoint, so that they outlast the process and make Spark run a batch."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from threading import Lock
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tidegate.algebra.time import INF, Extended
+from tidegate.runtime.spark.workers import TICK
+from tidegate.runtime.state.errors import storage_errors
+from tidegate.runtime.state.local import LocalStore
+
+#: What Spark says of a file; the content is never selected, so never read.
+BINARY_FILE = "path string, modificationTime timestamp, length bigint, content binary"
+#: Directory of the checkpoint.
+AREA = "advances"
+
+Advances = dict[tuple[str, str], Extended]
+
+
+class ProgressCalls:
+    """Calls that no batch has taken up yet, the greatest value per stream and attribute.
+
+    Progress only grows, so a batch that is tried again may take up what was called meanwhile: nobody saw its first try.
+    """
+
+    def __init__(self, store: LocalStore) -> None:
+        self._store = store
+        self._lock = Lock()  # batches run in another thread than the user's
+        self._waiting: Advances = {}
+        self._before: Advances = {}
+        for path in store.list_files(AREA):
+            for stream, attribute, value in json.loads(store.read_bytes(path)):
+                key = stream, attribute
+                self._waiting[key] = max(
+                    value if isinstance(value, int) else float(value), self._waiting.get(key, -INF)
+                )
+
+    def add(self, given: Mapping[tuple[str, str], Extended]) -> None:
+        """Take down what a call says beyond those before it, and let Spark know."""
+        with self._lock:
+            new = {key: value for key, value in given.items() if value > self._waiting.get(key, -INF)}
+            self._waiting |= new
+        if new:
+            self._record(new)
+
+    def due(self, *, read: frozenset[str], offered: frozenset[str]) -> Advances:
+        """What a batch is to take up: of streams whose files are all `read` everything; of streams that Spark reads itself
+        (`offered`) what was called before Spark planned the batch, since rows may have come before a later call."""
+        with self._lock:
+            waiting = {key: value for key, value in self._waiting.items() if key[0] in read - offered}
+            return waiting | {key: value for key, value in self._before.items() if key[0] in offered}
+
+    def reached(self, progress: Mapping[tuple[str, str], Extended]) -> None:
+        """Forget the calls that say no more than what is known."""
+        with self._lock:
+            self._waiting = {key: value for key, value in self._waiting.items() if value > progress.get(key, -INF)}
+
+    def end_batch(self, offered: frozenset[str]) -> None:
+        """Spark plans the next batch after this; it does so without new rows too if a call waits for that."""
+        with self._lock:
+            self._before = dict(self._waiting)
+        if any(stream in offered for stream, _ in self._before):
+            self._record({})
+
+    def _record(self, given: Mapping[tuple[str, str], Extended]) -> None:
+        lines = [[*key, value if isinstance(value, int) else str(value)] for key, value in given.items()]
+        with storage_errors("recording a progress call"):
+            self._store.create_exclusive(f"{AREA}/{uuid.uuid4().hex}.json", json.dumps(lines).encode())
+
+
+def call_ticks(spark: SparkSession, root: str) -> DataFrame:
+    """A streaming DataFrame with a row for each call: one that says nothing, but lets Spark run a batch."""
+    directory = Path(root) / AREA
+    directory.mkdir(exist_ok=True)
+    files = spark.readStream.format("binaryFile").schema(BINARY_FILE).load(str(directory))
+    return files.select(F.lit(TICK).alias("source"))
+
+
+def is_planned(root: str) -> bool:
+    """Whether Spark has planned a batch that it did not commit, so that it runs that one first."""
+    offsets, commits = (
+        {path.name for path in (Path(root) / "spark" / part).glob("[0-9]*")} for part in ("offsets", "commits")
+    )
+    return bool(offsets - commits)

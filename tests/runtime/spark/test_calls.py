@@ -1,0 +1,104 @@
+"""Progress called on a running query: a batch takes it up without new rows, once, whatever stops in between."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+import tidegate as tg
+from tidegate.algebra.time import INF
+from tidegate.runtime.spark.calls import ProgressCalls, is_planned
+from tidegate.runtime.spark.engine import RunningQuery
+from tidegate.runtime.state import LocalStore
+from tidegate.runtime.state.failpoints import crash
+
+pytestmark = pytest.mark.spark
+
+events = tg.stream("E", "k bigint, t bigint", progress="t")
+program = tg.program(Counted=events.group_by(w=tg.ceil(events.t, 10)).agg(n=tg.count()))
+
+
+def write(directory: Path, number: int, *instants: int) -> None:
+    directory.mkdir(exist_ok=True)
+    pq.write_table(pa.table({"k": [1] * len(instants), "t": list(instants)}), directory / f"{number}.parquet")
+
+
+def run(spark: SparkSession, source: Any, checkpoint: Any, **options: Any) -> RunningQuery:
+    query = program.start(spark, sources={"E": source}, checkpoint=checkpoint, **options)
+    assert isinstance(query, RunningQuery)
+    query.awaitTermination()
+    return query
+
+
+def results(checkpoint: Path) -> list[tuple[int, int]]:
+    with program.session(checkpoint=checkpoint) as session:
+        return sorted((row["w"], row["n"]) for row in session.results("Counted"))
+
+
+def test_a_silent_source_progresses_while_the_query_runs(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path / "in", 0, 1, 5, 12)
+    query = program.start(
+        spark, sources={"E": tg.parquet(tmp_path / "in")}, checkpoint=tmp_path / "state", trigger="100 milliseconds"
+    )
+    query.processAllAvailable()
+    with pytest.raises(tg.QueryError, match="TG401 E: 'k' is not"):
+        query.advance("E", {"k": 3})
+    assert sum(report.results.get("Counted", 0) for report in query.reports) == 0
+    query.advance("E", {"t": 10})
+    query.processAllAvailable()
+    assert sum(report.results.get("Counted", 0) for report in query.reports) == 1
+    query.finish()
+    query.processAllAvailable()
+    query.stop()
+    assert results(tmp_path / "state") == [(10, 2), (20, 1)]
+
+
+@pytest.mark.parametrize("kind", ["files", "streaming DataFrame"])
+@pytest.mark.parametrize("where", ["commit-before-manifest", "commit-after-manifest"])
+def test_a_call_outlasts_the_process_and_a_crash(spark: SparkSession, tmp_path: Path, kind: str, where: str) -> None:
+    def source() -> Any:
+        frame = spark.readStream.schema("k bigint, t bigint").parquet(str(tmp_path / "in"))
+        return tg.parquet(tmp_path / "in") if kind == "files" else frame
+
+    write(tmp_path / "in", 0, 1, 5, 12)
+    run(spark, source(), tmp_path / "state").advance("E", {"t": 10})
+    store = LocalStore(tmp_path / "state")
+    store.failpoints.arm(where, crash)
+    with pytest.raises(tg.InternalError, match="TG491"):
+        run(spark, source(), store)
+    for _ in range(2):  # of a streaming DataFrame, the batch that Spark had planned does not take the call up
+        run(spark, source(), tmp_path / "state")
+    write(tmp_path / "in", 1, 3, 15)
+    query = run(spark, source(), tmp_path / "state")
+    assert sum(report.counts["E"].rejected.get("late", 0) for report in query.reports if "E" in report.counts) == 1
+    run(spark, source(), tmp_path / "state", advance={"E": {"t": INF}})
+    assert results(tmp_path / "state") == [(10, 2), (20, 2)]
+
+
+def test_of_a_streaming_dataframe_a_call_waits_for_a_batch_that_is_planned_after_it(tmp_path: Path) -> None:
+    calls = ProgressCalls(LocalStore(tmp_path))
+    rows, files = frozenset({"E"}), frozenset({"F"})
+    calls.add({("E", "t"): 5, ("F", "t"): 6, ("G", "t"): 7})
+    assert calls.due(read=rows | files, offered=rows) == {("F", "t"): 6}
+    calls.end_batch(rows)
+    calls.add({("E", "t"): INF})
+    assert calls.due(read=rows | files, offered=rows) == {("F", "t"): 6, ("E", "t"): 5}
+    calls.reached({("E", "t"): 5, ("F", "t"): 6, ("G", "t"): 6})
+    again = ProgressCalls(LocalStore(tmp_path))
+    again.reached({("F", "t"): 6})
+    for known in (calls, again):
+        known.end_batch(rows)
+        assert known.due(read=frozenset({"E", "G"}), offered=rows) == {("E", "t"): INF, ("G", "t"): 7}
+
+
+def test_a_batch_that_spark_has_planned_is_recognised(tmp_path: Path) -> None:
+    assert not is_planned(str(tmp_path))
+    for part in ("offsets/0", "commits/0", "offsets/1", "offsets/.1.crc"):
+        (tmp_path / "spark" / part).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "spark" / part).touch()
+        assert is_planned(str(tmp_path)) == (part in ("offsets/0", "offsets/1", "offsets/.1.crc"))
