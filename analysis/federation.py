@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
+from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.formulas import Compare, Var, temporal_formula, temporal_term
 from tidegate.algebra.nodes import (
     Difference,
@@ -20,6 +21,7 @@ from tidegate.algebra.nodes import (
     Scan,
     Select,
     Union,
+    children,
 )
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.terms import Term
@@ -70,13 +72,19 @@ class Federation:
         return self.labels[variable]
 
 
-def federation(node: Node, streams: Mapping[str, StreamDef] | None = None, *, limit: int = MAX_ZONES) -> Federation:
+def federation(
+    node: Node,
+    streams: Mapping[str, StreamDef] | None = None,
+    *,
+    limit: int = MAX_ZONES,
+    sites: Mapping[Term | Node, Site] | None = None,
+) -> Federation:
     """The federation of an expression, by induction over its operators (rule R6).
 
     `streams` replaces the definitions of streams by name (a result stream's inferred relations, say). `QueryError`
-    TG150 where more than `limit` zones would have to be built.
+    TG150 where more than `limit` zones would have to be built, at the place that `sites` gives for the operator.
     """
-    builder = _Builder(streams or {}, limit)
+    builder = _Builder(streams or {}, limit, sites or {})
     zones = builder.build(node)
     conflicts = () if zones else tuple(builder.conflicts)
     found = Federation(tuple(zones), tuple(builder.occurrences), node.schema, builder.labels, conflicts)
@@ -92,38 +100,42 @@ def federation(node: Node, streams: Mapping[str, StreamDef] | None = None, *, li
 class _Builder:
     streams: Mapping[str, StreamDef]
     limit: int
+    sites: Mapping[Term | Node, Site]
     occurrences: list[StreamDef] = field(default_factory=list)
     labels: dict[Hidden, Label] = field(default_factory=dict)
     conflicts: list[Conflict] = field(default_factory=list)
     hidden: int = 0
 
     def build(self, node: Node) -> list[Zone]:
-        match node:
-            case Scan(stream):
-                return self.scan(self.streams.get(stream.name, stream), node.schema)
-            case Select(input_, condition):
-                zones = self.named(self.build(input_), node.schema)
-                return self.constrain(zones, normal_form(temporal_formula(condition, node.schema)))
-            case Project(input_, _) | Group(input_, _, _):
-                zones = self.named(self.build(input_), node.schema)
-                return self.pruned(zones, node.schema) if len(zones) > 1 else zones
-            case Distinct(input_):
-                return self.build(input_)
-            case Rename(input_, pairs):
-                return self.rename(self.build(input_), dict(pairs))
-            case Imbed(input_, name, term):
-                return self.imbed(self.build(input_), name, term, node.schema, input_.schema)
-            case Product(left, right):
-                first, second = self.build(left), self.build(right)
-                return self.joined(first, second, node.schema, ())
-            case Join():
-                return self.join(node)
-            case Difference():
-                return self.difference(node)
-            case Union(inputs):
-                return self.union(inputs, node.schema)
-            case _:
-                assert_never(node)
+        try:
+            match node:
+                case Scan(stream):
+                    return self.scan(self.streams.get(stream.name, stream), node.schema)
+                case Select(input_, condition):
+                    zones = self.named(self.build(input_), node.schema)
+                    return self.constrain(zones, normal_form(temporal_formula(condition, node.schema)))
+                case Project(input_, _) | Group(input_, _, _):
+                    zones = self.named(self.build(input_), node.schema)
+                    return self.pruned(zones, node.schema) if len(zones) > 1 else zones
+                case Distinct(input_):
+                    return self.build(input_)
+                case Rename(input_, pairs):
+                    return self.rename(self.build(input_), dict(pairs))
+                case Imbed(input_, name, term):
+                    return self.imbed(self.build(input_), name, term, node.schema, input_.schema)
+                case Product(left, right):
+                    first, second = self.build(left), self.build(right)
+                    return self.joined(first, second, node.schema, ())
+                case Join():
+                    return self.join(node)
+                case Difference():
+                    return self.difference(node)
+                case Union():
+                    return self.union(node)
+                case _:
+                    assert_never(node)
+        except QueryError as error:
+            raise error.at(self.sites.get(node)) from None
 
     def scan(self, stream: StreamDef, schema: Schema) -> list[Zone]:
         """A new occurrence: the hidden copies of all its temporal attributes are its output attributes."""
@@ -193,16 +205,37 @@ class _Builder:
         alone = [zone.ignoring(right) for zone in first]
         return self.pruned(self.named([*alone, *pairs], node.schema), node.schema)
 
-    def union(self, inputs: tuple[Node, ...], schema: Schema) -> list[Zone]:
-        sides = [self.build_range(input_) for input_ in inputs]
+    def union(self, node: Union) -> list[Zone]:
+        if self.uses(node, {}) > self.limit:
+            # So many occurrences make large zones: counted before they are built.
+            check_number(self.cases(node, {}), self.limit, "this union")
+        sides = [self.build_range(input_) for input_ in node.inputs]
         everything = range(sides[0][1].start, sides[-1][1].stop)
         zones = [
             zone.ignoring(i for i in everything if i not in own)
             for side, own in sides
-            for zone in self.named(side, schema)
+            for zone in self.named(side, node.schema)
         ]
         check_number(len(zones), self.limit, "this union")
-        return self.pruned(zones, schema)
+        return self.pruned(zones, node.schema)
+
+    def uses(self, node: Node, known: dict[Node, int]) -> int:
+        """Number of occurrences below a node, where parts in common are looked at once."""
+        if node not in known:
+            known[node] = sum(self.uses(child, known) for child in children(node)) if children(node) else 1
+        return known[node]
+
+    def cases(self, node: Node, known: dict[Node, int]) -> int:
+        """Number of zones of nested unions, of which no part is built twice: sides never prune each other's zones."""
+        if node not in known:
+            match node:
+                case Union(inputs):
+                    known[node] = sum(self.cases(input_, known) for input_ in inputs)
+                case Rename(input_, _) | Distinct(input_):
+                    known[node] = self.cases(input_, known)
+                case _:
+                    known[node] = len(_Builder(self.streams, self.limit, self.sites).build(node))
+        return known[node]
 
     def build_range(self, node: Node) -> tuple[list[Zone], range]:
         """Zones of an input and the numbers of its occurrences."""

@@ -115,7 +115,7 @@ def _analyse(query: Query, streams: Mapping[str, StreamDef], problems: list[Prob
             if stream.name in streams:
                 problems += scan_problems(query, stream, streams[stream.name])
         matching = {s.name: streams[s.name] for s in occurrences(query.node) if _fits(s, streams)}
-        found = federation(query.node, matching)
+        found = federation(query.node, matching, sites=query.sites)
     except QueryError as error:
         problems += [
             Problem(p.code, p.message, p.site or query.site, p.because, p.hint, query.name) for p in error.problems

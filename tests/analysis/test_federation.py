@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import pytest
 
+import tidegate as tg
 from tests.analysis.build import eq, le, lt, plus, scan, stream, ticks
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.nodes import (
@@ -329,3 +331,34 @@ def test_contradicting_constraints_leave_no_zone_and_say_why() -> None:
     found = federation(Select(node, conjunction([lt("a.t", "b.t"), lt("b.t", "a.t")])))
     assert found.zones == ()
     assert sum(edge.c for edge in found.conflicts[0].cycle()) == -2
+
+
+def test_a_union_that_explodes_is_refused_at_its_line_before_it_is_built() -> None:
+    def doubled(base: tg.Relation, times: int) -> tg.Relation:
+        for _ in range(times):
+            base = base.union(base)
+        return base
+
+    events = tg.stream("E", "k bigint, t bigint", progress="t")
+    later = events.as_("a").anti_join(events.as_("b"), lambda a, b: (a.t < b.t) & (b.t < a.t + 5)).unqualified()
+    for base, cases in ((events, 2**12), (later, 2**13), (events.where(events.k > 1).rename(k="key"), 2**12)):
+        tracemalloc.start()
+        (problem,) = tg.program(Out=doubled(base, 12)).check()
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert problem.code == "TG150"
+        assert f"this union has about {cases} temporal cases" in problem.message
+        assert problem.site is not None
+        assert problem.site.code == "base = base.union(base)"
+        assert peak < 20_000_000
+    assert tg.program(Out=doubled(events, 3)).check() == []
+
+
+def test_a_product_that_explodes_is_refused_at_its_line() -> None:
+    events = tg.stream("E", "k bigint, t bigint", progress="t")
+    many = events.union(*[events] * 39)
+    joined = many.as_("a").join(many.as_("b"), lambda a, b: a.t == b.t)
+    (problem,) = tg.program(Out=joined).check()
+    assert "this product has about 1600" in problem.message
+    assert problem.site is not None
+    assert problem.site.code.startswith("joined = many.as_")
