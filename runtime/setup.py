@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import polars as pl
 import pyarrow as pa
@@ -26,6 +26,7 @@ from tidegate.runtime.plan.common import Demand
 from tidegate.runtime.plan.lower import lower
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.progress import check_known, input_streams, static_tables
+from tidegate.runtime.runner import GarbageCollection
 from tidegate.runtime.sinks import CallbackSink, DiscardSink, MemorySink, ParquetSink, Sink
 from tidegate.runtime.sources import Files, Source, SourceOptions
 from tidegate.runtime.state.checkpoint import Admission, Checkpoint
@@ -94,15 +95,20 @@ def prepare(
     sources: Mapping[str, Source],
     statics: Mapping[str, Any],
     sinks: Mapping[str, Sink],
+    collect_garbage: GarbageCollection = "amortised",
 ) -> Setup:
     """Checks what a run is given against the program, and opens its checkpoint, recovered to the last commit."""
+    if collect_garbage not in get_args(GarbageCollection):
+        known = ", ".join(get_args(GarbageCollection))
+        raise QueryError("TG401", f"unknown garbage collection {collect_garbage!r}", hint=f"one of {known}")
     plan = lower(facts, optimise=rewrite_program)
     streams = {stream.name: stream for stream in input_streams(plan)}
     results = {query.stream for query in plan.queries}
     for name in sources:
         check_known(name, streams, "stream")
-    for name in sinks:
+    for name, sink in sinks.items():
         check_known(name, results, "result")
+        _check_sink(name, sink)
     for name, given in sources.items():
         if isinstance(given.data, Files) and not Path(given.data.directory).is_dir():
             raise QueryError(
@@ -117,6 +123,20 @@ def prepare(
     every_sink = {name: sinks.get(name, MemorySink()) for name in results}
     checkpoint = _open(store, plan, held, every_sink)
     return Setup(plan, streams, dict(sources), options, held, every_sink, checkpoint)
+
+
+def _check_sink(name: str, sink: object) -> None:
+    """`QueryError` TG401 for what is no sink, with the one that is probably meant."""
+    if isinstance(sink, Sink):
+        return
+    match sink:
+        case str() | os.PathLike():
+            hint = f"a directory is tg.parquet_sink({os.fspath(sink)!r})"
+        case _ if callable(sink):
+            hint = f"a function is tg.callback({getattr(sink, '__name__', 'function')}): it gets table and batch number"
+        case _:
+            hint = "give tg.parquet_sink(directory) or tg.callback(function)"
+    raise QueryError("TG401", f"{name}: {sink!r} is no sink", hint=hint)
 
 
 def hold_statics(plan: Plan, given: Mapping[str, Any]) -> dict[str, pl.DataFrame]:

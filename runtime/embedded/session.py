@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -57,10 +57,9 @@ class Session:
     _advances: dict[tuple[str, str], Extended] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.collect_garbage not in get_args(GarbageCollection):
-            known = ", ".join(get_args(GarbageCollection))
-            raise QueryError("TG401", f"unknown garbage collection {self.collect_garbage!r}", hint=f"one of {known}")
-        self._setup = setup = prepare(self.facts, self.store, self.sources, self.statics, self.sinks)
+        self._setup = setup = prepare(
+            self.facts, self.store, self.sources, self.statics, self.sinks, self.collect_garbage
+        )
         executor = EmbeddedExecutor(self.store, setup.statics, setup.options, setup.written)
         self._runner = Runner(setup.plan, setup.checkpoint, executor, setup.options, self.collect_garbage)
         if setup.checkpoint.manifest is None:

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import unquote, urlparse
 
 import pyarrow.parquet as pq
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
@@ -236,8 +236,9 @@ def start(
     """
     store = checkpoint if isinstance(checkpoint, LocalStore) else LocalStore(checkpoint)
     root = store.where
+    when = _trigger(spark, trigger)
     given = {key: value if isinstance(value, Source) else Source(value) for key, value in sources.items()}
-    setup = prepare(facts, store, given, statics or {}, sinks or {})
+    setup = prepare(facts, store, given, statics or {}, sinks or {}, collect_garbage)
     try:
         setup = replace(setup, sources=_materialised(setup, root))
         missing = sorted(set(setup.streams) - set(setup.sources))
@@ -258,7 +259,7 @@ def start(
         writer = union.writeStream.foreachBatch(run.handle).option("checkpointLocation", f"{root}/spark")
         if name is not None:
             writer = writer.queryName(name)
-        return RunningQuery(writer.trigger(**_trigger(trigger)).start(), run)
+        return RunningQuery(writer.trigger(**when).start(), run)
     except BaseException:
         setup.checkpoint.close()
         raise
@@ -271,10 +272,24 @@ def source_file(uri: str) -> SourceFile:
     return SourceFile(str(path), status.st_size, status.st_mtime_ns)
 
 
-def _trigger(trigger: Mapping[str, Any] | str) -> dict[str, Any]:
-    if trigger == "available_now":
-        return {"availableNow": True}
-    return {"processingTime": trigger} if isinstance(trigger, str) else dict(trigger)
+def _trigger(spark: SparkSession, trigger: Mapping[str, Any] | str) -> dict[str, Any]:
+    """The trigger by Spark's own keyword; `QueryError` TG401 where Spark does not take it."""
+    match trigger:
+        case "available_now" | "availableNow":
+            return {"availableNow": True}
+        case str():
+            when: dict[str, Any] = {"processingTime": trigger}
+        case _:
+            when = dict(trigger)
+    try:
+        spark.readStream.format("rate").load().writeStream.trigger(**when)
+    except (PySparkException, TypeError) as error:
+        raise QueryError(
+            "TG401",
+            f"{trigger!r} is no trigger",
+            hint='"available_now", a processing time such as "5 seconds", or one of Spark\'s arguments in a dictionary',
+        ) from error
+    return when
 
 
 def _union(spark: SparkSession, setup: Setup) -> tuple[DataFrame, dict[str, dict[str, str]]]:

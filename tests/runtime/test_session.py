@@ -398,3 +398,17 @@ def test_run_takes_a_directory_as_complete(tmp_path: Path) -> None:
     assert counted().run({"E": tg.parquet(tmp_path / "in")}).rows("Counted") == [
         {"k": 1, "w": 10, "n": 2, "total": 2.0}
     ]
+
+
+def test_what_is_no_sink_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    not_sinks: list[tuple[Any, str]] = [
+        (print, "tg.callback(print)"),
+        (tmp_path / "out", f"tg.parquet_sink('{tmp_path}/out')"),
+        ("out", "tg.parquet_sink('out')"),
+        (5, "tg.parquet_sink(directory)"),
+    ]
+    for sink, hint in not_sinks:
+        with pytest.raises(QueryError, match=r"TG401 Counted: .* is no sink") as found:
+            Session(counted().facts, LocalStore(tmp_path / "checkpoint"), sinks={"Counted": sink})
+        assert hint in found.value.hint
+    assert not (tmp_path / "checkpoint").exists()

@@ -91,3 +91,24 @@ def test_an_error_in_the_stream_is_raised_as_itself(spark: SparkSession, tmp_pat
         query.processAllAvailable()
     assert found.value.problems[0].because[0].endswith('rows.parquet: t is null: {"k": 7, "t": null}')
     assert found.value.problems[0].because[0].startswith("row 1 of ")
+
+
+def test_triggers_and_garbage_collection_are_checked_before_anything_runs(spark: SparkSession, tmp_path: Path) -> None:
+    program = tg.program(Out=instants)
+    sources = {"E": [(1, "2026-03-02")]}
+    for wrong in (
+        {"trigger": "once"},
+        {"trigger": "-1 second"},
+        {"trigger": {"every": "1 second"}},
+        {"collect_garbage": "exactly"},
+    ):
+        with pytest.raises(tg.QueryError, match="TG401"):
+            program.start(spark, sources=sources, checkpoint=tmp_path / "wrong", **wrong)
+    assert not (tmp_path / "wrong").exists()
+    program.start(spark, sources=sources, checkpoint=tmp_path / "camel", trigger="availableNow").awaitTermination()
+    query = program.start(spark, sources=sources, checkpoint=tmp_path / "timed", trigger="interval 1 second")
+    query.processAllAvailable()
+    query.stop()
+    for name in ("camel", "timed"):
+        with program.session(checkpoint=tmp_path / name) as session:
+            assert [row["k"] for row in session.results("Out")] == [1]
