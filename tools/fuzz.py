@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 #: What a case depends on: the library, and what draws and checks cases.
 SOURCES = ("algebra", "analysis", "contexts", "runtime", "tests/strategies", "tests/properties")
 
+FAMILIES = ("rules", "staged", "embedded", "windows", "recursive", "recursive-embedded")
+
 
 @dataclass(slots=True)
 class State:
@@ -126,7 +128,7 @@ def save(resume: Path | None, state: State) -> None:
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--family", choices=("rules", "staged", "embedded", "windows"), default="embedded")
+    parser.add_argument("--family", choices=FAMILIES, default="embedded")
     parser.add_argument("--shard", default="1/1", help="i/k, from 1")
     parser.add_argument("--cases", type=int, default=30_000, help="seeds; about 7 of 10 give a valid program")
     parser.add_argument("--at-least", type=int, default=0, help="how many cases of this shard have to be valid")

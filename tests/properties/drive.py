@@ -20,8 +20,9 @@ from tidegate.algebra.semantics import Row, evaluate, evaluate_program
 from tidegate.algebra.terms import Value
 from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.bounds import Bounded
-from tidegate.analysis.facts import OccurrenceFacts, ProgramFacts, QueryFacts
+from tidegate.analysis.facts import OccurrenceFacts, ProgramFacts, QueryFacts, Recursion
 from tidegate.analysis.pass_ import passes
+from tidegate.analysis.recursion import component_progress
 
 Key = tuple[Value | tuple[str], ...]
 Progress = Mapping[tuple[str, str], Extended]
@@ -45,6 +46,7 @@ class Tally:
     irrelevant: int = 0
     bounded: int = 0
     attained: int = 0
+    strata: int = 0
     rejected: Counter[str] = field(default_factory=Counter)
 
 
@@ -109,13 +111,19 @@ def check_rules(case: Case, script: Script, facts: ProgramFacts, tally: Tally, *
         new_rows = {name: [_as_tuple(definitions[name], row) for row in rows] for name, rows in step.rows.items()}
         for name, progress in step.progress.items():
             b |= {(name, a): reached for a, reached in progress.items()}
-        for stream in dict.fromkeys(run.facts.query.stream for run in runs):
-            for run in (run for run in runs if run.facts.query.stream == stream):
-                _advance(run, new_rows, b, rng, tally, f"{run.facts.query.name} at step {number}", lean=lean)
-            feeding = [run for run in runs if run.facts.query.stream == stream]
-            new_rows[stream] = [row for run in feeding for row in run.fresh]
-            for a in facts.streams[stream].progress:
-                b[stream, a] = min(run.progress[a] for run in feeding)
+        for component in facts.components:
+            own = [run for run in runs if run.facts.query.stream in component.streams]
+            recursion = facts.recursions.get(component.streams[0])
+            if recursion is not None:
+                _recurse(own, recursion, new_rows, b, rng, tally, f"{component.streams} at step {number}", lean=lean)
+            else:
+                for run in own:
+                    _advance(run, new_rows, b, rng, tally, f"{run.facts.query.name} at step {number}", lean=lean)
+            for stream in component.streams:
+                feeding = [run for run in own if run.facts.query.stream == stream]
+                new_rows[stream] = [row for run in feeding for row in run.fresh]
+                for a in facts.streams[stream].progress:
+                    b[stream, a] = min(run.progress[a] for run in feeding)
         for name, rows in new_rows.items():
             arrived[name] += rows
         if lean:
@@ -157,30 +165,88 @@ def _advance(
     query = run.facts
     old = run.progress
     new = query.progress(b, old)
-    if any(new[a] < old[a] for a in new):
-        raise Broken(f"{where}: progress went back from {old} to {new}")
-    for o in query.occurrences:
-        fresh = new_rows.get(o.stream.name, [])
-        if lean and not o.stream.static:
-            fresh = [row for row in fresh if _kept(o, row, old, where)]
-        run.buffers[o.index] += fresh
+    _receive(run, new_rows, where, lean=lean)
     run.fresh = []
     if new != old or (query.is_static and not run.evaluated):
         run.evaluated = True
-        tally.increments += 1
-        relations = {
-            f"#{o.index}": _relevant(run, o, old, new, tally, where) if lean else run.buffers[o.index]
-            for o in query.occurrences
-        }
-        found = evaluate(run.node, relations)
-        run.fresh = [row for row in found if passes(run.instants(row), old, new)]
-        _check_pass_condition(run, found, old, new, where)
+        run.fresh = _increment(run, old, new, tally, where, lean=lean)
         run.emitted += run.fresh
         run.progress = new
         if lean:
             _collect(run, rng, tally, where)
     wanted = [row for row in run.complete if final(run.instants(row), new)]
     compare(run.emitted, wanted, where)
+
+
+def _receive(run: _Run, new_rows: Mapping[str, list[Row]], where: str, *, lean: bool) -> None:
+    for o in run.facts.occurrences:
+        fresh = new_rows.get(o.stream.name, [])
+        if lean and not o.stream.static:
+            fresh = [row for row in fresh if _kept(o, row, run.progress, where)]
+        run.buffers[o.index] += fresh
+
+
+def _increment(
+    run: _Run, old: Mapping[str, Extended], new: Mapping[str, Extended], tally: Tally, where: str, *, lean: bool
+) -> list[Row]:
+    """The rows that pass from `old` to `new`."""
+    tally.increments += 1
+    relations = {
+        f"#{o.index}": _relevant(run, o, old, new, tally, where) if lean else run.buffers[o.index]
+        for o in run.facts.occurrences
+    }
+    found = evaluate(run.node, relations)
+    _check_pass_condition(run, found, old, new, where)
+    return [row for row in found if passes(run.instants(row), old, new)]
+
+
+def _recurse(
+    runs: Sequence[_Run],
+    recursion: Recursion,
+    new_rows: Mapping[str, list[Row]],
+    b: Progress,
+    rng: random.Random,
+    tally: Tally,
+    where: str,
+    *,
+    lean: bool,
+) -> None:
+    """A recursive component: of the rows that would pass those of the least ranks, again and again (rule R20)."""
+    rank, limit = recursion.rank, None
+    reached = component_progress(recursion, b)
+    new = {
+        run.facts.query.name: {a: max(p, reached[run.facts.query.name][a]) for a, p in run.progress.items()}
+        for run in runs
+    }
+    for run in runs:
+        run.fresh = []
+        _receive(run, new_rows, where, lean=lean)
+    while True:
+        candidates: list[tuple[_Run, int, Row]] = []
+        for run in runs:
+            stream, old = run.facts.query.stream, dict(run.progress)
+            if limit is not None:
+                old = {a: max(old[a], instant) for a, instant in rank.below(stream, limit).items()}
+            found = _increment(run, old, new[run.facts.query.name], tally, where, lean=lean)
+            candidates += [(run, rank.of(stream, run.instants(row)), row) for row in found]
+        if not candidates:
+            break
+        limit = min(r for _, r, _ in candidates) + rank.step
+        passed: dict[str, list[Row]] = {run.facts.query.stream: [] for run in runs}
+        for run, r, row in candidates:
+            if r < limit:
+                run.fresh.append(row)
+                passed[run.facts.query.stream].append(row)
+        tally.strata += 1
+        for run in runs:
+            _receive(run, passed, where, lean=lean)
+    for run in runs:
+        run.emitted += run.fresh
+        run.progress = new[run.facts.query.name]
+        if lean:
+            _collect(run, rng, tally, where)
+        wanted = [row for row in run.complete if final(run.instants(row), run.progress)]
+        compare(run.emitted, wanted, f"{run.facts.query.name} of {where}")
 
 
 def _check_pass_condition(

@@ -128,15 +128,20 @@ def _check_counts(counts: Mapping[str, Any], pushed: Mapping[str, tuple[int, int
 
 
 def _check_progress(session: Session, facts: ProgramFacts, b: Mapping[tuple[str, str], Extended], where: str) -> None:
+    """Progress is the greatest fixpoint of all propagation functions, found from +∞ by trying."""
     known = dict(b)
-    for query in facts.queries:
-        start = dict.fromkeys(query.propagation, -INF)
-        wanted = query.progress(known, start)
-        if session.progress[query.query.name] != wanted:
-            raise Broken(f"{where}: {query.query.name} is at {session.progress[query.query.name]} instead of {wanted}")
-        for a, value in wanted.items():
-            key = (query.query.stream, a)
-            known[key] = min(value, known.get(key, INF))
+    wanted: dict[str, dict[str, Extended]] = {}
+    for _ in range(1000):
+        for name, output in facts.streams.items():
+            feeding = [wanted[q.query.name] for q in facts.queries if q.query.stream == name and wanted]
+            known |= {(name, a): min((p[a] for p in feeding), default=INF) for a in output.progress}
+        before = wanted
+        wanted = {q.query.name: {a: f.evaluate(known) for a, f in q.propagation.items()} for q in facts.queries}
+        if wanted == before:
+            break
+    for name, progress in wanted.items():
+        if session.progress[name] != progress:
+            raise Broken(f"{where}: {name} is at {session.progress[name]} instead of {progress}")
 
 
 def _check_results(session: Session, facts: ProgramFacts, whole: Mapping[str, list[Tuple]], where: str) -> None:

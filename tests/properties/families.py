@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from tests.properties.drive import Broken, Tally, check_rules
 from tests.strategies.programs import ONE_QUERY, STAGED, WINDOWED, Case, Options, random_case
+from tests.strategies.recursive import random_recursive_case
 from tests.strategies.streams import Script, random_script, show_script, shrink
 from tidegate.algebra.errors import QueryError
 from tidegate.analysis.facts import ProgramFacts
@@ -23,11 +24,12 @@ class Family:
 
     check: Check
     options: Options | None = None
+    make: Callable[[int], Case] | None = None
     scripts: int = 3
     tally: Tally = field(default_factory=Tally)
 
     def run(self, seed: int) -> str | None:
-        case = random_case(seed, self.options)
+        case = random_case(seed, self.options) if self.make is None else self.make(seed)
         self.tally.cases += 1
         try:
             facts = analyse(case.program)
@@ -71,6 +73,8 @@ FAMILIES: dict[str, Family] = {
     "staged": Family(by_rules, STAGED),
     "embedded": Family(by_embedded, scripts=1),
     "windows": Family(by_embedded, WINDOWED, scripts=1),
+    "recursive": Family(by_rules, make=random_recursive_case, scripts=2),
+    "recursive-embedded": Family(by_embedded, make=random_recursive_case, scripts=1),
 }
 
 

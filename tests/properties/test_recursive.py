@@ -1,0 +1,58 @@
+"""Recursive programs yield the relations that equal what their queries yield, under negation and aggregation too."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.properties.families import FAMILIES, seeds
+from tests.strategies.recursive import random_recursive_case
+from tidegate.algebra.nodes import Group, Join, Node, children, occurrences
+from tidegate.algebra.program import ProgramDef
+from tidegate.analysis.components import components
+
+SHARDS = 4
+LONG = range(10_000, 15_600)  # seven of ten are valid
+
+
+@pytest.mark.parametrize(("family", "cases"), [("recursive", 160), ("recursive-embedded", 100)])
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_strata_of_increments_are_the_complete_result(family: str, cases: int, shard: int) -> None:
+    for seed in seeds(cases)[shard::SHARDS]:
+        failure = FAMILIES[family].run(seed)
+        assert failure is None, failure
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("family", "cases"), [("recursive", LONG), ("recursive-embedded", LONG)])
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_many_recursive_programs(family: str, cases: range, shard: int) -> None:
+    for seed in cases[shard::SHARDS]:
+        failure = FAMILIES[family].run(seed)
+        assert failure is None, failure
+
+
+def test_recursions_go_through_negation_and_aggregation_and_several_streams() -> None:
+    programs = [random_recursive_case(seed).program for seed in range(200)]
+    assert sum(any(map(negates, nodes(program))) for program in programs) >= 50
+    assert sum(any(map(aggregates, nodes(program))) for program in programs) >= 50
+    assert sum(any(len(c.streams) > 1 for c in components(program)) for program in programs) >= 20
+
+
+def nodes(program: ProgramDef) -> list[Node]:
+    """Queries that read a recursive stream."""
+    recursive = {stream for component in components(program) if component.recursive for stream in component.streams}
+    return [query.node for query in program.queries if query.stream in recursive]
+
+
+def negates(node: Node) -> bool:
+    """Whether rows of a recursion stand under a negation: on the right of an anti-join or left join."""
+    under = isinstance(node, Join) and node.kind in ("anti", "left") and reads_recursion(node.right)
+    return under or any(map(negates, children(node)))
+
+
+def aggregates(node: Node) -> bool:
+    return (isinstance(node, Group) and reads_recursion(node)) or any(map(aggregates, children(node)))
+
+
+def reads_recursion(node: Node) -> bool:
+    return any(stream.name in ("W", "V") for stream in occurrences(node))
