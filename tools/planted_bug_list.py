@@ -710,13 +710,6 @@ RECURSIVE = (
         "                done[job.query.name] = known.and_then(increment)\n                if limit is None:\n                    self._store(increment.segments)\n",
         required=True,
     ),
-    bug(
-        "strata begin where the batch does",
-        RUNNER,
-        "return {a: max(old[a], instant) for a, instant in",
-        "return {a: old[a] for a, instant in",
-        required=True,
-    ),
 )
 
 BUGS = REQUIRED + ANALYSIS + RUNTIME + COMMON + RECURSIVE
