@@ -660,7 +660,13 @@ RECURSIVE = (
         "(limit - potential - 1) // self.scale",
         required=True,
     ),
-    bug("no potentials", RECURSION, "found[edge.target] = min(found[edge.target], limit)", "found[edge.target] = 0", required=True),
+    bug(
+        "no potentials",
+        RECURSION,
+        "found[edge.target] = min(found[edge.target], limit)",
+        "found[edge.target] = 0",
+        required=True,
+    ),
     bug(
         "the rank of the latest instant",
         FACTS,

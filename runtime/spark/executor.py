@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidegate.algebra.evaluation import EvaluationError
+from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.terms import Term
 from tidegate.analysis.facts import Rank
 from tidegate.analysis.recursion import ranks_below
@@ -119,13 +120,18 @@ class SparkExecutor:
             return self.local.stratum(batch, jobs, rank)
         streams = [job.query.facts.output for job in jobs]
         with self._results(jobs) as found:
-            least: list[int] = []
-            for job, stream, rows in zip(jobs, streams, found, strict=True):
-                earliest = [F.min(F.col(quoted(a))) for a in stream.progress]
-                with self.described(f"batch {batch.seq}: least rank of {job.query.name}"):
-                    line = rows.agg(*earliest).collect()[0]
-                if line[0] is not None:
-                    least.append(rank.of(stream.name, dict(zip(stream.progress, line, strict=True))))
+            width = max(len(stream.progress) for stream in streams)
+            earliest = [
+                _earliest(rows, stream, number, width)
+                for number, (rows, stream) in enumerate(zip(found, streams, strict=True))
+            ]
+            with self.described(f"batch {batch.seq}: least rank of {', '.join(job.query.name for job in jobs)}"):
+                lines = reduce(DataFrame.unionAll, earliest).collect()
+            least = [
+                rank.of(stream.name, dict(zip(stream.progress, line[1:], strict=False)))
+                for line in lines
+                if (stream := streams[line[0]]) and line[1] is not None
+            ]
             if not least:
                 return None
             limit = min(least) + rank.step
@@ -216,6 +222,13 @@ class SparkExecutor:
             raise EvaluationError(error.code, message, hint=error.hint, because=error.problems[0].because) from failure
         finally:
             context.setLocalProperty("spark.job.description", before)  # type: ignore[arg-type]  # None clears it
+
+
+def _earliest(rows: DataFrame, stream: StreamDef, number: int, width: int) -> DataFrame:
+    """One row: a number, and the least of each promised attribute (NULL where there is no row), padded to a width."""
+    least = [F.min(F.col(quoted(a))) for a in stream.progress]
+    columns = [F.lit(number), *least, *(F.lit(None) for _ in range(width - len(least)))]
+    return rows.agg(*(column.cast("long").alias(f"c{i}") for i, column in enumerate(columns)))
 
 
 def _gathered(batch: Batch, query: str, summaries: Sequence[Mapping[str, Any]]) -> Increment:
