@@ -63,10 +63,17 @@ class Session:
         executor = EmbeddedExecutor(self.store, setup.statics, setup.options, setup.written)
         self._runner = Runner(setup.plan, setup.checkpoint, executor, setup.options, self.collect_garbage)
         if setup.checkpoint.manifest is None:
-            for name, source in self.sources.items():
-                if source.data is not None and not isinstance(source.data, Files):
-                    self.push(name, source.data)
-                    self.finish(name)
+            try:
+                self._push_frames()
+            except BaseException:
+                self.close()
+                raise
+
+    def _push_frames(self) -> None:
+        for name, source in self.sources.items():
+            if source.data is not None and not isinstance(source.data, Files):
+                self.push(name, source.data)
+                self.finish(name)
 
     def __repr__(self) -> str:
         queries = ", ".join(query.name for query in self.plan.queries)
@@ -95,7 +102,8 @@ class Session:
 
     def finish(self, stream: str | None = None) -> None:
         """Declare the end of a stream, or of all."""
-        for definition in self._setup.streams.values() if stream is None else [self._check_stream(stream)]:
+        for name in self._setup.streams if stream is None else [stream]:
+            definition = self._check_stream(name)
             self._advances |= {(definition.name, a): INF for a in definition.progress}
 
     def step(self) -> BatchReport:
@@ -184,5 +192,7 @@ class Session:
         self.close()
 
     def _check_stream(self, name: str) -> StreamDef:
+        """The definition of a stream to be written to; `StateError` TG506 if only Spark can go on with the checkpoint."""
+        self._setup.checkpoint.positions.check_reader(Offer())
         check_known(name, self._setup.streams, "stream")
         return self._setup.streams[name]

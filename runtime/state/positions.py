@@ -146,10 +146,9 @@ class PositionLog:
                     ) from None
 
     def check_reader(self, offer: Offer) -> None:
-        """`StateError` TG506 if someone else began to read a source that only its first reader can go on with."""
-        for source in offer.offsets:
-            known = self.positions.offsets.get(source)
-            if known is not None and known.reader != offer.reader:
+        """`StateError` TG506 if another reader goes on, who does not know where sources that are not made of files stand."""
+        for source, known in self.positions.offsets.items():
+            if known.reader != offer.reader:
                 raise StateError(
                     REPLAY,
                     f"source {source!r} was read so far by {known.reader!r} and can not be continued by {offer.reader!r}",

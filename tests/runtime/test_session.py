@@ -412,3 +412,10 @@ def test_what_is_no_sink_is_refused_before_anything_runs(tmp_path: Path) -> None
             Session(counted().facts, LocalStore(tmp_path / "checkpoint"), sinks={"Counted": sink})
         assert hint in found.value.hint
     assert not (tmp_path / "checkpoint").exists()
+
+
+def test_a_source_that_is_no_table_leaves_the_checkpoint_free(tmp_path: Path) -> None:
+    with pytest.raises(QueryError, match="TG312"):
+        Session(counted().facts, LocalStore(tmp_path), sources={"E": source(pa.table({"k": [1]}))})
+    with Session(counted().facts, LocalStore(tmp_path), sources={"E": source([event(1, 5)])}) as session:
+        assert session.step().counts["E"].accepted == 1

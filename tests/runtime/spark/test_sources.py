@@ -6,11 +6,14 @@ import datetime as dt
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 import tidegate as tg
+from tidegate.runtime.state import StateError
 
 pytestmark = pytest.mark.spark
 
@@ -112,3 +115,33 @@ def test_triggers_and_garbage_collection_are_checked_before_anything_runs(spark:
     for name in ("camel", "timed"):
         with program.session(checkpoint=tmp_path / name) as session:
             assert [row["k"] for row in session.results("Out")] == [1]
+
+
+def test_where_spark_read_a_streaming_dataframe_a_session_only_reads(spark: SparkSession, tmp_path: Path) -> None:
+    program = tg.program(Out=instants.select("k", "t"))
+    (tmp_path / "in").mkdir()
+    pq.write_table(pa.table({"k": [1], "t": ["2026-03-02"]}), tmp_path / "in" / "1.parquet")
+    streaming = spark.readStream.schema("k bigint, t string").parquet(str(tmp_path / "in"))
+    source = tg.source(streaming, delay="0s")
+
+    def on_spark() -> list[int]:
+        query = program.start(spark, sources={"E": source}, checkpoint=tmp_path / "state")
+        query.awaitTermination()
+        return [report.counts["E"].accepted for report in query.reports]
+
+    assert on_spark() == [1]
+    with program.session(checkpoint=tmp_path / "state") as session:
+        for write in (
+            lambda: session.push("E", [(2, "2026-03-03")]),
+            lambda: session.advance("E", {"t": "2026-03-03"}),
+            lambda: session.finish("E"),
+            session.finish,
+            session.step,
+        ):
+            with pytest.raises(StateError, match="TG506 source 'E' was read so far by 'spark "):
+                write()
+        assert session.results("Out") == []
+    pq.write_table(pa.table({"k": [2], "t": ["2026-03-03"]}), tmp_path / "in" / "2.parquet")
+    assert on_spark() == [1]
+    with program.session(checkpoint=tmp_path / "state") as session:
+        assert [row["k"] for row in session.results("Out")] == [1]
