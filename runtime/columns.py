@@ -171,7 +171,7 @@ def _mask(array: pa.Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
 
 # --- in ---------------------------------------------------------------------------------------------------------------
 
-#: What a user may pass as rows: an Arrow table or batch, a pandas or Polars frame, rows as mappings or tuples.
+#: What a user may pass as rows: an Arrow table or batch, a pandas, Polars or batch Spark frame, rows as mappings or tuples.
 Rows = Any
 
 
@@ -205,6 +205,17 @@ def raw(data: Rows, schema: Schema, *, absent: Collection[str] = ()) -> Raw:
     if isinstance(data, pa.Table):
         return _raw_table(data, schema, absent)
     module = type(data).__module__.partition(".")[0]
+    if module == "pyspark":
+        if data.isStreaming:
+            raise QueryError(
+                "TG311",
+                "a streaming DataFrame is no table of rows: it has no end",
+                hint="read it by program.start(spark, sources=...), as the source of a stream",
+            )
+        missing_columns(data.columns, schema, absent)
+        places = [i for i, name in enumerate(data.columns) if name in schema]
+        plain = data.toDF(*(f"c{i}" for i in range(len(data.columns)))).select(*(f"c{i}" for i in places))
+        return _raw_table(plain.toArrow().rename_columns([data.columns[i] for i in places]), schema, absent)
     if module == "polars":
         frame = data.collect() if hasattr(data, "collect") else data
         return _raw_table(frame.to_arrow(), schema, absent)

@@ -68,7 +68,10 @@ def hold_static(stream: StreamDef, data: Any) -> pl.DataFrame:
     if isinstance(data, Files):
         parts = [input_table(read_file(file.path, data.format, stream.schema), stream.schema) for file in data.found()]
         data = pa.concat_tables(parts, promote_options="permissive") if parts else []
-    checked = validate(data, stream.schema)
+    try:
+        checked = validate(data, stream.schema)
+    except QueryError as error:
+        raise QueryError(error.code, f"table {stream.name}: {error.message}", hint=error.hint) from error
     if checked.rejected.num_rows:
         first = checked.rejected.to_pylist()[0]
         raise QueryError(
@@ -77,7 +80,9 @@ def hold_static(stream: StreamDef, data: Any) -> pl.DataFrame:
             f"{first['attribute']} is {first['value']!r} ({first['reason']})",
             hint="mend the table, or declare the attribute's type so that it fits",
         )
-    return pl.DataFrame(checked.accepted)
+    held = pl.DataFrame(checked.accepted)
+    # Spark promises no order, and a table in another order would be another program's.
+    return held.sort(held.columns) if type(data).__module__.startswith("pyspark.") else held
 
 
 def input_table(data: Rows, schema: Schema) -> pa.Table:

@@ -145,3 +145,24 @@ def test_where_spark_read_a_streaming_dataframe_a_session_only_reads(spark: Spar
     assert on_spark() == [1]
     with program.session(checkpoint=tmp_path / "state") as session:
         assert [row["k"] for row in session.results("Out")] == [1]
+
+
+def test_a_static_table_may_be_a_batch_dataframe(spark: SparkSession, tmp_path: Path) -> None:
+    names = tg.table("N", "k bigint, day date, name string")
+    e, n = instants.as_("e"), names.as_("n")
+    program = tg.program(Out=e.join(n, n.k == e.k).select(t=e.t, day=n.day, name=n.name))
+    frame = spark.sql("select null unused, 'one' name, 1 k, date'2026-03-02' day union all select null, 'two', 2, null")
+    events = spark.sql("select 1L k, timestamp'2026-03-02 12:00:00Z' t")
+    row = {"t": dt.datetime(2026, 3, 2, 12, tzinfo=dt.UTC), "day": dt.date(2026, 3, 2), "name": "one"}
+    assert program.run({"E": events, "N": frame}).rows("Out") == [row]
+    query = program.start(spark, sources={"E": events}, statics={"N": frame}, checkpoint=tmp_path / "state")
+    query.awaitTermination()
+    other_order = frame.orderBy("k", ascending=False)
+    with program.session(statics={"N": other_order}, checkpoint=tmp_path / "state") as session:
+        assert session.results("Out") == [row]
+
+    streaming = spark.readStream.format("rate").load().selectExpr("value k", "date'2026-03-02' day", "'one' name")
+    with pytest.raises(tg.QueryError, match="TG311 table N: a streaming DataFrame"):
+        program.start(spark, sources={"E": events}, statics={"N": streaming}, checkpoint=tmp_path / "other")
+    with pytest.raises(tg.QueryError, match="TG311 a streaming DataFrame"):
+        tg.program(Out=instants).run({"E": streaming})
