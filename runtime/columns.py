@@ -336,7 +336,7 @@ def _text(value: Any) -> str | None:
             value = value.as_py()
         except (ValueError, OverflowError):  # an instant that no datetime can hold
             value = str(value.cast(pa.int64()))
-    return None if value is None else str(value)[:200]
+    return None if value is None else str(value)[:200].encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def hold_column(column: pa.Array | Sequence[object], attribute: Attribute) -> tuple[pa.Array, dict[int, str]]:

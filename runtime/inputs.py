@@ -91,10 +91,18 @@ def input_table(data: Rows, schema: Schema) -> pa.Table:
     columns = {}
     for name, column in source.columns.items():
         try:
-            columns[name] = column if isinstance(column, pa.Array) else pa.array(column)
+            columns[name] = column if isinstance(column, pa.Array) else _one_type(column)
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
             columns[name] = pa.array([None if value is None else str(value) for value in column], pa.string())
     return pa.table(columns)
+
+
+def _one_type(column: Sequence[object]) -> pa.Array:
+    """Values as an Arrow array; `ArrowTypeError` for a mixture, of which Arrow would make 1 of True and 1970 of 3.5."""
+    types = {type(value) for value in column} - {type(None)}
+    if len(types) > 1 and types != {int, float}:
+        raise pa.ArrowTypeError("values of several types")
+    return pa.array(column)
 
 
 def static_digest(frame: pl.DataFrame) -> str:
@@ -182,7 +190,7 @@ def _read_json(path: str, wanted: Sequence[str]) -> Rows:
             if line.strip():
                 try:
                     row = json.loads(line, parse_float=Decimal)
-                except ValueError:
+                except (ValueError, RecursionError):  # no JSON, or nested a thousand levels deep
                     row = None
                 if isinstance(row, dict):
                     rows.append({name: row.get(name) for name in wanted})

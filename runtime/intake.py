@@ -21,12 +21,15 @@ from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.terms import TRUE, Term
 from tidegate.algebra.time import INF, Extended
-from tidegate.runtime.columns import Raw, Rows, hold_column, raw, validate
+from tidegate.runtime.columns import Raw, Rows, held_arrow_schema, hold_column, raw, validate
 from tidegate.runtime.embedded.relational import evaluate
 from tidegate.runtime.embedded.terms import compile_term
+from tidegate.runtime.keys import repeated
 from tidegate.runtime.plan.steps import Buffer
 from tidegate.runtime.sources import SourceOptions
 from tidegate.runtime.state.manifest import SourceCounts
+from tidegate.runtime.state.segments import Segment, read_segments
+from tidegate.runtime.state.store import Store
 
 LATE = "late"
 RELATION = "relation"
@@ -61,7 +64,8 @@ class Intake:
     """What admission of one stream's rows needs in one batch; plain data, so that workers can have it.
 
     `progress` holds b of every progressing attribute before the batch; `door` the keep condition per buffer; `limits`
-    the greatest instant that is not ahead, of the progressing attributes that have a skew guard.
+    the greatest instant that is not ahead, of the progressing attributes that have a skew guard; `remembered` the
+    accepted rows that others must not repeat.
     """
 
     stream: StreamDef
@@ -69,6 +73,7 @@ class Intake:
     buffers: tuple[Buffer, ...]
     door: Mapping[str, Term]
     limits: Mapping[str, int] = field(default_factory=dict)
+    remembered: tuple[Segment, ...] = ()
 
 
 @dataclass(slots=True)
@@ -76,6 +81,7 @@ class IngestedRows:
     """The fates of one stream's rows: counts, greatest instants, what each buffer stores, and the rejected rows.
 
     `punctuations` counts rows that carry progress and nothing else; they are not rows of the stream, so they have no fate.
+    `seen`, where the stream has a key, are the rows that further ones must not repeat.
     """
 
     accepted: int = 0
@@ -87,6 +93,7 @@ class IngestedRows:
     quarantine: list[tuple[str, str, int, str, str | None, str]] = field(default_factory=list)
     first_rejected: str = ""
     """One rejected row with its place and what is wrong with it, for an error."""
+    seen: pl.DataFrame | None = None
 
     @property
     def counts(self) -> SourceCounts:
@@ -101,10 +108,17 @@ class IngestedRows:
 
 
 def ingest_rows(
-    arrivals: Iterable[Arrival], intake: Intake, statics: Mapping[str, pl.DataFrame], options: SourceOptions
+    arrivals: Iterable[Arrival],
+    intake: Intake,
+    statics: Mapping[str, pl.DataFrame],
+    options: SourceOptions,
+    seen: pl.DataFrame | None = None,
 ) -> IngestedRows:
-    """Judges all rows of one stream in a batch and applies the chains of its buffers to the accepted ones."""
-    done = IngestedRows()
+    """Judges all rows of one stream in a batch and applies the chains of its buffers to the accepted ones.
+
+    `seen` are the rows that these must not repeat, in a stream with a key.
+    """
+    done = IngestedRows(seen=seen)
     stream = intake.stream
     judged = judged_schema(stream.schema, options.progress_columns)
     accepted: list[pl.DataFrame] = []
@@ -118,6 +132,13 @@ def ingest_rows(
             if (value := pc.max(values).as_py()) is not None:
                 done.punctuation[attribute] = max(done.punctuation.get(attribute, value), value)
         fine, refused = admit(rows, intake, options.progress_columns)
+        if done.seen is not None:
+            reason = repeated(fine, done.seen, options.key)
+            again = fine.filter(reason.is_not_null())
+            why = [reason.drop_nulls().alias(_REASON), pl.lit(None, pl.String).alias(_ATTRIBUTE)]
+            refused = pl.concat([refused, again.with_columns(why)])
+            fine = fine.filter(reason.is_null())
+            done.seen = pl.concat([done.seen, fine.select(done.seen.columns)])
         accepted.append(fine.with_columns(pl.lit(arrival.origin).alias(_ORIGIN)))
         bad = [
             (r["position"], r["reason"], r["attribute"])
@@ -149,6 +170,14 @@ def ingest_rows(
         except EvaluationError as error:
             raise _with_place(error, rows, buffer, statics) from error
     return done
+
+
+def load_seen(store: Store, intake: Intake, options: SourceOptions) -> pl.DataFrame | None:
+    """The rows that new ones must not repeat; None for a stream without a key."""
+    if not options.key:
+        return None
+    schema = held_arrow_schema(intake.stream.schema)
+    return pl.DataFrame(read_segments(store, intake.remembered, schema=schema))
 
 
 def _with_place(
@@ -230,7 +259,8 @@ def _row_text(source: Raw, position: int) -> str:
         except (ValueError, OverflowError):  # an instant that no datetime can hold
             assert isinstance(value, pa.Scalar)
             values[name] = value.cast(pa.int64()).as_py()
-    return json.dumps(values, default=str, ensure_ascii=False)
+    # Half a surrogate pair has no UTF-8; as an escape it is JSON still.
+    return json.dumps(values, default=str, ensure_ascii=False).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def admit(rows: pl.DataFrame, intake: Intake, progress_columns: Mapping[str, str]) -> tuple[pl.DataFrame, pl.DataFrame]:

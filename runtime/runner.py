@@ -12,12 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol
 
 from tidegate.algebra.errors import QueryError
+from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.terms import Term
 from tidegate.algebra.time import Extended
 from tidegate.analysis.facts import Rank, Recursion
 from tidegate.analysis.recursion import component_progress
 from tidegate.runtime.idle import HEARD, idle_progress, read_heard
 from tidegate.runtime.intake import Intake
+from tidegate.runtime.keys import KeyMemory, key_memory
 from tidegate.runtime.plan.steps import Buffer, Plan, Progress, QueryPlan
 from tidegate.runtime.progress import ProgressState, input_streams
 from tidegate.runtime.sources import SourceOptions
@@ -155,10 +157,14 @@ class Runner:
     counts: dict[str, SourceCounts] = field(init=False)
     heard: dict[str, int] = field(init=False, default_factory=dict)
     """Per input stream, the clock of the last batch in which it said anything, or of the first batch."""
+    keys: dict[str, KeyMemory] = field(init=False)
+    """Per input stream with a key, what is remembered of its rows."""
 
     def __post_init__(self) -> None:
         self.progress = ProgressState.start(self.plan)
-        self.segments = {buffer.id: () for buffer in self.plan.buffers}
+        keyed = [(stream, self.options[stream.name].key) for stream in input_streams(self.plan)]
+        self.keys = {stream.name: key_memory(stream, key) for stream, key in keyed if key}
+        self.segments = {buffer.id: () for buffer in self._buffers}
         self.counts = {stream.name: SourceCounts() for stream in input_streams(self.plan)}
         last = self.checkpoint.manifest
         if last is not None:
@@ -219,18 +225,20 @@ class Runner:
     def _copy_progress(self) -> ProgressState:
         return ProgressState(dict(self.progress.inputs), {q: dict(p) for q, p in self.progress.queries.items()})
 
+    @property
+    def _buffers(self) -> tuple[Buffer, ...]:
+        return (*self.plan.buffers, *(memory.buffer for memory in self.keys.values()))
+
     def intakes(self, clock: int) -> dict[str, Intake]:
         """What admission of the next batch needs, per stream; the clock in microseconds."""
-        return {
-            stream.name: Intake(
-                stream,
-                self.progress.of_input(stream),
-                buffers := self.plan.feeds(stream.name),
-                self._doors(buffers),
-                self.options[stream.name].limits(stream, clock),
-            )
-            for stream in input_streams(self.plan)
-        }
+        return {stream.name: self._intake(stream, clock) for stream in input_streams(self.plan)}
+
+    def _intake(self, stream: StreamDef, clock: int) -> Intake:
+        own = [self.keys[stream.name].buffer] if stream.name in self.keys else []
+        buffers = (*self.plan.feeds(stream.name), *own)
+        remembered = tuple(segment for buffer in own for segment in self.segments[buffer.id])
+        limits = self.options[stream.name].limits(stream, clock)
+        return Intake(stream, self.progress.of_input(stream), buffers, self._doors(buffers), limits, remembered)
 
     def _doors(self, buffers: Sequence[Buffer]) -> dict[str, Term]:
         return {buffer.id: self._keep(buffer) for buffer in buffers}
@@ -238,7 +246,16 @@ class Runner:
     def _keep(self, buffer: Buffer) -> Term:
         from tidegate.algebra.terms import TRUE
 
-        return TRUE if self.collect_garbage == "off" else self.plan.buffer_keep(buffer, self.progress.queries)
+        if self.collect_garbage == "off":
+            return TRUE
+        memory = self._memory(buffer)
+        if memory is not None:
+            return memory.keep(self.progress.of_input(buffer.stream))
+        return self.plan.buffer_keep(buffer, self.progress.queries)
+
+    def _memory(self, buffer: Buffer) -> KeyMemory | None:
+        memory = self.keys.get(buffer.stream.name)
+        return memory if memory is not None and memory.buffer is buffer else None
 
     def _check_policies(self, ingested: Mapping[str, Ingested]) -> None:
         for name, one in ingested.items():
@@ -355,7 +372,7 @@ class Runner:
 
     def _collect(self, batch: Batch) -> None:
         """Drops segments that nobody needs, rewrites half-dead ones, merges small ones."""
-        for buffer in self.plan.buffers:
+        for buffer in self._buffers:
             segments = self.segments[buffer.id]
             keep = self._keep(buffer)
             groups: list[list[Segment]] = []
@@ -371,6 +388,9 @@ class Runner:
 
     def _needed(self, buffer: Buffer, segment: Segment, part: Callable[[int, int], tuple[int, int]]) -> bool:
         bounds = {column: part(*limits) for column, limits in segment.bounds.items()}
+        memory = self._memory(buffer)
+        if memory is not None:
+            return memory.keeps_segment(bounds, self.progress.of_input(buffer.stream))
         return self.plan.buffer_keeps_segment(buffer, bounds, self.progress.queries)
 
     def _wants_rewriting(self, buffer: Buffer, segment: Segment) -> bool:

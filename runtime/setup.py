@@ -121,7 +121,7 @@ def prepare(
     held = hold_statics(plan, statics)
     held |= _static_results(plan, held)
     every_sink = {name: sinks.get(name, MemorySink()) for name in results}
-    checkpoint = _open(store, plan, held, every_sink)
+    checkpoint = _open(store, plan, held, options, every_sink)
     return Setup(plan, streams, dict(sources), options, held, every_sink, checkpoint)
 
 
@@ -165,8 +165,16 @@ def _static_results(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> dict[str,
     return {name: frame for name, frame in known.items() if name not in tables}
 
 
-def _open(store: Store, plan: Plan, statics: Mapping[str, pl.DataFrame], sinks: Mapping[str, Sink]) -> Checkpoint:
+def _open(
+    store: Store,
+    plan: Plan,
+    statics: Mapping[str, pl.DataFrame],
+    options: Mapping[str, SourceOptions],
+    sinks: Mapping[str, Sink],
+) -> Checkpoint:
     description = dict(plan.description) | {f"table {name}": static_digest(frame) for name, frame in statics.items()}
+    # Remembered keys are state, and rows of before cannot be judged by another key.
+    description |= {f"key of {name}": ", ".join(one.key) for name, one in options.items() if one.key}
     fingerprint = hashlib.sha256(json.dumps(description, sort_keys=True).encode()).hexdigest()
     targets = {query.name: _target(query.stream, sinks[query.stream]) for query in plan.queries}
     wanted = {name: target for name, target in targets.items() if target is not None}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import StreamDef
+from tidegate.algebra.terms import unknown_attribute
 from tidegate.algebra.time import DurationLike, duration_ticks
 from tidegate.algebra.types import Kind
 from tidegate.runtime.state.positions import SourceFile
@@ -31,7 +32,7 @@ class SourceOptions:
     `delay` per progressing attribute, in ticks: no row is further than that behind the greatest value seen. Attributes
     without a delay progress by `progress_columns` (a column saying "everything up to here has arrived"), by calls, and
     at the end of input. `skew_guard` per guarded attribute, in microseconds: a row further ahead of the clock is rejected.
-    `idle`, in microseconds: after that much clock without data, progress follows the clock or the other streams.
+    `idle`, in microseconds: after that much clock without data, progress follows the clock or the other streams. No two rows have equal `key`s.
     """
 
     delay: Mapping[str, int] = field(default_factory=dict)
@@ -40,6 +41,7 @@ class SourceOptions:
     skew_guard: Mapping[str, int] = field(default_factory=dict)
     idle: int | None = None
     idle_follows: IdleFollows = "clock"
+    key: tuple[str, ...] = ()
 
     def limits(self, stream: StreamDef, clock: int) -> dict[str, int]:
         """The greatest instant, per guarded attribute, that is not ahead of the clock (microseconds)."""
@@ -86,7 +88,8 @@ class Source:
     `bounded`: a directory holds all the rows there will ever be, so the stream ends when its files are read. Frames and
     batch DataFrames are bounded by themselves. `skew_guard`: how far ahead of the clock a row may be, for all progressing
     attributes or per attribute; "auto" is an hour, and none where all rows are there from the start; None is none. `idle`:
-    after how long without data progress follows `idle_follows`.
+    after how long without data progress follows `idle_follows`. `key`: attributes that tell rows apart, a progressing one
+    among them; a second row with equal values there is rejected.
     """
 
     data: Any
@@ -97,6 +100,7 @@ class Source:
     skew_guard: DurationLike | Mapping[str, DurationLike | None] | None = "auto"
     idle: DurationLike | None = None
     idle_follows: IdleFollows = "clock"
+    key: str | Iterable[str] = ()
 
     @property
     def is_complete(self) -> bool:
@@ -136,6 +140,7 @@ class Source:
             {name: guard for name, guard in guarded.items() if guard is not None},
             self._idle(stream),
             self.idle_follows,
+            self._key(stream),
         )
 
     def _guard(self, stream: StreamDef, name: str) -> int | None:
@@ -152,6 +157,24 @@ class Source:
                 hint="give skew_guard for timestamps and dates only",
             )
         return _positive(stream, "skew_guard", asked)
+
+    def _key(self, stream: StreamDef) -> tuple[str, ...]:
+        key = (self.key,) if isinstance(self.key, str) else tuple(dict.fromkeys(self.key))
+        for name in key:
+            if name not in stream.schema:
+                raise unknown_attribute(name, stream.schema)
+            if stream.schema[name].type.kind is Kind.DOUBLE:
+                raise QueryError(
+                    "TG401", f"{stream.name}.{name}: a double is no key", hint="name attributes with exact values"
+                )
+        if key and not set(key) & set(stream.progress):
+            raise QueryError(
+                "TG401",
+                f"{stream.name}: a key without an attribute on which the stream progresses",
+                because=("a row with another instant could repeat a key at any time, so all keys had to be kept",),
+                hint=f"add {' or '.join(stream.progress)} to the key",
+            )
+        return key
 
     def _idle(self, stream: StreamDef) -> int | None:
         if self.idle is None:
@@ -197,9 +220,10 @@ def source(
     skew_guard: DurationLike | Mapping[str, DurationLike | None] | None = "auto",
     idle: DurationLike | None = None,
     idle_follows: IdleFollows = "clock",
+    key: str | Iterable[str] = (),
 ) -> Source:
     """Rows for a stream with what is promised about them; see `Source`."""
-    return Source(data, delay, progress_columns or {}, policy, bounded, skew_guard, idle, idle_follows)
+    return Source(data, delay, progress_columns or {}, policy, bounded, skew_guard, idle, idle_follows, key)
 
 
 def parquet(directory: str | os.PathLike[str], *, per_batch: int | None = None, **options: Any) -> Source:

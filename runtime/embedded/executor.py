@@ -14,7 +14,7 @@ from tidegate.analysis.recursion import ranks_below
 from tidegate.runtime.columns import polars_schema, to_user_table
 from tidegate.runtime.embedded.aggregates import merge
 from tidegate.runtime.embedded.increment import Ready, compute_common, increment, keep_true, read_leaves
-from tidegate.runtime.intake import Intake, absorb, ingest_rows
+from tidegate.runtime.intake import Intake, absorb, ingest_rows, load_seen
 from tidegate.runtime.plan.common import Demand
 from tidegate.runtime.plan.steps import Buffer
 from tidegate.runtime.runner import Increment, Ingested, Job, Stratum, Work
@@ -46,7 +46,8 @@ class EmbeddedExecutor:
     def ingest(self, batch: Batch, work: Work, intakes: Mapping[str, Intake]) -> dict[str, Ingested]:
         done = {}
         for name, arrivals in work.arrivals.items():
-            rows = ingest_rows(arrivals, intakes[name], self.statics, self.options[name])
+            intake, options = intakes[name], self.options[name]
+            rows = ingest_rows(arrivals, intake, self.statics, options, load_seen(self.store, intake, options))
             if rows.quarantine:
                 batch.quarantine(name, rows.quarantine_table())
             segments = {

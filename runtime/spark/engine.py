@@ -302,7 +302,8 @@ def _union(spark: SparkSession, setup: Setup) -> tuple[DataFrame, dict[str, dict
         else:
             rows, wanted = _needed(data, stream, setup.sources[name])
             columns[name] = {f"s{number}c{i}": column for i, column in enumerate(wanted)}
-            branches.append(rows.toDF(*columns[name]).select(F.lit(name).alias("source"), *columns[name]))
+            branch = rows.toDF(*columns[name]).select(F.lit(name).alias("source"), *columns[name])
+            branches.append(branch.coalesce(1) if setup.options[name].key else branch)  # keys are judged in order
     branches.append(call_ticks(spark, setup.checkpoint.store.where))
     if any(options.idle is not None for options in setup.options.values()):
         # Rows that say nothing: without new data Spark runs no batch, and silence would not be noticed.

@@ -98,7 +98,9 @@ class SparkExecutor:
     def _ingest_job(
         self, batch: Batch, files: Sequence[FileTask], intakes: Mapping[str, Intake]
     ) -> list[dict[str, Any]]:
-        single = [FileTask(task.stream, task.format, (path,)) for task in files for path in task.paths]
+        # Rows of a stream with a key are judged in the order of its files, so by one task.
+        keyed = [task for task in files if self.local.options[task.stream].key]
+        single = [FileTask(t.stream, t.format, (path,)) for t in files if t not in keyed for path in t.paths] + keyed
         count = min(len(single), self.parallelism)
         tasks = [_gather(single[number::count]) for number in range(count)]
         work = Ingesting(self.place(batch), intakes, self.local.options)

@@ -21,7 +21,7 @@ from tidegate.algebra.terms import Term
 from tidegate.runtime.columns import to_user_table
 from tidegate.runtime.embedded.executor import ARROW
 from tidegate.runtime.inputs import read_file
-from tidegate.runtime.intake import Arrival, Intake, absorb, ingest_rows
+from tidegate.runtime.intake import Arrival, Intake, absorb, ingest_rows, load_seen
 from tidegate.runtime.plan.steps import Buffer
 from tidegate.runtime.sources import FileFormat, SourceOptions
 from tidegate.runtime.spark.failures import failure_line
@@ -66,11 +66,14 @@ class Ingesting:
     intakes: Mapping[str, Intake]
     options: Mapping[str, SourceOptions]
 
-    def store(self, stream: str, arrivals: Sequence[Arrival]) -> str:
-        """Judges and stores rows of one stream; the summary as JSON."""
+    def store(self, stream: str, arrivals: Sequence[Arrival], seen: dict[str, pl.DataFrame | None]) -> str:
+        """Judges and stores rows of one stream; the summary as JSON. `seen` has a task's rows by stream with a key."""
         intake, store = self.intakes[stream], LocalStore(self.place.root)
         statics = self.place.load_statics(name for buffer in intake.buffers for _, name in buffer.statics)
-        rows = ingest_rows(arrivals, intake, statics, self.options[stream])
+        if stream not in seen:
+            seen[stream] = load_seen(store, intake, self.options[stream])
+        rows = ingest_rows(arrivals, intake, statics, self.options[stream], seen[stream])
+        seen[stream] = rows.seen
         refused = None
         if rows.quarantine:
             refused = new_path("staging", f"rejected {stream}", self.place.seq, self.place.attempt)
@@ -122,13 +125,14 @@ def ingest_files(work: Ingesting, tasks: Sequence[Sequence[FileTask]]) -> Callab
     def run(batches: Batches) -> Batches:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                lines = [line for task in tasks[number] for line in _ingest_task(work, task)]
+                seen: dict[str, pl.DataFrame | None] = {}
+                lines = [line for task in tasks[number] for line in _ingest_task(work, task, seen)]
                 yield _summary(lines)
 
     return _reported(run)
 
 
-def _ingest_task(work: Ingesting, task: FileTask) -> Iterator[str]:
+def _ingest_task(work: Ingesting, task: FileTask, seen: dict[str, pl.DataFrame | None]) -> Iterator[str]:
     schema, extra = work.intakes[task.stream].stream.schema, work.options[task.stream].progress_columns
     waiting: list[Arrival] = []
     size = 0
@@ -136,10 +140,10 @@ def _ingest_task(work: Ingesting, task: FileTask) -> Iterator[str]:
         waiting.append(Arrival(path, read_file(path, task.format, schema, extra)))
         size += os.path.getsize(path)
         if size >= FLUSH_BYTES:
-            yield work.store(task.stream, waiting)
+            yield work.store(task.stream, waiting, seen)
             waiting, size = [], 0
     if waiting:
-        yield work.store(task.stream, waiting)
+        yield work.store(task.stream, waiting, seen)
 
 
 def ingest_offered(work: Ingesting, columns: Mapping[str, Mapping[str, str]]) -> Callable[[Batches], Batches]:
@@ -154,6 +158,7 @@ def ingest_offered(work: Ingesting, columns: Mapping[str, Mapping[str, str]]) ->
         context = TaskContext.get()
         origin = f"partition {context.partitionId() if context else 0}"
         waiting: dict[str, list[pa.Table]] = {}
+        seen: dict[str, pl.DataFrame | None] = {}
         for batch in batches:
             table = pa.Table.from_batches([batch])
             for name in set(table.column("source").unique().to_pylist()) - {TICK}:
@@ -162,11 +167,11 @@ def ingest_offered(work: Ingesting, columns: Mapping[str, Mapping[str, str]]) ->
                     rows = part.select(list(columns[name])).rename_columns(list(columns[name].values()))
                     waiting.setdefault(name, []).append(rows)
                     if sum(t.nbytes for t in waiting[name]) >= FLUSH_BYTES:
-                        yield _summary([work.store(name, [Arrival(origin, pa.concat_tables(waiting.pop(name)))])])
+                        yield _summary([work.store(name, [Arrival(origin, pa.concat_tables(waiting.pop(name)))], seen)])
                 else:
                     yield _summary([json.dumps({"offered": row}) for row in part.select(_OFFERED).to_pylist()])
         for name, tables in waiting.items():
-            yield _summary([work.store(name, [Arrival(origin, pa.concat_tables(tables))])])
+            yield _summary([work.store(name, [Arrival(origin, pa.concat_tables(tables))], seen)])
 
     return _reported(run)
 

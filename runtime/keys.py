@@ -1,0 +1,67 @@
+"""Rows of a stream that has a key: which of them repeat one that was accepted, and how long that has to be remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from tidegate.algebra.nodes import Scan
+from tidegate.algebra.schema import StreamDef
+from tidegate.algebra.terms import Term
+from tidegate.runtime.plan.steps import Bounds, Buffer, Progress, pass_window
+
+DUPLICATE = "duplicate"
+CONFLICT = "conflict"
+_FIRST, _KNOWN = "\0first", "\0known"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyMemory:
+    """The accepted rows of a stream with a key, in a buffer of their own.
+
+    A row is remembered until it is late by a progressing attribute of its key: another row with that key has the same
+    instant there, so from then on it is late whatever else it holds. That bounds the memory by the delay, and needs such
+    an attribute in the key.
+    """
+
+    buffer: Buffer
+    key: tuple[str, ...]
+    instants: tuple[str, ...]
+
+    def keep(self, b: Progress) -> Term:
+        """Which remembered rows can still be repeated by a row that is not late."""
+        return pass_window([(name, b[name]) for name in self.instants], None, self.buffer.schema)
+
+    def keeps_segment(self, bounds: Bounds, b: Progress) -> bool:
+        return all(bounds[name][1] > b[name] for name in self.instants)
+
+
+def key_memory(stream: StreamDef, key: Sequence[str]) -> KeyMemory:
+    buffer = Buffer(f"keys of {stream.name}", stream, Scan(stream), 0, (), stream.schema.temporal)
+    return KeyMemory(buffer, tuple(key), tuple(name for name in key if name in stream.progress))
+
+
+def repeated(rows: pl.DataFrame, seen: pl.DataFrame, key: Sequence[str]) -> pl.Series:
+    """Per row, in order of arrival, why it is rejected: an accepted row, here or in `seen`, has its key; NULL if none has.
+
+    `seen` has every key once. Of rows with equal keys the first counts, and the others are compared with it: equal in
+    all values (`duplicate`) or not (`conflict`). NULL equals NULL.
+    """
+    key, names = list(key), seen.columns
+    numbered = rows.select(names).with_row_index(_FIRST)
+    known = seen.join(numbered.select(key), on=key, how="semi", nulls_equal=True).with_columns(
+        pl.lit(None, pl.UInt32).alias(_FIRST)
+    )
+    accepted = pl.concat([known.select(numbered.columns), numbered]).unique(key, keep="first", maintain_order=True)
+    others = {name: f"{_KNOWN}{name}" for name in (_FIRST, *names) if name not in key}
+    compared = numbered.join(accepted.rename(others), on=key, how="left", nulls_equal=True, maintain_order="left")
+    same = pl.all_horizontal(pl.lit(True), *(pl.col(n).eq_missing(pl.col(others[n])) for n in names if n not in key))
+    itself = pl.col(_FIRST).eq_missing(pl.col(others[_FIRST]))
+    reason = (
+        pl.when(itself)
+        .then(pl.lit(None, pl.String))
+        .otherwise(pl.when(same).then(pl.lit(DUPLICATE)).otherwise(pl.lit(CONFLICT)))
+    )
+    return compared.select(reason.alias("reason"))["reason"]

@@ -1,0 +1,172 @@
+"""Streams with a key: duplicates and conflicts, across batches, files and restarts, in bounded memory."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+
+import tidegate as tg
+from tidegate import testing
+from tidegate.algebra.errors import QueryError
+from tidegate.runtime.keys import repeated
+from tidegate.runtime.sources import Source
+from tidegate.runtime.state import StateError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+readings = tg.stream("R", "sensor bigint, t bigint, v double", progress="t")
+KEYED = {"R": tg.source(None, delay=10, key=("sensor", "t"))}
+
+Start = Callable[..., testing.Drive]
+
+
+@pytest.fixture(params=["embedded", pytest.param("spark", marks=pytest.mark.spark)])
+def start(request: pytest.FixtureRequest) -> Start:
+    if request.param == "embedded":
+        return testing.drive
+    session: SparkSession = request.getfixturevalue("spark")
+    return lambda program, **options: testing.drive(program, spark=session, **options)
+
+
+def hourly() -> tg.Program:
+    return tg.program(Sums=readings.group_by(w=tg.ceil(readings.t, 10)).agg(n=tg.count(), total=tg.sum(readings.v)))
+
+
+def test_a_second_row_with_a_key_is_a_duplicate_or_a_conflict(start: Start) -> None:
+    with start(hourly(), sources=KEYED) as run:
+        run.add("R", [(1, 5, 1.0), (1, 5, 1.0), (1, 5, 2.0), (2, 5, 1.0), (1, 6, 1.0)])
+        run.step()
+        assert run.counts["R"].rejected == {"duplicate": 1, "conflict": 1}
+        run.add("R", [(1, 5, 1.0)])
+        run.kill("commit-before-manifest")
+        run.step()
+        run.restart()
+        run.add("R", [(1, 5, 3.0), (1, 6, 1.0), (1, 7, 1.0)])
+        run.step()
+        assert run.counts["R"].rejected == {"duplicate": 3, "conflict": 2}
+        assert [(r["reason"], r["position"]) for r in run.quarantine()][:2] == [("duplicate", 1), ("conflict", 2)]
+        run.finish()
+        run.step()
+        run.expect(Sums=[(10, 4, 4.0)])
+        assert set(run.live_rows.values()) == {0}
+
+
+def test_what_is_remembered_is_bounded_by_the_delay() -> None:
+    with testing.drive(hourly(), sources=KEYED) as run:
+        most = 0
+        for t in range(200):
+            run.add("R", [(1, t, 1.0), (2, t, 1.0)])
+            run.step()
+            most = max(most, run.live_rows["keys of R"])
+            if t >= 10:
+                run.add("R", [(1, t - 10, 1.0)])
+                run.step()
+        assert run.counts["R"].rejected == {"duplicate": 190}  # the oldest that is not late is still known
+        assert most == 2 * 11
+        run.add("R", [(1, 188, 1.0)])
+        run.step()
+        assert run.counts["R"].rejected == {"duplicate": 190, "late": 1}
+
+
+def test_rejected_rows_are_not_remembered() -> None:
+    with testing.drive(tg.program(Out=readings), sources=KEYED) as run:
+        run.add("R", [(1, 50, "x"), (1, 50, 1.0), (2, None, 1.0)])
+        run.step()
+        assert run.counts["R"].rejected == {"null": 1, "unparseable": 1}
+        assert run.live_rows["keys of R"] == 1
+
+
+def test_equal_values_are_those_that_the_engine_takes_for_one() -> None:
+    schema = {"k": pl.Int64, "s": pl.String, "v": pl.Float64}
+    rows = [(None, "a", float("nan")), (None, "a", float("nan")), (1, None, 0.0), (1, None, -0.0), (1, None, None)]
+    found = repeated(pl.DataFrame(rows, schema, orient="row"), pl.DataFrame(schema=schema), ["k", "s"])
+    assert found.to_list() == [None, "duplicate", None, "duplicate", "conflict"]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_repeated_is_what_reading_row_by_row_says(seed: int) -> None:
+    rng = random.Random(seed)
+    schema = {"k": pl.Int64, "t": pl.Int64, "v": pl.Int64}
+    rows = [tuple(rng.choice((None, 1, 2, 3)) for _ in schema) for _ in range(rng.randint(0, 30))]
+    cut = rng.randint(0, len(rows))
+    accepted: dict[Any, Any] = {}
+    fates: list[str | None] = []
+    for row in rows:
+        first = accepted.setdefault(row[:2], (row, len(fates)))
+        fates.append(None if first[1] == len(fates) else "duplicate" if first[0] == row else "conflict")
+    before = pl.DataFrame(rows[:cut], schema, orient="row")
+    seen = before.filter(pl.Series(fates[:cut], dtype=pl.String).is_null()) if cut else before
+    after = pl.DataFrame(rows[cut:], schema, orient="row")
+    assert repeated(after, seen, ["k", "t"]).to_list() == fates[cut:]
+
+
+def test_how_rows_are_cut_into_batches_changes_nothing() -> None:
+    rng = random.Random(7)
+    rows = [(rng.randint(1, 2), t + rng.randint(0, 5), float(rng.randint(0, 1))) for t in range(60)]
+    found = []
+    for sizes in ((1,), (2, 5, 9), (60,)):
+        with testing.drive(hourly(), sources=KEYED) as run:
+            waiting = list(rows)
+            while waiting:
+                size = rng.choice(sizes)
+                run.add("R", waiting[:size])
+                run.step()
+                waiting = waiting[size:]
+            run.finish()
+            run.step()
+            found.append((run.counts["R"], sorted(run.results("Sums"), key=lambda row: int(row["w"]))))
+    assert found[0] == found[1] == found[2]
+    assert set(found[0][0].rejected) == {"duplicate", "conflict"}
+
+
+def test_the_key_belongs_to_the_state() -> None:
+    from tidegate.runtime.embedded.session import Session
+    from tidegate.runtime.state import MemoryStore
+
+    store = MemoryStore()
+    Session(hourly().facts, store, KEYED).close()
+    for other in ({}, {"R": tg.source(None, delay=10, key="t")}):
+        with pytest.raises(StateError, match="key of R"):
+            Session(hourly().facts, store, other)
+
+
+@pytest.mark.parametrize("key", ["sensor", ("sensor", "v"), ("t", "v"), "wrong"])
+def test_keys_that_can_not_work_are_refused(key: Any) -> None:
+    with pytest.raises(QueryError, match=r"TG401|TG101"):
+        hourly().session(sources={"R": tg.source(None, key=key)})
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("kind", ["files", "frame"])
+def test_keys_across_tasks_of_spark(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    """The same row in every file: one of them counts, whoever reads it."""
+    (tmp_path / "in").mkdir()
+    for number in range(6):
+        rows = [{"sensor": 1, "t": 5, "v": 1.0}, {"sensor": 1, "t": number + 10, "v": 1.0}]
+        (tmp_path / "in" / f"{number}.json").write_text("\n".join(map(json.dumps, rows)))
+    given = (
+        tg.json(tmp_path / "in", key=("sensor", "t"), bounded=True)
+        if kind == "files"
+        else Source(
+            spark.readStream.schema("sensor bigint, t bigint, v double").json(str(tmp_path / "in")),
+            delay=100,
+            key=("sensor", "t"),
+        )
+    )
+    reports: list[Any] = []
+    hourly().start(
+        spark,
+        sources={"R": given},
+        checkpoint=tmp_path / "checkpoint",
+        on_batch=reports.append,
+        driver_bytes=0,
+    ).awaitTermination()
+    assert reports[0].counts["R"].rejected == {"duplicate": 5}
+    assert reports[0].counts["R"].accepted == 7
