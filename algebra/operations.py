@@ -104,7 +104,9 @@ def mismatch(call: Call, args: tuple[Typed, ...], takes: str, hint: str = "") ->
 
     got = ", ".join(str(arg.type) for arg in args) or "nothing"
     return QueryError(
-        "TG102", f"{_written(call.op)} takes {takes}, not {got}: {term_text(call)}", hint=hint or _suggestion(args)
+        "TG102",
+        f"{_written(call.op)} takes {takes}, not {got}: {term_text(call)}",
+        hint=hint or _suggestion(call.op, args),
     )
 
 
@@ -116,8 +118,12 @@ def _written(op: str) -> str:
     return f'{found[1]}("{found[4] or f"decimal({found[2]},{found[3]})"}")'
 
 
-def _suggestion(args: tuple[Typed, ...]) -> str:
-    kinds = {arg.type.kind for arg in args}
+def _suggestion(op: str, args: tuple[Typed, ...]) -> str:
+    kinds = {arg.type.kind for arg in args} - {Kind.NULL}
+    if kinds and kinds <= {Kind.TIMESTAMP, Kind.DATE, Kind.DURATION}:
+        found = _time_suggestion(op, kinds)
+        if found is not None:
+            return found
     if Kind.TIMESTAMP in kinds and Kind.BIGINT in kinds:
         return 'give the number a unit: tg.seconds(5), or compare ticks: .cast("bigint") of the timestamp'
     if Kind.TIMESTAMP in kinds and Kind.DATE in kinds:
@@ -130,7 +136,26 @@ def _suggestion(args: tuple[Typed, ...]) -> str:
         return 'give the number a unit: tg.seconds(5); or .cast("bigint") of the duration, in microseconds'
     if Kind.BOOLEAN in kinds and len(kinds) > 1:
         return "compare with something first; & | ~ take conditions"
-    return "cast one side to the type of the other"
+    return "cast one side to the type of the other" if len(kinds) > 1 else f"{op} is not defined for such values"
+
+
+def _time_suggestion(op: str, kinds: set[Kind]) -> str | None:
+    """What may be meant by an operation on instants and durations."""
+    match op:
+        case _ if kinds == {Kind.DATE, Kind.TIMESTAMP} or kinds == {Kind.DATE, Kind.DURATION}:
+            return None
+        case "add" | "try_add" if kinds != {Kind.DURATION}:
+            return "instants have no sum: add a duration, t + tg.hours(1), or subtract them, which gives a duration"
+        case "sub" | "try_sub":
+            return "a duration is subtracted from an instant: t - tg.hours(1)"
+        case "neg":
+            return "an instant has no negative: subtract it from another, which gives a duration"
+        case "mul" | "try_mul" | "div" | "try_div" | "idiv" | "try_idiv" | "mod" | "try_mod":
+            return "durations are multiplied and divided by whole numbers: tg.hours(1) * 3; instants are not"
+        case "lt" | "le" | "gt" | "ge" | "eq" | "ne" | "eq_null_safe" | "least" | "greatest" if Kind.DURATION in kinds:
+            return "compare two instants, t <= u + tg.minutes(5), or a distance with a duration, t - u <= tg.minutes(5)"
+        case _:
+            return f"{op} is not defined for instants and durations"
 
 
 def _text_suggestion(others: list[str]) -> str:

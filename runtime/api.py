@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
+from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.errors import QueryError
 from tidegate.analysis.pipeline import ProgramFacts
 
@@ -18,6 +21,9 @@ if TYPE_CHECKING:
     from tidegate.runtime.runner import BatchReport, GarbageCollection
     from tidegate.runtime.sinks import Sink
 
+#: What a start on Spark does not do without, and how it looks.
+_NEEDED = {"sources": '{"Name": tg.parquet("a directory")}', "checkpoint": '"a directory"'}
+
 
 @dataclass(frozen=True, slots=True)
 class Results:
@@ -28,11 +34,21 @@ class Results:
     quarantine: tuple[dict[str, Any], ...]
 
     def __getitem__(self, name: str) -> pa.Table:
-        return self.tables[name]
+        from tidegate.runtime.progress import check_known
+
+        with Here():
+            check_known(name, self.tables, "result")
+            return self.tables[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.tables)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.tables
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         """Results of a stream as dictionaries."""
-        rows: list[dict[str, Any]] = self.tables[name].to_pylist()
+        rows: list[dict[str, Any]] = self[name].to_pylist()
         return rows
 
 
@@ -108,4 +124,14 @@ def start(facts: ProgramFacts, spark: Any, **options: Any) -> Any:
     """Start a program on Spark; see `runtime.spark.engine.start`."""
     from tidegate.runtime.spark.engine import start as start_on_spark
 
+    known = [name for name in signature(start_on_spark).parameters if name not in ("spark", "facts")]
+    with Here():
+        for name in options:
+            if name not in known:
+                near = get_close_matches(name, known, n=1)
+                hint = f"did you mean {near[0]}=?" if near else f"there are {', '.join(known)}"
+                raise QueryError("TG114", f"start takes no {name}=", hint=hint)
+        for name in ("sources", "checkpoint"):
+            if name not in options:
+                raise QueryError("TG114", f"start needs {name}=", hint=f"{name}={_NEEDED[name]}")
     return start_on_spark(spark, facts, **options)

@@ -51,6 +51,12 @@ def instant_of(value: Any, stream: StreamDef, attribute: str) -> Extended:
 
 def advances_of(stream: StreamDef, progress: Mapping[str, Any]) -> dict[tuple[str, str], Extended]:
     """Progress values given by a user for one stream, in ticks; `QueryError` TG401 for what does not progress."""
+    if not isinstance(progress, Mapping):
+        raise QueryError(
+            "TG403",
+            f"{stream.name}: {progress!r} does not say which attribute progresses",
+            hint=f'write advance("{stream.name}", {{"{next(iter(stream.progress), "time")}": {progress!r}}})',
+        )
     for attribute in progress:
         if attribute not in stream.progress:
             raise QueryError(

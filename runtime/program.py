@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from tidegate.algebra.dsl.calls import called, checked_calls
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.dsl.programs import named_query, program_of
 from tidegate.algebra.dsl.relation import Relation
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from tidegate.runtime.sinks import Sink
 
 
+@checked_calls
 class Program:
     """Queries that feed result streams, perhaps each other's; the analysis runs when its outcome is first needed."""
 
@@ -128,6 +130,7 @@ def program(*queries: QueryHandle, **named: Relation) -> Program:
         return Program(program_of(queries, named, site))
 
 
+@called()
 def result_of(name: str, relation: Relation) -> Result:
     """The result stream of a query, to be read by other queries: with the schema and progress that the analysis infers.
 

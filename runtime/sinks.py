@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from tidegate.algebra.dsl.calls import called
+
 
 @dataclass(frozen=True, slots=True)
 class ParquetSink:
@@ -35,11 +37,13 @@ class DiscardSink:
 Sink = ParquetSink | MemorySink | CallbackSink | DiscardSink
 
 
+@called()
 def parquet_sink(directory: str | os.PathLike[str]) -> ParquetSink:
     """A directory of Parquet files, readable by anyone as of the last commit."""
     return ParquetSink(os.path.abspath(os.fspath(directory)))
 
 
+@called()
 def callback(function: Callable[[Any, int], None]) -> CallbackSink:
     """Call `function(table, batch)` after each commit that has new rows: at least once."""
     return CallbackSink(function)

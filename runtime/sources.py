@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from tidegate.algebra.dsl.calls import called
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.terms import unknown_attribute
@@ -210,6 +211,7 @@ def _delay_ticks(stream: StreamDef, name: str, value: DurationLike | int) -> int
     return ticks
 
 
+@called()
 def source(
     data: Any,
     *,
@@ -226,16 +228,19 @@ def source(
     return Source(data, delay, progress_columns or {}, policy, bounded, skew_guard, idle, idle_follows, key)
 
 
+@called()
 def parquet(directory: str | os.PathLike[str], *, per_batch: int | None = None, **options: Any) -> Source:
     """A directory of Parquet files; `per_batch` limits the files read in one batch."""
-    return Source(Files(os.path.abspath(directory), "parquet", per_batch), **options)
+    return source(Files(os.path.abspath(directory), "parquet", per_batch), **options)
 
 
+@called()
 def csv(directory: str | os.PathLike[str], *, per_batch: int | None = None, **options: Any) -> Source:
     """A directory of CSV files with a header line."""
-    return Source(Files(os.path.abspath(directory), "csv", per_batch), **options)
+    return source(Files(os.path.abspath(directory), "csv", per_batch), **options)
 
 
+@called()
 def json(directory: str | os.PathLike[str], *, per_batch: int | None = None, **options: Any) -> Source:
     """A directory of files with one JSON object per line."""
-    return Source(Files(os.path.abspath(directory), "json", per_batch), **options)
+    return source(Files(os.path.abspath(directory), "json", per_batch), **options)

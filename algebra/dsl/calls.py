@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
+import re
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
@@ -35,7 +37,9 @@ def called(
                 text = str(error)
                 found = next((given for name, given in missing.items() if f"'{name}'" in text), (code, hint))
                 with Here():
-                    raise QueryError(found[0], text, hint=found[1] or f"write {_written(function)}") from None
+                    raise QueryError(
+                        found[0], text, hint=_near(text, function) + (found[1] or f"write {_written(function)}")
+                    ) from None
 
         return checked
 
@@ -48,6 +52,14 @@ def checked_calls(cls: _C) -> _C:
         if not name.startswith("_") and inspect.isfunction(method) and not hasattr(method, "__wrapped__"):
             setattr(cls, name, called()(method))
     return cls
+
+
+def _near(text: str, function: Callable[..., object]) -> str:
+    """Which keyword is meant by one that is not known."""
+    asked = re.search(r"unexpected keyword argument '(\w+)'", text)
+    known = list(inspect.signature(function).parameters)
+    near = difflib.get_close_matches(asked[1], known, n=1, cutoff=0.6) if asked is not None else []
+    return f"did you mean {near[0]}=? " if near else ""
 
 
 def _written(function: Callable[..., object]) -> str:

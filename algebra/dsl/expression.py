@@ -110,6 +110,12 @@ class Expression:
     def __invert__(self) -> Expression:
         return _logical("not", "~", self)
 
+    def __xor__(self, other: object) -> NoReturn:
+        with Here():
+            raise QueryError("TG114", "^ is no operator of conditions", hint="one of two, not both, is a != b")
+
+    __rxor__ = __xor__
+
     # Comparisons -----------------------------------------------------------------------------------------------------
     def __eq__(self, other: Operand) -> Expression:  # type: ignore[override]  # builds a comparison
         return compare("eq", self, other)
@@ -205,6 +211,32 @@ class Expression:
 
     def __pos__(self) -> Expression:
         return self
+
+    def __round__(self, digits: object = None) -> NoReturn:
+        with Here():
+            raise QueryError(
+                "TG114",
+                f"round has no meaning that all engines share: {self!r}",
+                hint=f'write x.cast("decimal(18,{digits or 2})"), or tg.floor(x, unit) and tg.ceil(x, unit) of instants and integers',
+            )
+
+    def __int__(self) -> NoReturn:
+        self._no_number("int", "bigint")
+
+    def __float__(self) -> NoReturn:
+        self._no_number("float", "double")
+
+    def _no_number(self, function: str, type_name: str) -> NoReturn:
+        with Here():
+            raise QueryError(
+                "TG118",
+                f"{function}() asks a number, and {self!r} has a value per row",
+                hint=f'write x.cast("{type_name}")',
+            )
+
+    def __len__(self) -> NoReturn:
+        with Here():
+            raise QueryError("TG118", f"len() asks a container, and {self!r} is a value", hint="write text.length()")
 
     def __abs__(self) -> Expression:
         return build("abs", self)

@@ -7,7 +7,7 @@ handle and checks names and types at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from tidegate.algebra.dsl.calls import called, checked_calls
 from tidegate.algebra.dsl.expression import Expression, Origin, attribute_expression, to_expression
@@ -27,6 +27,7 @@ from tidegate.algebra.dsl.relation_checks import (
     require_temporal,
     what_else,
 )
+from tidegate.algebra.dsl.suggestions import method_hint
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.nodes import (
     Difference,
@@ -88,6 +89,14 @@ class Relation:
 
     __iter__ = None
 
+    def __len__(self) -> NoReturn:
+        with Here():
+            raise QueryError(
+                "TG118",
+                "a relation has no length: its rows come while the program runs",
+                hint="count groups of them: group_by(...).agg(n=tg.count())",
+            )
+
     def __bool__(self) -> bool:
         with Here():
             raise QueryError(
@@ -111,6 +120,10 @@ class Relation:
             except QueryError as error:
                 if error.code != "TG101":
                     raise
+                methods = [method for method in vars(Relation) if not method.startswith("_")]
+                if hint := method_hint(name, methods):
+                    attributes = f"; {error.hint}" if error.hint.startswith("did you mean") else ""
+                    error = QueryError("TG101", f"unknown attribute or method {name!r}", hint=hint + attributes)
                 raise UnknownAttributeError.of(error.at(site).problems) from None
 
     def __dir__(self) -> list[str]:

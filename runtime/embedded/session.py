@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import tidegate
+from tidegate.algebra.dsl.calls import checked_calls
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.time import INF, Extended
@@ -35,6 +36,7 @@ from tidegate.runtime.state.store import Store
 _ENGINE = Engine("embedded", tidegate.__version__)
 
 
+@checked_calls
 @dataclass(slots=True, repr=False)
 class Session:
     """A program run in this process, batch by batch.

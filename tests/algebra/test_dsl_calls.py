@@ -45,6 +45,39 @@ r: Any = tg.stream("R", "time timestamp, k bigint, s string, w interval day to s
         (lambda: r.k in [1, 2], "TG118", "x.is_in(a, b)"),
         (lambda: r.k not in (1, 2) and r.s == "a", "TG118", "x.is_in(a, b)"),
         (lambda: 1 in r.k, "TG118", "x.is_in(a, b)"),
+        (lambda: r.filter(r.k > 1), "TG101", "where(r.x > 5)"),
+        (lambda: r.groupBy(r.k), "TG101", "group_by("),
+        (lambda: r.limit(5), "TG101", "rows have no order"),
+        (lambda: r.order_by("k"), "TG101", "rows have no order"),
+        (lambda: r.withColumn("x", r.k), "TG101", "with_("),
+        (lambda: r.count(), "TG101", "group_by(...).agg("),
+        (lambda: r.unionAll(r), "TG101", "union(other)"),
+        (lambda: r.semijoin(r), "TG101", "did you mean semi_join(...)"),
+        (lambda: r.distict(), "TG101", "did you mean distinct(...)"),
+        (lambda: r.tim, "TG101", "did you mean time?"),
+        (lambda: len(r), "TG118", "tg.count()"),
+        (lambda: len(r.s), "TG118", "text.length()"),
+        (lambda: round(r.k, 1), "TG114", '.cast("decimal(18,1)")'),
+        (lambda: int(r.k), "TG118", '.cast("bigint")'),
+        (lambda: float(r.k), "TG118", '.cast("double")'),
+        (lambda: (r.k > 1) ^ (r.k < 3), "TG114", "a != b"),
+        (lambda: True ^ (r.k < 3), "TG114", "a != b"),
+        (lambda: tg_.parquet("in", dealy="5m"), "TG114", "did you mean delay=?"),
+        (lambda: tg_.source([], delays="5m"), "TG114", "did you mean delay=?"),
+        (lambda: tg_.callback(), "TG114", "tg.callback(function)"),
+        (lambda: tg_.program(Out=r).session(source={}), "TG114", "did you mean sources=?"),
+        (lambda: tg_.program(Out=r).explain(zone=True), "TG114", "did you mean zones=?"),
+        (lambda: tg_.program(Out=r).start(None, foo=1), "TG114", "trigger"),
+        (lambda: tg_.program(Out=r).start(None, triger=1), "TG114", "did you mean trigger=?"),
+        (lambda: tg_.program(Out=r).start(None, sources={}), "TG114", 'checkpoint="a directory"'),
+        (lambda: tg_.program(Out=r).run({"R": []})["out"], "TG402", "it has Out"),
+        (lambda: tg_.program(Out=r).run({"R": []}).rows("out"), "TG402", "it has Out"),
+        (lambda: r.time + r.time, "TG102", "instants have no sum: add a duration"),
+        (lambda: -r.time, "TG102", "an instant has no negative"),
+        (lambda: r.time.between(r.time, tg.minutes(5)), "TG102", "t - u <= tg.minutes(5)"),
+        (lambda: r.time * 2.0 * r.w, "TG102", ""),
+        (lambda: r.w - r.time, "TG102", "subtracted from an instant"),
+        (lambda: r.w * r.w, "TG102", "whole numbers"),
     ],
 )
 def test_wrong_calls_fail_at_their_line_with_a_suggestion(wrong: Callable[[], object], code: str, hint: str) -> None:
@@ -132,3 +165,19 @@ def test_hints_name_casts_as_users_write_them(wrong: Callable[[], object], hint:
     assert raised.value.code == "TG102"
     assert hint in raised.value.hint
     assert "cast_" not in raised.value.hint
+
+
+def test_results_say_which_streams_they_have() -> None:
+    results = tg.program(Out=r).run({"R": []})
+    assert list(results) == ["Out"]
+    assert "Out" in results
+    assert "out" not in results
+
+
+def test_progress_of_a_session_names_its_attribute() -> None:
+    with tg.program(Out=r).session() as session:
+        with pytest.raises(tg.QueryError, match="TG403") as raised:
+            session.advance("R", "2020")  # type: ignore[arg-type]  # wrong on purpose
+        assert raised.value.hint == """write advance("R", {"time": '2020'})"""
+        with pytest.raises(tg.QueryError, match="TG114"):
+            session.push("R")  # type: ignore[call-arg]  # wrong on purpose

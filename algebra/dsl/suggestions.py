@@ -1,0 +1,66 @@
+"""What users of other libraries write, and how it is said here; the nearest names for what is merely misspelt."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+_WHERE = "rows are chosen with where(r.x > 5)"
+_GROUP = 'groups are group_by("x").agg(n=tg.count())'
+_WITH = "attributes are computed with with_(y=r.x + 1)"
+_AGGREGATE = "aggregates belong to groups: group_by(...).agg(n=tg.count(), top=tg.max(r.x))"
+_NO_ORDER = "rows have no order; tg.first(r.x, by=r.time) and tg.last(...) take the earliest and latest of a group"
+_JOIN = "rows are paired with join(other, a.x == b.x, how=...)"
+_PRODUCT = "all pairs are tg.product(a, b)"
+_UNION = "rows are put together with union(other)"
+_WINDOW = "windows are keys of groups: group_by(w=tg.tumbling(r.time, tg.minutes(5))).agg(...)"
+_RUN = "rows appear where the program runs: tg.program(Out=r).run({...})"
+_PROGRESS = (
+    'progress is declared where the stream is: tg.stream(..., progress="time"), and how late rows are by its source'
+)
+
+#: Methods of relations in pandas, Polars, Spark and Flink that are called otherwise here.
+RELATION_METHODS: Mapping[str, str] = MappingProxyType(
+    dict.fromkeys(("filter", "query", "loc"), _WHERE)
+    | dict.fromkeys(
+        ("groupby", "groupBy", "groupby_dynamic", "group_by_dynamic", "partitionBy", "key_by", "keyBy"), _GROUP
+    )
+    | dict.fromkeys(
+        ("agg", "aggregate", "count", "sum", "mean", "avg", "min", "max", "first", "last", "reduce"), _AGGREGATE
+    )
+    | dict.fromkeys(
+        ("withColumn", "withColumns", "with_columns", "with_column", "assign", "map", "apply", "add_columns"), _WITH
+    )
+    | dict.fromkeys(
+        ("withColumnRenamed", "withColumnsRenamed", "rename_columns"), 'attributes are renamed with rename(old="new")'
+    )
+    | dict.fromkeys(("limit", "head", "tail", "take", "fetch", "top", "sample", "nlargest", "nsmallest"), _NO_ORDER)
+    | dict.fromkeys(("order_by", "orderBy", "sort", "sort_by", "sort_values", "sortBy"), _NO_ORDER)
+    | dict.fromkeys(("alias", "set_alias", "named"), 'relations are named with as_("a"): a.x, a.time')
+    | dict.fromkeys(("unionAll", "union_all", "unionByName", "concat", "append", "vstack"), _UNION)
+    | dict.fromkeys(("crossJoin", "cross_join", "cross"), _PRODUCT)
+    | dict.fromkeys(("merge", "inner_join", "join_asof", "merge_asof", "interval_join", "join_where"), _JOIN)
+    | dict.fromkeys(("left_outer_join", "leftOuterJoin", "outer_join"), "left_join(other, ...) pads with NULLs")
+    | dict.fromkeys(
+        ("drop_duplicates", "dropDuplicates", "unique", "dropDuplicatesWithinWatermark"), "each row once is distinct()"
+    )
+    | dict.fromkeys(
+        ("subtract", "exceptAll", "except_", "minus", "minus_all"), "rows that the other lacks are difference(other)"
+    )
+    | dict.fromkeys(("intersect", "intersectAll", "intersection"), "rows that the other has are semi_join(other, ...)")
+    | dict.fromkeys(("columns", "dtypes", "printSchema", "collect_schema"), "attributes and types are relation.schema")
+    | dict.fromkeys(("window", "windowed", "tumble", "resample", "rolling", "over"), _WINDOW)
+    | dict.fromkeys(("collect", "show", "toPandas", "to_pandas", "execute", "write", "writeStream", "to_pylist"), _RUN)
+    | dict.fromkeys(("withWatermark", "with_watermark", "assign_timestamps_and_watermarks"), _PROGRESS)
+    | dict.fromkeys(("fillna", "fill_null", "fill_nan"), "NULLs are replaced with with_(y=tg.coalesce(r.x, 0))")
+    | dict.fromkeys(("dropna", "drop_nulls", "drop_nans"), "rows without NULL are where(r.x.is_not_null())")
+)
+
+
+def method_hint(name: str, methods: Iterable[str]) -> str:
+    """How what is asked for is written here, or which methods have nearly that name; empty where none does."""
+    if name in RELATION_METHODS:
+        return RELATION_METHODS[name]
+    near = difflib.get_close_matches(name.lower(), list(methods), n=2, cutoff=0.7)
+    return f"did you mean {' or '.join(f'{one}(...)' for one in near)}?" if near else ""
