@@ -7,7 +7,7 @@ import datetime as dt
 from tidegate.algebra.dsl.calls import called
 from tidegate.algebra.dsl.expression import Expression, Operand, build, constant, to_expression
 from tidegate.algebra.dsl.here import Here
-from tidegate.algebra.dsl.literals import literal, timestamp_literal
+from tidegate.algebra.dsl.literals import literal, plain, timestamp_literal
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.terms import Lit
 from tidegate.algebra.time import DurationLike, duration_ticks
@@ -25,6 +25,7 @@ def lit(value: object) -> Expression:
 def duration(value: DurationLike) -> Expression:
     """A duration from text such as `1h 30m`, `90s`, `PT1H30M`, or from a `timedelta`."""
     with Here():
+        value = plain(value)  # type: ignore[assignment]  # numpy's are tested for below
         if not isinstance(value, str | dt.timedelta):
             raise QueryError(
                 "TG104", f"{value!r} is no duration", hint='write tg.duration("1h 30m"), or tg.seconds(5) for a number'
@@ -64,6 +65,7 @@ def days(count: int | float) -> Expression:
 
 def _of_unit(name: str, count: object, unit: dt.timedelta) -> Expression:
     with Here():
+        count = plain(count)
         if not isinstance(count, int | float) or isinstance(count, bool) or count != count:
             raise QueryError(
                 "TG104",

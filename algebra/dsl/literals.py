@@ -36,6 +36,7 @@ def literal(value: object, like: DataType | None = None, *, shift: bool = False)
     values that are none of a query's.
     """
     kind = None if like is None else like.kind
+    value = plain(value)
     match value:
         case None:
             return Lit(None, NULL)
@@ -65,8 +66,34 @@ def literal(value: object, like: DataType | None = None, *, shift: bool = False)
             )
 
 
-def timestamp_literal(value: dt.datetime | str) -> Lit:
+def plain(value: object) -> object:
+    """A numpy scalar as the Python value that it is, so that it prints, hashes and compares as such; others unchanged.
+
+    `QueryError` TG110 for what no Python value equals: NaT, parts of a microsecond, years and months, long doubles.
+    """
+    kind = type(value)
+    if kind.__module__ != "numpy" or not hasattr(value, "dtype") or not hasattr(value, "item"):
+        return value
+    found: object = value.item() if getattr(value, "shape", None) == () else value
+    if kind.__name__ in ("datetime64", "timedelta64") and isinstance(found, int):
+        # What is finer or coarser than Python's own units is given as its number of units.
+        try:
+            exact = value.astype(f"{kind.__name__}[us]")  # type: ignore[attr-defined]  # numpy is not loaded for this
+            found = exact.item() if exact == value else value
+        except TypeError:
+            found = value
+    if type(found).__module__ == "numpy" or found is None:
+        raise QueryError(
+            "TG110",
+            f"{value!r} has no equal among a query's values",
+            hint="instants and durations are whole microseconds; write a datetime, a timedelta or a number",
+        )
+    return found
+
+
+def timestamp_literal(value: object) -> Lit:
     """An instant from a datetime or ISO text; what has no zone is read as UTC."""
+    value = plain(value)
     if isinstance(value, str):
         try:
             value = dt.datetime.fromisoformat(value)

@@ -8,6 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tidegate as tg
@@ -22,6 +23,7 @@ r = tg.stream(
     progress="time",
     temporal="tick",
 )
+tg_: Any = tg  # for numpy's values, which the signatures do not name
 loose: Any = r  # for uses that type checkers refuse as well
 MINUTE = Lit(60_000_000, DURATION)
 
@@ -157,3 +159,39 @@ def test_hasattr_and_getattr_work_on_relations() -> None:
     assert not hasattr(r, "nothing")
     assert getattr(r, "nothing", None) is None
     assert "until" in dir(r)
+
+
+def test_numpy_s_scalars_are_the_python_values_that_they_are() -> None:
+    r: Any = tg.stream("R", "time timestamp, k bigint, x double, s string, ok boolean, d date", progress="time")
+    instant, day, span = (
+        np.datetime64("2026-01-02T03:04:05", "ns"),
+        np.datetime64("2026-01-02"),
+        np.timedelta64(90, "s"),
+    )
+    for one, other in (
+        (r.k == np.int64(5), r.k == 5),
+        (np.int32(5) <= r.k, r.k >= 5),
+        (r.x == np.float64(5), r.x == 5.0),
+        (r.x * np.float32(0.5), r.x * 0.5),
+        (r.ok == np.bool_(True), r.ok == True),  # noqa: E712  # builds a condition
+        (r.s == np.str_("a"), r.s == "a"),
+        (r.time > instant, r.time > dt.datetime(2026, 1, 2, 3, 4, 5)),
+        (r.d == day, r.d == dt.date(2026, 1, 2)),
+        (r.time + span, r.time + dt.timedelta(seconds=90)),
+        (r.time <= tg_.timestamp(instant), r.time <= "2026-01-02T03:04:05"),
+        (r.time + tg_.duration(span), r.time + "90s"),
+        (r.time + tg_.minutes(np.int64(2)), r.time + "2m"),
+        (tg.lit(np.int8(3)), tg.lit(3)),
+    ):
+        assert one._term == other._term
+        assert repr(one) == repr(other)
+        assert "np." not in repr(one)
+
+
+def test_numpy_s_values_without_an_equal_are_refused() -> None:
+    r: Any = tg.stream("R", "time timestamp, x double", progress="time")
+    for value in (np.datetime64("NaT"), np.timedelta64(1, "ns"), np.timedelta64(1, "M"), np.longdouble(1)):
+        with pytest.raises(tg.QueryError, match="TG110"):
+            tg.lit(value)
+    with pytest.raises(tg.QueryError, match="TG110"):
+        _ = r.x == np.array([1.0])
