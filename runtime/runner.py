@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, Protocol
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.terms import Term
-from tidegate.algebra.time import Extended
+from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.facts import Rank, Recursion
 from tidegate.analysis.recursion import component_progress
 from tidegate.runtime.idle import HEARD, idle_progress, read_heard
@@ -307,7 +307,7 @@ class Runner:
             new = query.propagate(self.progress.bounds(self.plan), old)
             if new == old and not (query.facts.is_static and self.checkpoint.manifest is None):
                 continue
-            jobs += self._job(query, old, new)
+            jobs += self._job(query, relevant(query, offered(query, self.segments), old, new), old, new)
             self.progress.queries[query.name] = new
         for job, increment in zip(jobs, self.executor.increments(batch, jobs) if jobs else [], strict=True):
             done[job.query.name] = increment
@@ -325,23 +325,30 @@ class Runner:
         advancing = [query for query in level if new[query.name] != old[query.name]]
         done: dict[str, Increment] = {}
         own = {query.stream for query in level}
+        finished = any(INF in p.values() for p in new.values())
         rank, limit, idle = recursion.rank, None, 0
+        # What is not relevant to one stratum is not to a later one: each looks at what the one before read, and at new rows.
+        read = {query.name: offered(query, self.segments) for query in advancing}
         while advancing:
-            jobs = [
-                job
-                for query in advancing
-                for job in self._job(query, beyond(rank, query.stream, limit, old[query.name]), new[query.name])
-            ]
+            jobs: list[Job] = []
+            for query in advancing:
+                low = beyond(rank, query.stream, limit, old[query.name])
+                read[query.name] = relevant(query, read[query.name], low, new[query.name])
+                jobs += self._job(query, read[query.name], low, new[query.name])
             stratum = self.executor.stratum(batch, jobs, rank) if jobs else None
             if stratum is None:
                 break
+            fresh: dict[str, tuple[Segment, ...]] = {}
             for job, increment in zip(jobs, stratum.increments, strict=True):
-                known = done.get(job.query.name, Increment(0))
-                done[job.query.name] = known.and_then(increment)
+                done[job.query.name] = done.get(job.query.name, Increment(0)).and_then(increment)
                 self._store(increment.segments)
+                fresh |= {buffer: (*fresh.get(buffer, ()), *new_) for buffer, new_ in increment.segments.items()}
+            for query in advancing:
+                added = offered(query, fresh)
+                read[query.name] = [[*one, *other] for one, other in zip(read[query.name], added, strict=True)]
             limit = stratum.limit
             idle = 0 if any(job.reads_other_than(own) for job in jobs) else idle + 1
-            if idle > ENDLESS:
+            if finished and idle > ENDLESS:
                 raise self._endless(level)
         self.progress.queries |= new
         return done
@@ -355,20 +362,13 @@ class Runner:
             hint="end it by a condition: on a stream or table, or on a number that each step counts up",
         )
 
-    def _job(self, query: QueryPlan, old: Progress, new: Progress) -> list[Job]:
-        """The increment of a query, if it reads anything."""
-        inputs = [self._relevant(query, i, old, new) for i in range(len(query.leaves))]
+    def _job(self, query: QueryPlan, inputs: Sequence[Sequence[Segment]], old: Progress, new: Progress) -> list[Job]:
+        """The increment of a query over relevant segments per leaf, if there are any to read."""
         if not any(inputs) and all(leaf.buffer is not None for leaf in query.leaves):
             return []
         feeds = self.plan.feeds(query.stream)
         doors = self._doors(feeds)
         return [Job(query, inputs, old, new, [(buffer, doors[buffer.id]) for buffer in feeds])]
-
-    def _relevant(self, query: QueryPlan, index: int, old: Progress, new: Progress) -> list[Segment]:
-        leaf = query.leaves[index]
-        if leaf.buffer is None:
-            return []
-        return [s for s in self.segments[leaf.buffer.id] if leaf.segment_relevant(s.bounds, old, new)]
 
     def _collect(self, batch: Batch) -> None:
         """Drops segments that nobody needs, rewrites half-dead ones, merges small ones."""
@@ -413,6 +413,19 @@ def beyond(rank: Rank, stream: str, limit: int | None, old: Progress) -> Progres
     if limit is None:
         return old
     return {a: max(old[a], instant) for a, instant in rank.below(stream, limit).items()}
+
+
+def offered(query: QueryPlan, segments: Mapping[str, Sequence[Segment]]) -> list[list[Segment]]:
+    """Per leaf of a query the segments of its buffer."""
+    return [[] if leaf.buffer is None else list(segments.get(leaf.buffer.id, ())) for leaf in query.leaves]
+
+
+def relevant(
+    query: QueryPlan, segments: Sequence[Sequence[Segment]], old: Progress, new: Progress
+) -> list[list[Segment]]:
+    """Per leaf those of its segments that may hold a row that matters between `old` and `new`."""
+    pairs = zip(query.leaves, segments, strict=True)
+    return [[s for s in some if leaf.segment_relevant(s.bounds, old, new)] for leaf, some in pairs]
 
 
 def _whole(low: int, high: int) -> tuple[int, int]:

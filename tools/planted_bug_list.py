@@ -146,9 +146,9 @@ REQUIRED = (
     bug(
         "collection before passing",
         RUNNER,
-        "            jobs += self._job(query, old, new)\n            self.progress.queries[query.name] = new\n",
+        "            jobs += self._job(query, relevant(query, offered(query, self.segments), old, new), old, new)\n            self.progress.queries[query.name] = new\n",
         "            self.progress.queries[query.name] = new\n            self._collect(batch)\n"
-        "            jobs += self._job(query, old, new)\n",
+        "            jobs += self._job(query, relevant(query, offered(query, self.segments), old, new), old, new)\n",
         required=True,
     ),
     bug(
@@ -710,10 +710,10 @@ RECURSIVE = (
         required=True,
     ),
     bug(
-        "later strata read the rows of the first",
+        "later strata do not read what earlier ones found",
         RUNNER,
-        "                done[job.query.name] = known.and_then(increment)\n                self._store(increment.segments)\n",
-        "                done[job.query.name] = known.and_then(increment)\n                if limit is None:\n                    self._store(increment.segments)\n",
+        "                added = offered(query, fresh)\n",
+        "                added = offered(query, {})\n",
         required=True,
     ),
 )

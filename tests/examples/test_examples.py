@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tidegate.analysis.bounds import Bounded
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
@@ -106,6 +108,55 @@ def test_non_events_are_stamped_as_the_query_says(capsys: pytest.CaptureFixture[
 def test_rooms_next_to_a_fire(capsys: pytest.CaptureFixture[str]) -> None:
     ran = Ran("06_neighbouring_rooms", capsys)
     assert ran.rows("Threatened") == [("shop", "hall", at(9, 1)), ("stairs", "hall", at(9, 1))]
+
+
+def test_windows_follow_each_other_from_the_fire_on(capsys: pytest.CaptureFixture[str]) -> None:
+    ran = Ran("07_lazily_aligned_windows", capsys)
+    # A window may follow up to a second beyond what has arrived. The fire is out at 4 s; a window to 8 s is the first that
+    # ends more than 3 s later, so it is the last.
+    assert ran["passed"] == [
+        (-1, []),
+        (0, [at(9), at(9, 0, 1)]),
+        (2, [at(9, 0, 2), at(9, 0, 3)]),
+        (5, [at(9, 0, 4), at(9, 0, 5), at(9, 0, 6)]),
+        (60, [at(9, 0, 7), at(9, 0, 8)]),
+    ]
+    # 0.2 was measured at -8 s, which the windows to 0, 1 and 2 s hold, 0.4 at 1 s, 0.1 in the concourse at 4 s.
+    averages = [0.2, (0.2 + 0.4) / 2, (0.2 + 0.4) / 2, *[0.4] * 6]
+    platform = [(at(9, 0, second), "platform", average) for second, average in enumerate(averages)]
+    assert tuples(ran["answer"]) == sorted(
+        [*platform, *((at(9, 0, second), "concourse", 0.1) for second in range(4, 9))]
+    )
+    assert ran["live"] == 0
+    assert ran["program"].facts.recursions["Windows"].rank.step == 1_000_000
+    following = ran["program"].facts.queries[1].propagation["end"]
+    assert following.describe() == "min(Windows.end + 1s, FireEnd.time + 4s 1us)"
+
+
+def test_frames_grow_minute_by_minute_in_bounded_state(capsys: pytest.CaptureFixture[str]) -> None:
+    ran = Ran("08_frame_fragments", capsys)
+    found = [(now, tuples(new), tuples(whole)) for now, new, whole in ran["passed"]]
+    columns = list(ran["passed"][1][1][0])
+    assert columns == ["fid", "start", "end", "area", "max_conc"]
+    start = at(9)
+    assert found == [
+        (at(9, 0, 59), [], []),
+        (at(9, 1), [(1, start, at(9, 1), "concourse", 0.1), (1, start, at(9, 1), "platform", 0.5)], []),
+        (at(9, 2), [(1, start, at(9, 2), "concourse", 0.3), (1, start, at(9, 2), "platform", 0.6)], []),
+        (at(9, 3), [(1, start, at(9, 3), "concourse", 0.3), (1, start, at(9, 3), "platform", 0.6)], []),
+        (at(9, 3, 30), [], [(start, at(9, 3, 30), "concourse", 0.3), (start, at(9, 3, 30), "platform", 0.8)]),
+        (at(9, 20), [], []),
+    ]
+    # At 9:01 four measurements of the last minute and two fragments; at 9:02 the one of 9:01:20 and two; at 9:03 two; at
+    # 9:03:30 the end of the fire, two measurements and two fragments.
+    assert ran["live"] == [4, 6, 3, 2, 5, 0]
+    assert all(isinstance(o.bound, Bounded) for query in ran["program"].facts.queries for o in query.occurrences)
+    functions = [query.propagation["end"].describe() for query in ran["program"].facts.queries]
+    assert functions == [
+        "min(FireStart.time + 1m, FireEnd.time + 1us, Smoke.time + 1us)",
+        "min(Fragments.end + 1m, FireEnd.time + 1us, Smoke.time + 1us)",
+        "min(Fragments.end, FireEnd.time, Smoke.time + 1us)",
+    ]
 
 
 def test_every_numbered_example_is_tested() -> None:

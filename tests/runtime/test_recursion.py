@@ -1,0 +1,141 @@
+"""Recursive programs on both engines, with results computed by hand: strata, restarts, kills, what is kept, no end."""
+
+from __future__ import annotations
+
+import datetime as dt
+import runpy
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import tidegate as tg
+from tidegate import minutes, testing
+from tidegate.algebra.errors import QueryError
+from tidegate.runtime.program import Program
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+Drive = Callable[[Program], testing.Drive]
+
+
+@pytest.fixture(
+    params=["embedded", pytest.param("driver", marks=pytest.mark.spark), pytest.param("spark", marks=pytest.mark.spark)]
+)
+def drive(request: pytest.FixtureRequest) -> Drive:
+    if request.param == "embedded":
+        return testing.drive
+    session = request.getfixturevalue("spark")
+    driver_bytes = 0 if request.param == "spark" else None
+    return lambda program: testing.drive(program, spark=session, driver_bytes=driver_bytes)
+
+
+def alternating() -> Program:
+    """Rounds: an event begins a round unless one began in the 10 ticks before it; each counts its own events."""
+    events = tg.stream("Events", "t bigint", progress="t")
+    rounds = tg.result("Rounds", "t bigint", progress="t")
+    e, r = events.as_("e"), rounds.as_("r")
+    begin = e.anti_join(r, r.t < e.t, e.t <= r.t + 10).select(t=e.t)
+    inside = r.join(e, r.t <= e.t, e.t <= r.t + 10).group_by(t=r.t).agg(n=tg.count())
+    return tg.program(tg.query(rounds, begin), Sizes=inside)
+
+
+def test_negation_of_its_own_rows(drive: Drive) -> None:
+    """Of 1, 5, 11, 12, 20, 23, 40 the rounds begin at 1, 12, 23 and 40: 12 is 11 after 1, 23 is 11 after 12."""
+    with drive(alternating()) as run:
+        run.add("Events", [(1,), (5,), (11,), (12,), (20,), (23,), (40,)])
+        run.advance("Events", t=12)
+        run.step()
+        run.expect(Rounds=[(1,), (12,)], Sizes=[(1, 3)])
+        run.restart()
+        run.add("Events", [(60,)])
+        run.advance("Events", t=50)
+        run.step()
+        run.expect(Rounds=[(23,), (40,)], Sizes=[(12, 2), (23, 1), (40, 1)])
+        run.finish()
+        run.kill()
+        run.step()
+        run.expect(Rounds=[(60,)], Sizes=[(60, 1)])
+        assert set(run.live_rows.values()) == {0}
+
+
+def test_frame_fragments(drive: Drive) -> None:
+    """The paper's example in one batch, so that each fragment is a stratum of its own; see the example for the data."""
+    example = runpy.run_path(str(EXAMPLES / "08_frame_fragments.py"))
+    with drive(example["program"]) as run:
+        for stream, rows in (("FireStart", "starts"), ("FireEnd", "ends"), ("Smoke", "measured")):
+            run.add(stream, example[rows])
+        run.finish()
+        run.step()
+        wanted = {name: run.new(name) for name in ("Fragments", "MaxSmoke")}
+    assert sorted((row["end"].minute, row["area"], row["max_conc"]) for row in wanted["Fragments"]) == [
+        (1, "concourse", 0.1),
+        (1, "platform", 0.5),
+        (2, "concourse", 0.3),
+        (2, "platform", 0.6),
+        (3, "concourse", 0.3),
+        (3, "platform", 0.6),
+    ]
+    assert sorted((row["area"], row["max_conc"]) for row in wanted["MaxSmoke"]) == [
+        ("concourse", 0.3),
+        ("platform", 0.8),
+    ]
+
+
+def test_streams_that_feed_each_other_advance_by_half_a_tick() -> None:
+    """Ping leads to a pong 3 later, pong to a ping 2 earlier, while below 6: one tick in two steps."""
+    serve = tg.stream("Serve", "t bigint", progress="t")
+    ping = tg.result("Ping", "t bigint", progress="t")
+    pong = tg.result("Pong", "t bigint", progress="t")
+    program = tg.program(
+        tg.query(ping, serve),
+        tg.query(ping, pong.where(pong.t < 6).select(t=pong.t - 2)),
+        tg.query(pong, ping.select(t=ping.t + 3)),
+    )
+    recursion = program.facts.recursions["Ping"]
+    assert (recursion.rank.scale, recursion.rank.step) == (2, 1)
+    with testing.drive(program) as run:
+        run.add("Serve", [(1,)])
+        run.advance("Serve", t=2)
+        run.step()
+        run.expect(Ping=[(1,), (2,), (3,)], Pong=[(4,), (5,)])  # what comes from a pong is final up to 5 - 2
+        run.finish()
+        run.step()
+        run.expect(Ping=[], Pong=[(6,)])
+
+
+def test_a_recursion_that_goes_on_when_all_inputs_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With finite progress the clock ticks as far as that; without end it would for ever, and the batch fails."""
+    monkeypatch.setattr("tidegate.runtime.runner.ENDLESS", 50)
+    start = tg.stream("Start", "t bigint", progress="t")
+    ticks = tg.result("Ticks", "t bigint", progress="t")
+    program = tg.program(tg.query(ticks, start), tg.query(ticks, ticks.select(t=ticks.t + 1)))
+    with testing.drive(program) as run:
+        run.add("Start", [(1,)])
+        run.advance("Start", t=100)
+        run.step()
+        assert [row["t"] for row in run.new("Ticks")] == list(range(1, 102))
+        run.finish()
+        with pytest.raises(QueryError, match="TG415 Ticks: the recursion does not end"):
+            run.step()
+
+
+def test_a_table_can_begin_a_recursion() -> None:
+    """A table says when to look first; each look is followed by one 5 minutes later if an event comes between."""
+    begin = tg.table("Begin", "t timestamp not null")
+    events = tg.stream("Events", "t timestamp", progress="t")
+    looks = tg.result("Looks", "t timestamp", progress="t")
+    e, look = events.as_("e"), looks.as_("look")
+    again = look.semi_join(e, look.t < e.t, e.t < look.t + minutes(5)).select(t=look.t + minutes(5))
+    program = tg.program(tg.query(looks, begin), tg.query(looks, again))
+
+    def at(minute: int) -> tuple[dt.datetime]:
+        return (dt.datetime(2026, 3, 2, 12, minute, tzinfo=dt.UTC),)
+
+    with testing.drive(program, statics={"Begin": [at(0), at(30)]}) as run:
+        run.add("Events", [at(3), at(9), at(14), at(15)])
+        run.advance("Events", t=at(8)[0])
+        run.step()
+        run.expect(Looks=[at(0), at(30), at(5)])
+        run.finish()
+        run.step()
+        run.expect(Looks=[at(10), at(15)])
