@@ -101,6 +101,19 @@ class Job:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """Segments of a buffer to be written anew as few as possible, with the rows that `keep` lets live."""
+
+    buffer: Buffer
+    segments: Sequence[Segment]
+    keep: Term
+
+    @property
+    def bytes(self) -> int:
+        return sum(segment.bytes for segment in self.segments)
+
+
 class Executor(Protocol):
     """How an engine does the steps of a batch that touch rows."""
 
@@ -118,8 +131,8 @@ class Executor(Protocol):
         None where there is no new row.
         """
 
-    def rewrite(self, batch: Batch, buffer: Buffer, segments: Sequence[Segment], keep: Term) -> Segment | None:
-        """One segment with the rows of several that `keep` lets live; None where no row is left."""
+    def rewrite(self, batch: Batch, rewrites: Sequence[Rewrite]) -> list[tuple[Segment, ...]]:
+        """For each, new segments, one or few, with the rows that it lets live; none where no row is left."""
 
     def forget(self, live: frozenset[str]) -> None:
         """Only segments with these paths are still needed."""
@@ -372,6 +385,7 @@ class Runner:
 
     def _collect(self, batch: Batch) -> None:
         """Drops segments that nobody needs, rewrites half-dead ones, merges small ones."""
+        rewrites: list[Rewrite] = []
         for buffer in self._buffers:
             segments = self.segments[buffer.id]
             keep = self._keep(buffer)
@@ -380,11 +394,12 @@ class Runner:
                 segments = tuple(s for s in segments if self._needed(buffer, s, _whole))
                 groups += [[s] for s in segments if self._wants_rewriting(buffer, s)]
             groups = [*groups, *_disjoint(plan_compaction(segments), groups)]
-            for group in groups:
-                merged = self.executor.rewrite(batch, buffer, group, keep)
-                gone = {segment.path for segment in group}
-                segments = (*(s for s in segments if s.path not in gone), *((merged,) if merged else ()))
+            rewrites += [Rewrite(buffer, group, keep) for group in groups]
             self.segments[buffer.id] = segments
+        for rewrite, merged in zip(rewrites, self.executor.rewrite(batch, rewrites), strict=True):
+            gone = {segment.path for segment in rewrite.segments}
+            kept = (s for s in self.segments[rewrite.buffer.id] if s.path not in gone)
+            self.segments[rewrite.buffer.id] = (*kept, *merged)
 
     def _needed(self, buffer: Buffer, segment: Segment, part: Callable[[int, int], tuple[int, int]]) -> bool:
         bounds = {column: part(*limits) for column, limits in segment.bounds.items()}

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 import polars as pl
 
 from tidegate.algebra.evaluation import EvaluationError
-from tidegate.algebra.terms import Term
 from tidegate.analysis.facts import Rank
 from tidegate.analysis.recursion import ranks_below
 from tidegate.runtime.columns import polars_schema, to_user_table
@@ -17,7 +16,7 @@ from tidegate.runtime.embedded.increment import Ready, compute_common, increment
 from tidegate.runtime.intake import Intake, absorb, ingest_rows, load_seen
 from tidegate.runtime.plan.common import Demand
 from tidegate.runtime.plan.steps import Buffer
-from tidegate.runtime.runner import Increment, Ingested, Job, Stratum, Work
+from tidegate.runtime.runner import Increment, Ingested, Job, Rewrite, Stratum, Work
 from tidegate.runtime.sources import SourceOptions
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.segments import Segment, read_segments
@@ -110,13 +109,16 @@ class EmbeddedExecutor:
             batch.stage_output(query.name, to_user_table(rows.to_arrow(compat_level=ARROW), query.facts.output.schema))
         return Increment(rows.height, stored, "driver")
 
-    def rewrite(self, batch: Batch, buffer: Buffer, segments: Sequence[Segment], keep: Term) -> Segment | None:
-        frame = self._frame(buffer, segments)
-        alive = keep_true(frame, keep, buffer.schema)
-        if buffer.partial is not None:
-            alive = merge(buffer.partial, alive)
+    def rewrite(self, batch: Batch, rewrites: Sequence[Rewrite]) -> list[tuple[Segment, ...]]:
+        return [self._rewrite(batch, one) for one in rewrites]
+
+    def _rewrite(self, batch: Batch, one: Rewrite) -> tuple[Segment, ...]:
+        frame = self._frame(one.buffer, one.segments)
+        alive = keep_true(frame, one.keep, one.buffer.schema)
+        if one.buffer.partial is not None:
+            alive = merge(one.buffer.partial, alive)
         rows = alive.collect()
-        return self._write(batch, buffer, rows) if rows.height else None
+        return (self._write(batch, one.buffer, rows),) if rows.height else ()
 
     def forget(self, live: frozenset[str]) -> None:
         for path in [path for path in self._frames if path not in live]:

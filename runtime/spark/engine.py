@@ -57,6 +57,14 @@ class RunningQuery(StreamingQuery):
         super().__init__(query._jsq)
         self._run = run
 
+    def __repr__(self) -> str:
+        queries = ", ".join(query.name for query in self.plan.queries)
+        last = self._run.setup.checkpoint.manifest
+        state = "running" if self.isActive else "failed" if self.exception() else "ended"
+        named = f" {self.name!r}" if self.name else ""
+        where = self._run.setup.checkpoint.store.where
+        return f"query{named} of {queries} in {where}, {state}, after batch {last.seq if last else 0}"
+
     @property
     def plan(self) -> Plan:
         return self._run.setup.plan

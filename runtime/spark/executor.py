@@ -14,7 +14,6 @@ from pyspark.sql import functions as F
 
 from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.schema import StreamDef
-from tidegate.algebra.terms import Term
 from tidegate.analysis.facts import Rank
 from tidegate.analysis.recursion import ranks_below
 from tidegate.runtime.columns import spark_schema
@@ -22,11 +21,20 @@ from tidegate.runtime.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.intake import Arrival, Intake
 from tidegate.runtime.plan.common import Demand
 from tidegate.runtime.plan.steps import Buffer
-from tidegate.runtime.runner import Increment, Ingested, Job, Stratum, Work
+from tidegate.runtime.runner import Increment, Ingested, Job, Rewrite, Stratum, Work
+from tidegate.runtime.spark.aggregates import merge
 from tidegate.runtime.spark.failures import read_summaries
 from tidegate.runtime.spark.increment import Common, empty, increment, keep_true, plainly_named, quoted, read_leaves
 from tidegate.runtime.spark.terms import raised_error
-from tidegate.runtime.spark.workers import FileTask, Ingesting, Place, ingest_files, store_results
+from tidegate.runtime.spark.workers import (
+    FLUSH_BYTES,
+    FileTask,
+    Ingesting,
+    Place,
+    ingest_files,
+    store_results,
+    store_segments,
+)
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.manifest import SourceCounts
 from tidegate.runtime.state.segments import Segment
@@ -193,8 +201,30 @@ class SparkExecutor:
         # mapInArrow parses column names, so dots and backticks in them must not reach it.
         return plainly_named(rows).mapInArrow(store, "summary string")
 
-    def rewrite(self, batch: Batch, buffer: Buffer, segments: Sequence[Segment], keep: Term) -> Segment | None:
-        return self.local.rewrite(batch, buffer, segments, keep)
+    def rewrite(self, batch: Batch, rewrites: Sequence[Rewrite]) -> list[tuple[Segment, ...]]:
+        """Small ones in the driver, the others together as one Spark job."""
+        large = {number: one for number, one in enumerate(rewrites) if one.bytes > self.driver_bytes}
+        small = {number: one for number, one in enumerate(rewrites) if number not in large}
+        done = dict(zip(small, self.local.rewrite(batch, list(small.values())), strict=True))
+        done |= self._rewrite_on_spark(batch, large) if large else {}
+        return [done[number] for number in range(len(rewrites))]
+
+    def _rewrite_on_spark(self, batch: Batch, rewrites: Mapping[int, Rewrite]) -> dict[int, tuple[Segment, ...]]:
+        stored = []
+        for number, one in rewrites.items():
+            alive = keep_true(self._read(one.buffer, one.segments), one.keep, one.buffer.schema)
+            if one.buffer.partial is not None:
+                alive = merge(one.buffer.partial, alive)
+            # In few tasks, since each writes a segment of its own.
+            alive = plainly_named(alive).coalesce(1 + one.bytes // FLUSH_BYTES)
+            stored.append(alive.mapInArrow(store_segments(self.place(batch), one.buffer, number), "summary string"))
+        names = ", ".join(dict.fromkeys(one.buffer.id for one in rewrites.values()))
+        with self.described(f"batch {batch.seq}: collect in {names}"):
+            summaries = read_summaries(reduce(DataFrame.unionAll, stored).collect())
+        done: dict[int, tuple[Segment, ...]] = dict.fromkeys(rewrites, ())
+        for summary in summaries:
+            done[summary["number"]] += (Segment.from_json(summary["segment"]),)
+        return done
 
     def forget(self, live: frozenset[str]) -> None:
         self.local.forget(live)

@@ -198,6 +198,24 @@ def store_results(
         segments = {b.id: _segment(files, place, b, part) for b, part in stored.items() if part.height}
         return json.dumps({"query": query, "rows": rows.height, "output": path, "segments": segments})
 
+    return _gathering(schema, store)
+
+
+def store_segments(place: Place, buffer: Buffer, number: int) -> Callable[[Batches], Batches]:
+    """For `mapInArrow` over rows of a buffer as they are stored: writes them as segments, for the rewrite of that number.
+
+    The rows' columns come in the order of the buffer's, whatever their names.
+    """
+
+    def store(rows: pl.DataFrame) -> str:
+        return json.dumps({"number": number, "segment": _segment(LocalStore(place.root), place, buffer, rows)})
+
+    return _gathering(buffer.stored, store)
+
+
+def _gathering(schema: Schema, store: Callable[[pl.DataFrame], str]) -> Callable[[Batches], Batches]:
+    """A task that stores its rows in as few parts as memory allows."""
+
     def run(batches: Batches) -> Batches:
         waiting: list[Any] = []
         size = 0

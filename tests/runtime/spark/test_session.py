@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tidegate.runtime.spark.session import session_settings
+from tidegate.runtime.spark.session import query_settings, session_settings
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,6 +34,12 @@ def test_the_settings_hold(spark: SparkSession) -> None:
         key: value for key, value in wanted.items() if key.startswith("spark.sql.")
     }
     assert spark.conf.get("spark.ui.enabled") == "false"
+
+
+def test_every_setting_of_the_sessions_beside_the_users_is_in_the_manual() -> None:
+    page = Path(__file__).parents[3] / "docs" / "explanation" / "how-it-runs.md"
+    listed = {line.split("`")[1] for line in page.read_text().splitlines() if line.startswith("| `spark.")}
+    assert set(query_settings(cores=2)) <= listed
 
 
 def test_a_session_that_runs_is_returned(spark: SparkSession) -> None:

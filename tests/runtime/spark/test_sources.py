@@ -109,9 +109,13 @@ def test_triggers_and_garbage_collection_are_checked_before_anything_runs(spark:
             program.start(spark, sources=sources, checkpoint=tmp_path / "wrong", **wrong)
     assert not (tmp_path / "wrong").exists()
     program.start(spark, sources=sources, checkpoint=tmp_path / "camel", trigger="availableNow").awaitTermination()
-    query = program.start(spark, sources=sources, checkpoint=tmp_path / "timed", trigger="interval 1 second")
+    query = program.start(
+        spark, sources=sources, checkpoint=tmp_path / "timed", trigger="interval 1 second", name="out"
+    )
     query.processAllAvailable()
+    assert repr(query) == f"query 'out' of Out in {tmp_path}/timed, running, after batch 1"
     query.stop()
+    assert repr(query) == f"query 'out' of Out in {tmp_path}/timed, ended, after batch 1"
     for name in ("camel", "timed"):
         with program.session(checkpoint=tmp_path / name) as session:
             assert [row["k"] for row in session.results("Out")] == [1]
