@@ -7,6 +7,9 @@ from types import FrameType, TracebackType
 
 from tidegate.algebra.errors import QueryError, Site, call_site
 
+#: Python allows 1,000 calls inside each other; at 300 operators, or 150 operations in a term, they were used up.
+MAX_DEPTH = 256
+
 
 class UnknownAttributeError(QueryError, AttributeError):
     """What is unknown, asked for as `handle.name`; `hasattr` and `getattr` with a default understand it."""
@@ -24,8 +27,26 @@ class Here:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if isinstance(error, RecursionError) and _is_ours(trace):
+            raise too_deep(self.site) from None
         if isinstance(error, QueryError) and any(problem.site is None for problem in error.problems):
             raise error.at(self.site).with_traceback(trace) from error.__cause__
+
+
+def too_deep(site: Site | None, depth: int | None = None) -> QueryError:
+    return QueryError(
+        "TG152",
+        f"the query is {'too' if depth is None else depth} deep: operators on the longest way to a stream, and twice the "
+        f"operations nested in a term, are at most {MAX_DEPTH}",
+        hint="give parts of it results of their own, with tg.result_of(...); add up many values in groups, or as several attributes",
+        site=site,
+    )
+
+
+def _is_ours(trace: TracebackType | None) -> bool:
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and trace.tb_frame.f_globals.get("__name__", "").startswith("tidegate.")
 
 
 def tests_membership() -> bool:

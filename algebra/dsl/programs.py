@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tidegate.algebra.dsl.depth import depth_of
+from tidegate.algebra.dsl.here import MAX_DEPTH, too_deep
 from tidegate.algebra.dsl.relation import Declaration, Relation
 from tidegate.algebra.dsl.relation_checks import what_else
 from tidegate.algebra.dsl.sources import QueryHandle, Result
@@ -48,11 +50,19 @@ def program_of(queries: Sequence[QueryHandle], named: Mapping[str, Relation], si
     return found
 
 
+def _shallow(query: Query) -> Query:
+    """The query, if it does not nest so much that Python's stack, which all that walks over it uses, could overflow."""
+    depth = depth_of(query.node)
+    if depth > MAX_DEPTH:
+        raise too_deep(query.site, depth)
+    return query
+
+
 def named_query(name: str, relation: Relation, site: Site | None) -> Query:
     """The query that gives a result stream its name; prefixes that distinguish nothing are stripped."""
     plain = relation._unqualified(site)
     declared = None if relation._declaration is None else _declared(name, plain.schema, relation._declaration)
-    return Query(name, name, plain._node, declared, site, dict(plain._sites))
+    return _shallow(Query(name, name, plain._node, declared, site, dict(plain._sites)))
 
 
 def _declared(name: str, schema: Schema, declaration: Declaration) -> StreamDef:
@@ -62,7 +72,7 @@ def _declared(name: str, schema: Schema, declaration: Declaration) -> StreamDef:
 def _fed(name: str, handle: QueryHandle) -> Query:
     definition = handle.result.definition
     sites = {**handle.result._sites, **handle.relation._sites}
-    return Query(name, definition.name, handle.relation._node, definition, handle.site, sites)
+    return _shallow(Query(name, definition.name, handle.relation._node, definition, handle.site, sites))
 
 
 def _bring_along(made: list[Query], used: dict[str, Result]) -> None:

@@ -1,0 +1,56 @@
+"""How deeply a query nests: walked without recursion, parts in common once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from tidegate.algebra.nodes import Group, Imbed, Join, Node, Select, children
+from tidegate.algebra.terms import Call, Term
+
+_T = TypeVar("_T", bound=object)
+
+
+def depth_of(node: Node) -> int:
+    """Operators on the longest way to a stream, and twice the operations nested in the deepest term."""
+    operators: dict[int, int] = {}
+    operations: dict[int, int] = {}
+    found: dict[int, Node] = {}
+
+    def inputs(one: Node) -> Iterable[Node]:
+        found[id(one)] = one
+        return children(one)
+
+    depth = _longest(node, inputs, operators)
+    terms = [term for one in found.values() for term in _terms(one)]
+    return depth + 2 * max((_longest(term, _arguments, operations) for term in terms), default=0)
+
+
+def _terms(node: Node) -> list[Term]:
+    match node:
+        case Select(_, condition) | Join(_, _, condition, _):
+            return [condition]
+        case Imbed(_, _, term):
+            return [term]
+        case Group(_, _, aggregates):
+            return [term for one in aggregates for term in (one.argument, one.by) if term is not None]
+        case _:
+            return []
+
+
+def _arguments(term: Term) -> Iterable[Term]:
+    return term.args if isinstance(term, Call) else ()
+
+
+def _longest(root: _T, below: Callable[[_T], Iterable[_T]], known: dict[int, int]) -> int:
+    """Length of the longest way down; `known` has those of what was met before, by identity."""
+    waiting = [(root, False)]
+    while waiting:
+        one, ready = waiting.pop()
+        if id(one) in known:
+            continue
+        if ready:
+            known[id(one)] = 1 + max((known[id(part)] for part in below(one)), default=-1)
+        else:
+            waiting += [(one, True), *((part, False) for part in below(one))]
+    return known[id(root)]
