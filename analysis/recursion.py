@@ -20,7 +20,7 @@ from tidegate.analysis.facts import Instant, QueryFacts, Rank, Recursion
 from tidegate.analysis.pass_ import at_most
 from tidegate.analysis.propagation import Clause, Propagation
 from tidegate.analysis.sites import edge_lines, first_site
-from tidegate.analysis.wording import amount
+from tidegate.analysis.wording import amount, shifted
 from tidegate.analysis.wording import at_most as text_at_most
 from tidegate.analysis.zones import Edge as Constraint
 
@@ -194,6 +194,23 @@ def _restricted(query: QueryFacts, function: Propagation, taken: Mapping[tuple[s
 def ranks_below(rank: Rank, stream: StreamDef, limit: int) -> Term:
     """Which rows of a stream rank below the limit, as a condition over its attributes."""
     return disjunction([at_most(stream.schema[a], instant) for a, instant in rank.below(stream.name, limit).items()])
+
+
+def rank_text(rank: Rank, stream: StreamDef) -> str:
+    """The rank of a stream's rows as text, such as `min(start, end - 5s)`; of scaled instants in ticks: `2 × t + 1`."""
+    terms = []
+    for a in stream.progress:
+        offset = -rank.potentials[stream.name, a]
+        if rank.scale == 1:
+            terms.append(shifted(a, offset, stream.schema[a].type))
+        else:
+            terms.append(f"{rank.scale} × {a}" + (f" {'+' if offset > 0 else '-'} {abs(offset)}" if offset else ""))
+    return terms[0] if len(terms) == 1 else f"min({', '.join(terms)})"
+
+
+def step_text(rank: Rank, stream: StreamDef) -> str:
+    """By how much ranks differ at least."""
+    return amount(rank.step, stream.schema[stream.progress[0]].type) if rank.scale == 1 else str(rank.step)
 
 
 def component_progress(found: Recursion, b: Mapping[Instant, Extended]) -> dict[str, dict[str, Extended]]:

@@ -8,9 +8,10 @@ from tidegate.algebra.pretty import term_text
 from tidegate.algebra.terms import conjuncts
 from tidegate.algebra.time import INF
 from tidegate.analysis.bounds import Bounded
-from tidegate.analysis.facts import OccurrenceFacts, ProgramFacts, QueryFacts
+from tidegate.analysis.facts import OccurrenceFacts, ProgramFacts, QueryFacts, Recursion
 from tidegate.analysis.predicate_sets import notes
 from tidegate.analysis.progress_sets import minimal_progressing_sets
+from tidegate.analysis.recursion import rank_text, step_text
 from tidegate.analysis.sites import zone_lines
 
 
@@ -22,7 +23,10 @@ class Explanation:
     zones: bool = False
 
     def __str__(self) -> str:
-        return "\n\n".join(_query_text(query, zones=self.zones) for query in self.facts.queries)
+        return "\n\n".join(
+            _query_text(query, self.facts.recursions.get(query.query.stream), zones=self.zones)
+            for query in self.facts.queries
+        )
 
     def __repr__(self) -> str:
         return str(self)
@@ -31,6 +35,11 @@ class Explanation:
         """The report as plain values: lists, dictionaries, strings, numbers."""
         return {
             "components": [list(component.streams) for component in self.facts.components],
+            "recursions": [
+                _recursion_dict(component.streams, self.facts)
+                for component in self.facts.components
+                if component.recursive
+            ],
             "queries": [_query_dict(query, zones=self.zones) for query in self.facts.queries],
         }
 
@@ -45,7 +54,24 @@ def finality(query: QueryFacts) -> tuple[str, ...]:
     return tuple(f"{a} <= {function.describe()}" for a, function in query.propagation.items())
 
 
-def _query_text(query: QueryFacts, *, zones: bool) -> str:
+def _recursion_dict(streams: tuple[str, ...], facts: ProgramFacts) -> dict[str, object]:
+    rank = facts.recursions[streams[0]].rank
+    return {
+        "streams": list(streams),
+        "rank": {stream: rank_text(rank, facts.streams[stream]) for stream in streams},
+        "step": step_text(rank, facts.streams[streams[0]]),
+    }
+
+
+def _recursion_lines(query: QueryFacts, recursion: Recursion) -> list[str]:
+    streams = dict.fromkeys(other.query.stream for other in recursion.queries)
+    read = [name for name in streams if any(o.stream.name == name for o in query.occurrences)]
+    rank = recursion.rank
+    depends = f"depends on rows of {' and '.join(read)} that rank lower by {step_text(rank, query.output)} or more"
+    return [*([depends] if read else [f"begins {', '.join(streams)}"]), f"rank: {rank_text(rank, query.output)}"]
+
+
+def _query_text(query: QueryFacts, recursion: Recursion | None, *, zones: bool) -> str:
     """One query, a fact per line."""
     lines = [
         f"query {query.query.name}" + (f" feeds {query.query.stream}" if query.query.stream != query.query.name else "")
@@ -58,6 +84,8 @@ def _query_text(query: QueryFacts, *, zones: bool) -> str:
     if query.propagation:
         ways = finality(query)
         lines.append(_entry("final when", [ways[0], *(f"or {way}" for way in ways[1:])]))
+    if recursion is not None:
+        lines.append(_entry("recursion", _recursion_lines(query, recursion)))
     width = max(len(query.federation.occurrence_name(o.index)) for o in query.occurrences)
     names = [query.federation.occurrence_name(o.index).ljust(width) for o in query.occurrences]
     lines.append(_entry("kept", [f"{n}  {_kept(o)}" for n, o in zip(names, query.occurrences, strict=True)]))
