@@ -1,4 +1,4 @@
-"""The command line: `tidegate check`, `explain`, `doctor` and `version`."""
+"""The command line: `tidegate check`, `explain`, `state`, `doctor` and `version`."""
 
 from __future__ import annotations
 
@@ -37,6 +37,12 @@ def parser() -> argparse.ArgumentParser:
     explain.add_argument("--zones", action="store_true", help="print each query's temporal constraints as well")
     explain.add_argument("--json", action="store_true", help="print the report as JSON")
     explain.set_defaults(command=_explain)
+
+    state = commands.add_parser("state", help="list what a checkpoint holds, and why it is kept")
+    state.add_argument("checkpoint", type=Path, help="the directory of a checkpoint, of a running or a stopped program")
+    state.add_argument("--check", action="store_true", help="read every state file and compare it with its checksum")
+    state.add_argument("--json", action="store_true", help="print the listing as JSON")
+    state.set_defaults(command=_state)
 
     doctor = commands.add_parser("doctor", help="say what this machine has and what is missing")
     doctor.add_argument("--json", action="store_true", help="print the findings as JSON")
@@ -100,6 +106,21 @@ def _explain(options: argparse.Namespace) -> int:
     for name, report in reports.items():
         text = str(report)
         print(f"program {name}\n\n{text}\n" if len(reports) > 1 else text)
+    return 0
+
+
+def _state(options: argparse.Namespace) -> int:
+    from tidegate.runtime.state.local import LocalStore
+    from tidegate.runtime.state_listing import list_state
+
+    try:
+        listing = list_state(LocalStore(options.checkpoint), check=options.check)
+    except TidegateError as error:
+        if not options.json:
+            raise
+        print(json.dumps({"problems": [problem.to_dict() for problem in error.problems]}, indent=2))
+        return 1
+    print(json.dumps(listing.to_dict(), indent=2) if options.json else listing)
     return 0
 
 

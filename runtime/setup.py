@@ -23,6 +23,7 @@ from tidegate.runtime.embedded.executor import no_rows
 from tidegate.runtime.embedded.increment import increment, read_leaves
 from tidegate.runtime.inputs import hold_static, static_digest
 from tidegate.runtime.plan.common import Demand
+from tidegate.runtime.plan.layout import layout
 from tidegate.runtime.plan.lower import lower
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.progress import check_known, input_streams, static_tables
@@ -30,6 +31,7 @@ from tidegate.runtime.runner import GarbageCollection
 from tidegate.runtime.sinks import CallbackSink, DiscardSink, MemorySink, ParquetSink, Sink
 from tidegate.runtime.sources import Files, Source, SourceOptions
 from tidegate.runtime.state.checkpoint import Admission, Checkpoint
+from tidegate.runtime.state.codec import plain
 from tidegate.runtime.state.manifest import StagedOutput
 from tidegate.runtime.state.outputs import Sink as StateSink
 from tidegate.runtime.state.paths import slug
@@ -178,7 +180,9 @@ def _open(
     fingerprint = hashlib.sha256(json.dumps(description, sort_keys=True).encode()).hexdigest()
     targets = {query.name: _target(query.stream, sinks[query.stream]) for query in plan.queries}
     wanted = {name: target for name, target in targets.items() if target is not None}
-    return Checkpoint.open(store, fingerprint, description, sinks=wanted, version=tidegate.__version__)
+    return Checkpoint.open(
+        store, fingerprint, description, sinks=wanted, version=tidegate.__version__, layout=plain(layout(plan))
+    )
 
 
 def results_area(stream: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from tidegate.algebra.errors import InternalError
 from tidegate.runtime.state.batch import Batch
+from tidegate.runtime.state.codec import Json
 from tidegate.runtime.state.errors import MANIFEST, PROGRAM, REPLAY, WRITER, StateError, storage_errors
 from tidegate.runtime.state.garbage import RETAINED, collect, sweep
 from tidegate.runtime.state.intent import pending_intent, record_intent, replays
@@ -74,20 +75,22 @@ class Checkpoint:
         *,
         sinks: Mapping[str, Sink] | None = None,
         version: str = "",
+        layout: Json = None,
         check: Literal["full", "size"] = "full",
     ) -> Checkpoint:
         """Open or make the checkpoint in `store`, and bring it to the state after its last commit.
 
-        `description` says in readable form what `fingerprint` stands for: schemas, program text, number of shards. `sinks`
-        has an absolute output directory or a function per query. `check` is how far state files are compared with the
-        manifest: byte for byte, or by size. Refuses with TG501 (another program), TG502 (format), TG503 (another writer),
+        `description` says in readable form what `fingerprint` stands for: schemas, program text, number of shards; `layout`
+        is kept for tools. `sinks` has an absolute output directory or a function per query. `check` is how far state files
+        are compared with the manifest: byte for byte, or by size. Refuses with TG501 (another program), TG502 (format), TG503 (another writer),
         TG504 (damaged manifest), TG505 (damaged state), TG507 (damaged intent), TG508 (output lost).
         """
         read_meta(store)  # refuse what is no checkpoint before a lock file is put there
         with storage_errors(f"locking {store.where}"):
             lock = store.lock()
         try:
-            checkpoint = cls(store, create_or_check(store, fingerprint, description, version), sinks or {}, lock)
+            meta = create_or_check(store, fingerprint, description, version, layout)
+            checkpoint = cls(store, meta, sinks or {}, lock)
             checkpoint._recover(check)
         except BaseException:
             lock.release()

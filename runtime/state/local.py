@@ -257,7 +257,7 @@ class _FileLock:
             raise StateError(
                 WRITER,
                 f"another run writes to {path.parent} ({owner})",
-                hint="stop that run first; `tidegate.runtime.state.inspect` can read while it runs",
+                hint="stop that run first; `tidegate state` reads a checkpoint while it runs",
             ) from None
         except OSError as error:
             if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP):

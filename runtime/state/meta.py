@@ -22,12 +22,16 @@ _SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class Meta:
-    """The program of a checkpoint: fingerprint and readable description, and who made it."""
+    """The program of a checkpoint: fingerprint and readable description, who made it, and what its buffers are for.
+
+    `layout` is for tools and opaque here; it is as old as the checkpoint and never compared.
+    """
 
     checkpoint: str
     fingerprint: str
     description: Json
     version: str
+    layout: Json = None
 
 
 def read_meta(store: Store) -> Meta | None:
@@ -48,12 +52,14 @@ def read_meta(store: Store) -> Meta | None:
     return None
 
 
-def create_or_check(store: Store, fingerprint: str, description: Mapping[str, Any], version: str) -> Meta:
+def create_or_check(
+    store: Store, fingerprint: str, description: Mapping[str, Any], version: str, layout: Json = None
+) -> Meta:
     """The checkpoint's meta data, made on first use; `StateError` TG501 says in what another program differs."""
     described = json.loads(canonical(dict(description)))
     meta = read_meta(store)
     if meta is None:
-        meta = Meta(uuid.uuid4().hex, fingerprint, described, version)
+        meta = Meta(uuid.uuid4().hex, fingerprint, described, version, layout)
         store.failpoints.hit("open-before-meta")
         with storage_errors(f"creating a checkpoint in {store.where}"):
             created = store.create_exclusive(META, encode("meta", meta))

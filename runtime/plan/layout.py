@@ -1,0 +1,84 @@
+"""What the buffers of a plan are for, as plain values that a checkpoint can hold: who reads them, and until when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tidegate.analysis.wording import shifted
+from tidegate.runtime.plan.steps import Buffer, Leaf, Plan
+from tidegate.runtime.progress import input_streams
+
+Kinds = Mapping[str, str]
+"""The kind of each attribute (timestamp, date, bigint): how its ticks are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A query that reads a buffer, and its keep condition (rule R14) as text and in numbers.
+
+    `ahead` has an entry per view: for every promised attribute a the columns x with `a <= x + d`. A row may go once in
+    every view, for some a, `x + d <= p(a)` for some x.
+    """
+
+    query: str
+    keep: str
+    ahead: tuple[Mapping[str, Mapping[str, int]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a buffer holds of which stream, its instants, and who reads it."""
+
+    buffer: str
+    stream: str
+    holds: str
+    instants: Kinds
+    readers: tuple[Reader, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """All buffers of a program, and the progressing attributes of its inputs and queries."""
+
+    buffers: tuple[Held, ...]
+    inputs: Mapping[str, Kinds]
+    queries: Mapping[str, Kinds]
+
+
+def layout(plan: Plan) -> Layout:
+    """The layout of a plan's state."""
+    buffers = tuple(
+        Held(
+            buffer.id,
+            buffer.stream.name,
+            "rows" if buffer.partial is None else "partial aggregates",
+            {name: buffer.stored[name].type.kind.value for name in buffer.instants},
+            _readers(plan, buffer),
+        )
+        for buffer in plan.buffers
+    )
+    return Layout(
+        buffers,
+        {s.name: {a: s.schema[a].type.kind.value for a in s.progress} for s in input_streams(plan)},
+        {q.name: {a: q.facts.output.schema[a].type.kind.value for a in q.facts.propagation} for q in plan.queries},
+    )
+
+
+def _readers(plan: Plan, buffer: Buffer) -> tuple[Reader, ...]:
+    found: list[Reader] = []
+    for query, leaf in plan.readers(buffer):
+        reader = _reader(query.name, buffer, leaf)
+        if reader not in found:
+            found.append(reader)
+    return tuple(found)
+
+
+def _reader(query: str, buffer: Buffer, leaf: Leaf) -> Reader:
+    if buffer.partial is not None:
+        types = buffer.schema
+        parts = [f"{shifted(column, by, types[column].type)} > p({a})" for a, column, by in leaf.outputs]
+        return Reader(query, " and ".join(parts), ({a: {column: by} for a, column, by in leaf.outputs},))
+    assert leaf.occurrence is not None
+    keep = leaf.occurrence.keep
+    return Reader(query, keep.describe(), tuple({a: dict(known) for a, known in n.ahead} for n in keep.needed))

@@ -1,0 +1,290 @@
+"""What a checkpoint holds, for people and tools: per buffer rows, bytes, oldest, newest, and why they are kept.
+
+Read from the last commit without a lock, so also while a run writes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from tidegate.algebra.pretty import value_text
+from tidegate.algebra.time import INF, Extended, format_instant
+from tidegate.algebra.types import DATE, Kind
+from tidegate.runtime.plan.layout import Held, Kinds, Layout, Reader
+from tidegate.runtime.state.checkpoint import Snapshot, inspect
+from tidegate.runtime.state.codec import parse_plain
+from tidegate.runtime.state.errors import LOCATION, MANIFEST, StateError
+from tidegate.runtime.state.manifest import Manifest
+from tidegate.runtime.state.segments import check_size, verify
+from tidegate.runtime.state.store import Store
+
+#: Readings of a checkpoint that a running writer leaves behind meanwhile, before it is taken to be damaged.
+_TRIES: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Why a query keeps rows of a buffer: its keep condition, its progress p, and where p lets all of them go.
+
+    `until[a]`: once p(a) has reached it, for any a, none of the rows that are there now is kept; ∞: not before the end.
+    """
+
+    query: str
+    keep: str
+    progress: Mapping[str, Extended]
+    until: Mapping[str, Extended]
+
+    @property
+    def over(self) -> bool:
+        """Whether what is left waits for garbage collection only."""
+        return not self.until or any(self.progress[a] >= t for a, t in self.until.items())
+
+
+@dataclass(frozen=True, slots=True)
+class BufferState:
+    """One buffer: what it holds of which stream, its size, its range per instant in ticks, and who keeps it."""
+
+    held: Held
+    rows: int
+    bytes: int
+    segments: int
+    range: Mapping[str, tuple[int, int]]
+    kept: tuple[Kept, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StateListing:
+    """A checkpoint after its last commit; `str()` is text for people, `to_dict()` the same as JSON."""
+
+    where: str
+    snapshot: Snapshot
+    layout: Layout
+    buffers: tuple[BufferState, ...]
+
+    def __str__(self) -> str:
+        return "\n\n".join([_head(self), *(_buffer_text(self, one) for one in self.buffers)])
+
+    def to_dict(self) -> dict[str, object]:
+        manifest = self.snapshot.manifest
+        return {
+            "checkpoint": self.where,
+            "made_by": self.snapshot.meta.version,
+            "batch": None if manifest is None else manifest.seq,
+            "engine": None if manifest is None else f"{manifest.engine.name} {manifest.engine.version}",
+            "clock": None if manifest is None else format_instant(manifest.clock),
+            "pending": None if self.snapshot.pending is None else self.snapshot.pending.seq,
+            "progress": [
+                {"of": of, "attribute": a, "reached": _plain(value, kind)} for of, a, value, kind in _progress(self)
+            ],
+            "rows": sum(one.rows for one in self.buffers),
+            "bytes": sum(one.bytes for one in self.buffers),
+            "buffers": [_buffer_dict(self, one) for one in self.buffers],
+        }
+
+
+def list_state(store: Store, *, check: bool = False) -> StateListing:
+    """What the checkpoint in `store` holds; `StateError` where there is none, or it is damaged.
+
+    Of state files existence and size are checked, with `check` every byte.
+    """
+    for attempt in range(_TRIES):
+        snapshot = _inspect(store)
+        try:
+            files = () if snapshot.manifest is None else tuple(snapshot.manifest.state_files())
+            if check:
+                verify(store, files)
+            else:
+                for file in files:
+                    check_size(store, file)
+        except StateError:
+            # A running writer collects files of older commits: only if nothing was committed meanwhile, one is missing.
+            if attempt == _TRIES - 1 or _inspect(store).manifest == snapshot.manifest:
+                raise
+            continue
+        return _listing(store.where, snapshot)
+    raise AssertionError
+
+
+def _inspect(store: Store) -> Snapshot:
+    try:
+        return inspect(store)
+    except StateError as error:
+        if error.code != LOCATION:
+            raise
+        raise StateError(LOCATION, error.message, hint="name the directory that was given as checkpoint") from None
+
+
+def _listing(where: str, snapshot: Snapshot) -> StateListing:
+    layout = parse_plain(Layout, snapshot.meta.layout, code=MANIFEST, where="the layout in meta.json")
+    manifest = snapshot.manifest
+    _check(layout, manifest)
+    return StateListing(where, snapshot, layout, tuple(_buffer(held, manifest) for held in layout.buffers))
+
+
+def _check(layout: Layout, manifest: Manifest | None) -> None:
+    """A layout that does not fit itself or the state was not written by us."""
+    missing = set(manifest.segments if manifest is not None else ()) - {held.buffer for held in layout.buffers}
+    promised = {
+        (reader.query, a)
+        for held in layout.buffers
+        for reader in held.readers
+        for view in reader.ahead
+        for a in view
+        if a not in layout.queries.get(reader.query, {})
+    }
+    every = [*layout.inputs.values(), *layout.queries.values(), *(held.instants for held in layout.buffers)]
+    kinds = {kind for some in every for kind in some.values()} - {kind.value for kind in Kind}
+    if missing or promised or kinds:
+        raise StateError(
+            MANIFEST, f"the layout in meta.json does not fit: {min(map(str, (*missing, *promised, *kinds)))}"
+        )
+
+
+def _buffer(held: Held, manifest: Manifest | None) -> BufferState:
+    segments = () if manifest is None else manifest.segments.get(held.buffer, ())
+    range_: dict[str, tuple[int, int]] = {}
+    for name in held.instants:
+        if segments and all(name in s.bounds for s in segments):
+            range_[name] = min(s.bounds[name][0] for s in segments), max(s.bounds[name][1] for s in segments)
+    progress = _known(manifest)
+    return BufferState(
+        held,
+        sum(s.rows for s in segments),
+        sum(s.bytes for s in segments),
+        len(segments),
+        range_,
+        tuple(_kept(reader, range_, progress) for reader in held.readers) if segments else (),
+    )
+
+
+def _kept(
+    reader: Reader, range_: Mapping[str, tuple[int, int]], progress: Mapping[tuple[str, str, str], Extended]
+) -> Kept:
+    """The newest row decides: in each view the least `x + d` over its columns, over the views the greatest."""
+    until: dict[str, Extended] = {}
+    for view in reader.ahead:
+        for a, columns in view.items():
+            reach = min((range_[x][1] + d for x, d in columns.items() if x in range_), default=INF)
+            until[a] = max(reach, until.get(a, -INF))
+    own = {a: value for (kind, name, a), value in progress.items() if (kind, name) == ("query", reader.query)}
+    return Kept(reader.query, reader.keep, {a: own.get(a, -INF) for a in until}, until)
+
+
+def _known(manifest: Manifest | None) -> dict[tuple[str, str, str], Extended]:
+    """Progress as the manifest has it, by (input or query, name, attribute)."""
+    found: dict[tuple[str, str, str], Extended] = {}
+    for key, value in (manifest.progress if manifest is not None else {}).items():
+        kind, name, attribute = json.loads(key)
+        found[kind, name, attribute] = value
+    return found
+
+
+def _progress(listing: StateListing) -> list[tuple[str, str, Extended, str]]:
+    known = _known(listing.snapshot.manifest)
+    named = (("input", listing.layout.inputs), ("query", listing.layout.queries))
+    return [
+        (name, a, known.get((of, name, a), -INF), kind)
+        for of, all_kinds in named
+        for name, kinds in all_kinds.items()
+        for a, kind in kinds.items()
+    ]
+
+
+def _head(listing: StateListing) -> str:
+    manifest, pending = listing.snapshot.manifest, listing.snapshot.pending
+    if manifest is None:
+        lines = [f"checkpoint {listing.where}: no batch is committed yet"]
+    else:
+        engine = f"{manifest.engine.name} {manifest.engine.version}"
+        lines = [f"checkpoint {listing.where}: after batch {manifest.seq} by {engine}"]
+        lines.append(f"  clock       {format_instant(manifest.clock)}")
+    if pending is not None:
+        lines.append(f"  pending     batch {pending.seq} was begun and is not committed")
+    rows = [(f"{of}.{a}", moment(value, kind)) for of, a, value, kind in _progress(listing)]
+    width = max((len(name) for name, _ in rows), default=0)
+    lines += [f"  {'' if i else 'progress':<12}{name.ljust(width)}  {text}" for i, (name, text) in enumerate(rows)]
+    total, size = sum(one.rows for one in listing.buffers), sum(one.bytes for one in listing.buffers)
+    lines.append(
+        f"  held        {_count(total, 'row')} in {_count(len(listing.buffers), 'buffer')}, {_count(size, 'byte')}"
+    )
+    return "\n".join(lines)
+
+
+def _buffer_text(listing: StateListing, one: BufferState) -> str:
+    held = one.held
+    what = "row" if held.holds == "rows" else "partial aggregate"
+    head = f"buffer {held.buffer}: {_count(one.rows, what)} of {held.stream}"
+    if one.rows:
+        head += f", {_count(one.bytes, 'byte')} in {_count(one.segments, 'segment')}"
+    lines = [head]
+    for name, (low, high) in one.range.items():
+        kind = held.instants[name]
+        lines += [f"  oldest      {name} {moment(low, kind)}", f"  newest      {name} {moment(high, kind)}"]
+    for kept in one.kept:
+        lines.append(f"  kept        for {kept.query} {_while(kept.keep)}")
+        kinds = listing.layout.queries.get(kept.query, {})
+        lines += [f"              p({a}) is {moment(value, kinds[a])}" for a, value in kept.progress.items()]
+        lines.append(f"              {_until_text(kept, kinds)}")
+    return "\n".join(lines)
+
+
+def _while(keep: str) -> str:
+    return keep if keep in ("always", "never") else f"while {keep}"
+
+
+def _until_text(kept: Kept, kinds: Kinds) -> str:
+    if kept.over:
+        return "which needs none of it any more"
+    known = [f"p({a}) reaches {moment(t, kinds[a])}" for a, t in kept.until.items() if t != INF]
+    return f"until {' or '.join(known)}" if known else "until its input ends"
+
+
+def _buffer_dict(listing: StateListing, one: BufferState) -> dict[str, object]:
+    kinds = one.held.instants
+    return {
+        "buffer": one.held.buffer,
+        "stream": one.held.stream,
+        "holds": one.held.holds,
+        "rows": one.rows,
+        "bytes": one.bytes,
+        "segments": one.segments,
+        "oldest": {a: _plain(low, kinds[a]) for a, (low, _) in one.range.items()},
+        "newest": {a: _plain(high, kinds[a]) for a, (_, high) in one.range.items()},
+        "kept": [
+            {
+                "query": kept.query,
+                "while": kept.keep,
+                "progress": {a: _plain(v, listing.layout.queries[kept.query][a]) for a, v in kept.progress.items()},
+                "until": {a: _plain(t, listing.layout.queries[kept.query][a]) for a, t in kept.until.items()},
+                "needed": not kept.over,
+            }
+            for kept in one.kept
+        ],
+    }
+
+
+def moment(value: Extended, kind: str) -> str:
+    """An instant of an attribute of this kind as text."""
+    if isinstance(value, float):
+        return "∞" if value == INF else "-∞"
+    match Kind(kind):
+        case Kind.TIMESTAMP:
+            return format_instant(value)
+        case Kind.DATE:
+            return value_text(value, DATE)
+        case _:
+            return str(value)
+
+
+def _plain(value: Extended, kind: str) -> object:
+    """For JSON: ISO text, a number for integer time, the infinities as text."""
+    if isinstance(value, float):
+        return "inf" if value == INF else "-inf"
+    return value if Kind(kind) is Kind.BIGINT else moment(value, kind)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
