@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.types import INT64_MAX, MAX_INSTANT, DataType, Kind
-from tidegate.runtime.values import INEXACT, MISSING, NULL, OUT_OF_RANGE, Malformed, held_value
+from tidegate.runtime.values import INEXACT, MISSING, NULL, OUT_OF_RANGE, Malformed, Unreadable, held_value
 
 if TYPE_CHECKING:
     import polars as pl
@@ -186,6 +186,21 @@ class Raw:
 
 
 @dataclass(frozen=True, slots=True)
+class Judged(Sequence[object]):
+    """A column whose malformed values were found before it was stored: `values` has NULLs in their place."""
+
+    values: pa.Array
+    malformed: Mapping[int, Unreadable]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, position: Any) -> Any:
+        value = self.values[position]
+        return self.malformed.get(position, value if value.is_valid else None)
+
+
+@dataclass(frozen=True, slots=True)
 class Validated:
     """What became of each row: `accepted` is held, in order; `positions` are its rows' places in the input;
     `rejected` has one row per malformed row (`REJECTED_SCHEMA`: position, first bad attribute, reason, value as text)."""
@@ -341,6 +356,9 @@ def _text(value: Any) -> str | None:
 
 def hold_column(column: pa.Array | Sequence[object], attribute: Attribute) -> tuple[pa.Array, dict[int, str]]:
     """A column as it is held, and the reason for each malformed position (whose held value is NULL)."""
+    if isinstance(column, Judged):
+        values, failed = hold_column(column.values, attribute)
+        return values, failed | {position: value.reason for position, value in column.malformed.items()}
     if isinstance(column, pa.Array):
         fast = _hold_arrow(column, attribute)
         if fast is not None:
@@ -391,6 +409,37 @@ def _finish(values: pa.Array, attribute: Attribute, failed: dict[int, str]) -> t
         for position in np.flatnonzero(~_mask(values.is_valid())):
             failed.setdefault(int(position), NULL)
     return values, failed
+
+
+_JUDGED = {"tidegate": "judged"}
+
+
+def stored_field(name: str, column: Sequence[object], attribute: Attribute) -> tuple[pa.Field, pa.Array]:
+    """Python values of several types as an Arrow column: each is judged now, and one that is malformed keeps its reason."""
+    held, failed = hold_column(column, attribute.as_nullable())
+    fine = pa.array([position not in failed for position in range(len(column))], pa.bool_())
+    values = _user_column(pc.if_else(fine, held, None), attribute.type)
+    if not failed:
+        return pa.field(name, values.type), values
+    reasons = pa.array([failed.get(position) for position in range(len(column))], pa.string())
+    texts = [_text(value) if position in failed else None for position, value in enumerate(column)]
+    parts = pa.StructArray.from_arrays([values, reasons, pa.array(texts, pa.string())], ["value", "reason", "text"])
+    return pa.field(name, parts.type, metadata=_JUDGED), parts
+
+
+def read_stored(table: pa.Table) -> pa.Table | Raw:
+    """A table with columns of `stored_field` as what was stored; any other as it is."""
+    marked = {f.name for f in table.schema if (f.metadata or {}).get(b"tidegate") == b"judged"}
+    if not marked:
+        return table
+    columns = {name: _array(table.column(name)) for name in table.column_names}
+    return Raw({name: _judged(c) if name in marked else c for name, c in columns.items()}, table.num_rows)
+
+
+def _judged(parts: pa.StructArray) -> Judged:
+    values, reasons, texts = parts.flatten()
+    malformed = np.flatnonzero(_mask(reasons.is_valid()))
+    return Judged(values, {int(i): Unreadable(str(texts[i]), str(reasons[i])) for i in malformed})
 
 
 _Masks = list[tuple["np.ndarray[Any, np.dtype[np.bool_]]", str]]

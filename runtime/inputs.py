@@ -21,7 +21,7 @@ from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.time import EPOCH, INF, Extended, instant_ticks
 from tidegate.algebra.types import INT64_MAX, MAX_INSTANT, Kind
-from tidegate.runtime.columns import Rows, raw, validate
+from tidegate.runtime.columns import Rows, raw, read_stored, stored_field, validate
 from tidegate.runtime.sources import FileFormat, Files, Source
 from tidegate.runtime.values import Malformed, Unreadable, held_value
 
@@ -72,41 +72,48 @@ def hold_static(stream: StreamDef, data: Any) -> pl.DataFrame:
     if isinstance(data, Source):
         data = data.data
     if isinstance(data, Files):
-        parts = [input_table(read_file(file.path, data.format, stream.schema), stream.schema) for file in data.found()]
-        data = pa.concat_tables(parts, promote_options="permissive") if parts else []
-    try:
-        checked = validate(data, stream.schema)
-    except QueryError as error:
-        raise QueryError(error.code, f"table {stream.name}: {error.message}", hint=error.hint) from error
-    if checked.rejected.num_rows:
-        first = checked.rejected.to_pylist()[0]
-        raise QueryError(
-            "TG404",
-            f"table {stream.name}: {checked.rejected.num_rows} malformed rows; row {first['position']}: "
-            f"{first['attribute']} is {first['value']!r} ({first['reason']})",
-            hint="mend the table, or declare the attribute's type so that it fits",
-        )
-    held = pl.DataFrame(checked.accepted)
+        format_, found = data.format, data.found()
+        parts = [_hold_rows(stream, read_file(file.path, format_, stream.schema), file.path) for file in found]
+        return pl.concat(parts or [_hold_rows(stream, [])])
+    held = _hold_rows(stream, data)
     # Spark promises no order, and a table in another order would be another program's.
     return held.sort(held.columns) if type(data).__module__.startswith("pyspark.") else held
 
 
+def _hold_rows(stream: StreamDef, rows: Rows, file: str = "") -> pl.DataFrame:
+    try:
+        checked = validate(rows, stream.schema)
+    except QueryError as error:
+        where = f" ({file})" if file else ""
+        raise QueryError(error.code, f"table {stream.name}: {error.message}{where}", hint=error.hint) from error
+    if checked.rejected.num_rows:
+        first = checked.rejected.to_pylist()[0]
+        raise QueryError(
+            "TG404",
+            f"table {stream.name}: {checked.rejected.num_rows} malformed rows; row {first['position']}"
+            f"{f' of {file}' if file else ''}: {first['attribute']} is {first['value']!r} ({first['reason']})",
+            hint="mend the table, or declare the attribute's type so that it fits",
+        )
+    return pl.DataFrame(checked.accepted)
+
+
 def input_table(data: Rows, schema: Schema) -> pa.Table:
-    """A frame or rows as an Arrow table, unjudged: values without a common type become text, to be judged later."""
-    source = raw(data, schema)
-    columns = {}
-    for name, column in source.columns.items():
+    """A frame or rows as an Arrow table for `read_file`: columns of one type unjudged, others with their malformed values."""
+    fields, columns = [], []
+    for name, column in raw(data, schema).columns.items():
         try:
-            columns[name] = column if isinstance(column, pa.Array) else _one_type(column)
+            column = column if isinstance(column, pa.Array) else _one_type(column)
+            field = pa.field(name, column.type)
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-            columns[name] = pa.array([None if value is None else str(value) for value in column], pa.string())
-    return pa.table(columns)
+            field, column = stored_field(name, column, schema[name])
+        fields.append(field)
+        columns.append(column)
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
 
 def _one_type(column: Sequence[object]) -> pa.Array:
     """Values as an Arrow array; `ArrowTypeError` for a mixture, of which Arrow would make 1 of True and 1970 of 3.5."""
-    types = {type(value) for value in column} - {type(None)}
-    if len(types) > 1 and types != {int, float}:
+    if len({type(value) for value in column} - {type(None)}) > 1:
         raise pa.ArrowTypeError("values of several types")
     return pa.array(column)
 
@@ -128,7 +135,7 @@ def read_file(path: str, format_: FileFormat, schema: Schema, extra: Mapping[str
     try:
         match format_:
             case "parquet":
-                return _read_parquet(path, wanted)
+                return read_stored(_read_parquet(path, wanted))
             case "csv":
                 return _read_csv(path, wanted)
             case "json":

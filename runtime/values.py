@@ -35,10 +35,12 @@ class Malformed(Exception):
 
 
 class Unreadable:
-    """Stands for every value of a row whose text could not be taken apart; prints as that text."""
+    """Stands for a value that was refused before it came here, for every value of a row whose text could not be taken
+    apart, for instance; prints as that text."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, reason: str = UNPARSEABLE) -> None:
         self.text = text
+        self.reason = reason
 
     def __str__(self) -> str:
         return self.text
@@ -53,7 +55,7 @@ def held_value(value: object, type_: DataType) -> Value:
     if value is None:
         return None
     if isinstance(value, Unreadable):
-        raise Malformed(UNPARSEABLE)
+        raise Malformed(value.reason)
     if hasattr(value, "item") and not isinstance(value, str | bytes):  # numpy scalars
         value = value.item()
     match type_.kind:
@@ -142,13 +144,19 @@ def _double(value: object) -> float:
             return value
         case int() | Decimal():
             try:
-                return float(value)
+                number = float(value)
             except (OverflowError, ValueError):
                 raise Malformed(OUT_OF_RANGE) from None
+            if math.isinf(number) and not (isinstance(value, Decimal) and value.is_infinite()):
+                raise Malformed(OUT_OF_RANGE)
+            return number
         case str():
             if _NUMBER.fullmatch(text := value.strip()) is None:
                 raise Malformed(UNPARSEABLE)
-            return float(text)
+            number = float(text)
+            if math.isinf(number) and "inf" not in text.lower():  # 1e400
+                raise Malformed(OUT_OF_RANGE)
+            return number
         case _:
             raise Malformed(WRONG_TYPE)
 

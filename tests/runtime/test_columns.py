@@ -5,11 +5,13 @@ from __future__ import annotations
 import datetime as dt
 import math
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -29,6 +31,7 @@ from tidegate.algebra.types import (
     decimal,
 )
 from tidegate.runtime.columns import hold_column, to_user_table, user_arrow_schema, validate
+from tidegate.runtime.inputs import input_table, read_file
 from tidegate.runtime.values import Malformed, held_value
 
 NOON = dt.datetime(2013, 1, 1, 12, tzinfo=dt.UTC)
@@ -59,6 +62,10 @@ def schema(**types: DataType) -> Schema:
         ("-inf", DOUBLE, -math.inf),
         ("one", DOUBLE, "unparseable"),
         (10**400, DOUBLE, "out of range"),
+        (Decimal("1e400"), DOUBLE, "out of range"),
+        (Decimal("-Infinity"), DOUBLE, -math.inf),
+        ("-1e400", DOUBLE, "out of range"),
+        ("+Infinity", DOUBLE, math.inf),
         ("text", STRING, "text"),
         (5, STRING, "wrong type"),
         ("\ud800", STRING, "unparseable"),
@@ -278,3 +285,45 @@ def test_what_leaves_as_users_see_it_comes_back_the_same(data: st.DataObject) ->
     back = validate(outside, wanted)
     assert back.rejected.num_rows == 0
     assert back.accepted.equals(held)
+
+
+def test_rows_that_are_stored_first_are_judged_as_they_were_given(tmp_path: Path) -> None:
+    declared = Schema(
+        (
+            Attribute("k", BIGINT),
+            Attribute("d", DOUBLE),
+            Attribute("s", STRING),
+            Attribute("t", TIMESTAMP, nullable=False, temporal=True),
+            Attribute("e", DURATION),
+            Attribute("m", decimal(5, 2)),
+        )
+    )
+    rows: list[tuple[object, ...]] = [
+        (1, 1, "a", NOON, "90s", 1),
+        (1.5, 0.5, "b", NOON, "90s", 1),
+        (2**53 + 1, Decimal("1e400"), "c", NOON, "90s", 1),
+        (True, 1, "d", NOON, "90s", 1),
+        ("7", "2.5", 5, NOON.isoformat(), dt.timedelta(1), "2.25"),
+        ("seven", 1, "f", None, 5, 1),
+        (None, None, None, dt.date(2013, 1, 1), None, 0.125),
+        (2**70, "-inf", object(), "9999-12-31T23:00-05:00", None, 1),
+        (2**53 + 1, 3, None, "9999-12-31T23:00-05:00", 5, Decimal("1.5")),
+    ]
+    pq.write_table(input_table(rows, declared), tmp_path / "rows.parquet")
+    stored, given = (
+        validate(read_file(str(tmp_path / "rows.parquet"), "parquet", declared), declared),
+        validate(rows, declared),
+    )
+    assert stored.accepted.equals(given.accepted)
+    assert stored.positions.equals(given.positions)
+    assert [(r["position"], r["attribute"], r["reason"]) for r in stored.rejected.to_pylist()] == [
+        (1, "k", "inexact"),
+        (2, "d", "out of range"),
+        (3, "k", "wrong type"),
+        (4, "s", "wrong type"),
+        (5, "k", "unparseable"),
+        (6, "m", "inexact"),
+        (7, "k", "out of range"),
+    ]
+    assert stored.rejected.drop_columns("value").equals(given.rejected.drop_columns("value"))
+    assert stored.rejected.column("value").to_pylist()[:4] == ["1.5", "1E+400", "True", "5"]
