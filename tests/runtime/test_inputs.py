@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import tidegate as tg
-from tidegate.runtime.columns import validate
+from tidegate.runtime.columns import read_stored, validate
 from tidegate.runtime.inputs import input_table
 
 S = tg.stream("S", "t timestamp, d date, i bigint", progress="t")
@@ -23,10 +23,10 @@ def test_what_is_malformed_stays_malformed(values: dict[str, Any]) -> None:
     schema = S._node.schema
     rows = [FINE, FINE | values, FINE]
     assert validate(rows, schema).rejected.column("position").to_pylist() == [1]
-    assert validate(input_table(rows, schema), schema).rejected.column("position").to_pylist() == [1]
+    assert validate(read_stored(input_table(rows, schema)), schema).rejected.column("position").to_pylist() == [1]
 
 
 def test_what_is_fine_stays_fine() -> None:
     schema = S._node.schema
     rows = [FINE, FINE | {"t": "2026-03-02T12:00Z", "i": 2.0}, FINE | {"i": None}, FINE | {"d": "2026-03-02"}]
-    assert validate(input_table(rows, schema), schema).accepted == validate(rows, schema).accepted
+    assert validate(read_stored(input_table(rows, schema)), schema).accepted == validate(rows, schema).accepted
