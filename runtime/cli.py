@@ -1,4 +1,4 @@
-"""The command line: `tidegate check`, `explain`, `state`, `doctor` and `version`."""
+"""The command line: `tidegate check`, `explain`, `why`, `state`, `doctor` and `version`."""
 
 from __future__ import annotations
 
@@ -43,6 +43,17 @@ def parser() -> argparse.ArgumentParser:
     state.add_argument("--check", action="store_true", help="read every state file and compare it with its checksum")
     state.add_argument("--json", action="store_true", help="print the listing as JSON")
     state.set_defaults(command=_state)
+
+    why = commands.add_parser("why", help="say what a result in a checkpoint waits for")
+    why.add_argument("checkpoint", type=Path, help="the checkpoint's directory, of a run that goes on or has stopped")
+    why.add_argument("file", type=Path, help="the Python file that defines the program")
+    why.add_argument("--program", help="the program's name in the file, where it defines several")
+    why.add_argument("--result", help="one result only")
+    why.add_argument(
+        "--row", nargs="+", default=[], metavar="ATTRIBUTE=INSTANT", help="when a row with these instants is final"
+    )
+    why.add_argument("--json", action="store_true", help="print the answer as JSON")
+    why.set_defaults(command=_why)
 
     doctor = commands.add_parser("doctor", help="say what this machine has and what is missing")
     doctor.add_argument("--json", action="store_true", help="print the findings as JSON")
@@ -122,6 +133,39 @@ def _state(options: argparse.Namespace) -> int:
         return 1
     print(json.dumps(listing.to_dict(), indent=2) if options.json else listing)
     return 0
+
+
+def _why(options: argparse.Namespace) -> int:
+    from tidegate.algebra.errors import QueryError
+    from tidegate.runtime.program_files import load_programs
+    from tidegate.runtime.progress import check_known
+    from tidegate.runtime.state.local import LocalStore
+    from tidegate.runtime.why import why_checkpoint
+
+    programs = load_programs(options.file)
+    if (options.program is not None and options.program not in programs) or (len(programs) > 1 and not options.program):
+        known = ", ".join(programs)
+        raise QueryError("TG141", f"{options.file} defines {known}", hint="name one of them: --program NAME")
+    program = programs[options.program] if options.program else next(iter(programs.values()))
+    if options.row and options.result is None:
+        raise QueryError("TG401", "--row without a result to which the row belongs", hint="add --result NAME")
+    if options.result is not None:
+        check_known(options.result, program.facts.streams, "result")
+    found = why_checkpoint(program.facts, LocalStore(options.checkpoint), options.result, _row(options.row) or None)
+    if options.json:
+        print(json.dumps({name: answer.to_dict() for name, answer in found.items()}, indent=2))
+    else:
+        print("\n\n".join(str(answer) for answer in found.values()))
+    return 0
+
+
+def _row(given: Sequence[str]) -> dict[str, object]:
+    """Instants as they are written on the command line; whole numbers are integer time."""
+    found: dict[str, object] = {}
+    for text in given:
+        name, _, value = text.partition("=")
+        found[name] = int(value) if value.lstrip("-").isdigit() else value
+    return found
 
 
 def _doctor(options: argparse.Namespace) -> int:

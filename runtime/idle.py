@@ -11,29 +11,22 @@ from collections.abc import Mapping, Sequence
 from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import Kind
+from tidegate.runtime.heard import Heard
 from tidegate.runtime.sources import DAY, SourceOptions
-from tidegate.runtime.state.codec import Json
 
 Progress = Mapping[tuple[str, str], Extended]
-HEARD = "heard"
-"""Where a manifest says when each input stream was last heard of."""
-
-
-def read_heard(extra: Mapping[str, Json]) -> dict[str, int]:
-    found = extra.get(HEARD)
-    return {name: clock for name, clock in found.items() if isinstance(clock, int)} if isinstance(found, dict) else {}
 
 
 def idle_progress(
     streams: Sequence[StreamDef],
     options: Mapping[str, SourceOptions],
-    heard: Mapping[str, int],
+    heard: Mapping[str, Heard],
     b: Progress,
     clock: int,
 ) -> dict[tuple[str, str], Extended]:
     """Progress that idle streams are taken to have: of the clock less d, or the least of the streams that are not idle.
 
-    `heard` has the clock of the last batch in which a stream said anything; a stream that ended is not idle.
+    A stream that has ended is not idle.
     """
     idle = {s.name for s in streams if is_idle(s, options[s.name], heard, b, clock)}
     found: dict[tuple[str, str], Extended] = {}
@@ -58,11 +51,12 @@ def idle_progress(
     return found
 
 
-def is_idle(stream: StreamDef, options: SourceOptions, heard: Mapping[str, int], b: Progress, clock: int) -> bool:
+def is_idle(stream: StreamDef, options: SourceOptions, heard: Mapping[str, Heard], b: Progress, clock: int) -> bool:
     """Whether a stream with an idle policy has been silent for long enough and has not ended."""
     if options.idle is None or all(b[stream.name, a] == INF for a in stream.progress):
         return False
-    return clock - heard.get(stream.name, clock) >= options.idle
+    known = heard.get(stream.name)
+    return known is not None and clock - known.clock >= options.idle
 
 
 def _delay(options: SourceOptions, name: str, kind: Kind) -> int:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tidegate.runtime.explain import ProgramExplanation
     from tidegate.runtime.runner import BatchReport, GarbageCollection
     from tidegate.runtime.sinks import Sink
+    from tidegate.runtime.why import Why
 
 
 @checked_calls
@@ -113,6 +114,14 @@ class Program:
             collect_garbage=collect_garbage,
             clock=clock,
         )
+
+    def why(self, checkpoint: str | os.PathLike[str], name: str, row: Mapping[str, Any] | None = None) -> Why:
+        """What holds a result back in a checkpoint, whether a run has it open or not; with the instants of a row of it,
+        when that row is final or why it never is."""
+        from tidegate.runtime.state.local import LocalStore
+        from tidegate.runtime.why import why_checkpoint
+
+        return why_checkpoint(self.facts, LocalStore(checkpoint), name, row)[name]
 
     def start(self, spark: Any, **options: Any) -> Any:
         """Starts the program on Spark and returns its `StreamingQuery`; options are those of the Spark engine."""

@@ -17,7 +17,8 @@ from tidegate.algebra.terms import Term
 from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.facts import Rank, Recursion
 from tidegate.analysis.recursion import component_progress
-from tidegate.runtime.idle import HEARD, idle_progress, read_heard
+from tidegate.runtime.heard import HEARD, Heard, from_json, means_of, to_json
+from tidegate.runtime.idle import idle_progress
 from tidegate.runtime.intake import Intake
 from tidegate.runtime.keys import KeyMemory, key_memory
 from tidegate.runtime.plan.steps import Buffer, Plan, Progress, QueryPlan
@@ -168,8 +169,7 @@ class Runner:
     progress: ProgressState = field(init=False)
     segments: dict[str, tuple[Segment, ...]] = field(init=False)
     counts: dict[str, SourceCounts] = field(init=False)
-    heard: dict[str, int] = field(init=False, default_factory=dict)
-    """Per input stream, the clock of the last batch in which it said anything, or of the first batch."""
+    heard: dict[str, Heard] = field(init=False, default_factory=dict)
     keys: dict[str, KeyMemory] = field(init=False)
     """Per input stream with a key, what is remembered of its rows."""
 
@@ -184,7 +184,7 @@ class Runner:
             self.progress.load(last.progress)
             self.segments |= last.segments
             self.counts |= last.counts
-            self.heard |= read_heard(last.extra)
+            self.heard |= from_json(last.extra.get(HEARD))
 
     def run(self, batch: Batch, work: Work) -> BatchReport:
         """One batch from ingest to commit. On any error nothing of it counts; the batch can be run again."""
@@ -282,8 +282,8 @@ class Runner:
                 )
 
     def _advance(self, work: Work, ingested: Mapping[str, Ingested], clock: int) -> None:
-        for (stream, attribute), value in work.advances.items():
-            self.progress.raise_input(stream, attribute, value)
+        for (name, attribute), value in work.advances.items():
+            self.progress.raise_input(name, attribute, value)
         for name, one in ingested.items():
             self.counts[name] = self.counts[name] + one.counts
             for attribute, delay in self.options[name].delay.items():
@@ -295,10 +295,14 @@ class Runner:
         streams = input_streams(self.plan)
         speaking = {name for name, one in ingested.items() if one.counts.rows_in or one.counts.punctuations}
         speaking |= {name for name, _ in work.advances}
-        self.heard |= {s.name: clock for s in streams if s.name in speaking or s.name not in self.heard}
+        for stream in streams:
+            known, options = self.heard.get(stream.name, Heard(clock)), self.options[stream.name]
+            greatest = ingested[stream.name].greatest if stream.name in ingested else {}
+            spoke = clock if stream.name in speaking else None
+            self.heard[stream.name] = known.again(spoke, greatest, means_of(stream, options))
         followed = idle_progress(streams, self.options, self.heard, self.progress.inputs, clock)
-        for (stream, attribute), value in followed.items():
-            self.progress.raise_input(stream, attribute, value)
+        for (name, attribute), value in followed.items():
+            self.progress.raise_input(name, attribute, value)
 
     def _store(self, new: Mapping[str, tuple[Segment, ...]]) -> None:
         for buffer, segments in new.items():
@@ -419,7 +423,7 @@ class Runner:
             segments={name: segments for name, segments in self.segments.items() if segments},
             progress=self.progress.to_json(),
             counts={name: one.counts for name, one in ingested.items()},
-            extra={HEARD: dict(self.heard)},
+            extra={HEARD: to_json(self.heard)},
         )
 
 

@@ -40,6 +40,7 @@ from tidegate.runtime.state.manifest import Manifest, SourceCounts
 from tidegate.runtime.state.memory import MemoryStore
 from tidegate.runtime.state.store import Store
 from tidegate.runtime.values import Malformed, held_value
+from tidegate.runtime.why import Why, why
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -263,6 +264,10 @@ class Drive:
         """Rows by fate per stream, from the beginning."""
         found = {stream.name: SourceCounts() for stream in input_streams(self.engine.plan)}
         return found | ({} if self._manifest is None else dict(self._manifest.counts))
+
+    def why(self, name: str, **row: Any) -> Why:
+        """What holds a result back after the last step; with the instants of a row of it, when that row is final."""
+        return why(self.facts, self._manifest, name, row or None)
 
     def quarantine(self) -> list[dict[str, Any]]:
         """All rejected rows that were set aside."""

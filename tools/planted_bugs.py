@@ -25,12 +25,21 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tools.planted_bug_list import BUGS, COMMON, RECURSIVE, Bug, Patch  # noqa: E402  # found from wherever this is started
+from tools.planted_bug_list import (  # noqa: E402  # found from wherever this is started
+    BUGS,
+    COMMON,
+    INPUT,
+    RECURSIVE,
+    Bug,
+    Patch,
+)
 
 COPIED = ("algebra", "analysis", "contexts", "runtime", "tidegate", "tests", "tools", "pyproject.toml")
 TESTS = ("tests/properties/test_tight.py", "tests/properties/test_rules.py", "tests/properties/test_embedded.py")
 #: What shows a bug in how common parts are found and computed, besides the engine's property tests.
 COMMON_TESTS = ("tests/algebra/test_rewrites.py", "tests/runtime/test_common.py")
+#: What shows a bug in how rows are judged, and in what `why` says.
+INPUT_TESTS = ("tests/properties/test_why.py", "tests/properties/test_conservation.py")
 #: What shows a bug in recursion.
 RECURSIVE_TESTS = ("tests/properties/test_recursive.py",)
 TIMEOUT = 420.0
@@ -129,9 +138,11 @@ def _run(bug: Bug | None) -> Outcome:
 def _tests(bug: Bug | None) -> tuple[str, ...]:
     """The tests that a bug can show in, the quick ones first: those of the rules never load an engine."""
     if bug is None:
-        return (*COMMON_TESTS, *TESTS, *RECURSIVE_TESTS)
+        return (*COMMON_TESTS, *TESTS, *INPUT_TESTS, *RECURSIVE_TESTS)
     if bug in COMMON:
         return (*COMMON_TESTS, TESTS[-1])
+    if bug in INPUT:
+        return INPUT_TESTS
     if bug in RECURSIVE:
         return RECURSIVE_TESTS
     runtime = all(p.file.startswith(("runtime/", "algebra/rewrites/")) for p in bug.patches)

@@ -32,6 +32,7 @@ from tidegate.runtime.state.memory import MemoryStore
 from tidegate.runtime.state.paths import slug
 from tidegate.runtime.state.positions import Offer
 from tidegate.runtime.state.store import Store
+from tidegate.runtime.why import Why, why
 
 _ENGINE = Engine("embedded", tidegate.__version__)
 
@@ -177,6 +178,11 @@ class Session:
     def progress(self) -> dict[str, dict[str, Extended]]:
         """How far each query's result is final, in ticks."""
         return {name: dict(values) for name, values in self._runner.progress.queries.items()}
+
+    def why(self, name: str, row: Mapping[str, Any] | None = None) -> Why:
+        """What holds a result back after the last step, or, with the instants of a row of it, when that row is final."""
+        check_known(name, self.facts.streams, "result")
+        return why(self.facts, self._setup.checkpoint.manifest, name, row)
 
     def quarantine(self) -> list[dict[str, Any]]:
         """All quarantined rows, with reason, source and position."""

@@ -42,6 +42,7 @@ from tidegate.runtime.state.local import LocalStore
 from tidegate.runtime.state.manifest import Engine
 from tidegate.runtime.state.paths import slug
 from tidegate.runtime.state.positions import Offer, SourceFile, SparkBatch
+from tidegate.runtime.why import Why, why
 
 _ENGINE = Engine("spark", tidegate.__version__)
 _OFFERED_COLUMNS = {"path": "string", "length": "bigint", "modified": "bigint"}
@@ -72,6 +73,10 @@ class RunningQuery(StreamingQuery):
     @property
     def reports(self) -> list[BatchReport]:
         return list(self._run.reports)
+
+    def why(self, name: str, row: Mapping[str, Any] | None = None) -> Why:
+        """What holds a result back after the last batch, or, with the instants of a row of it, when that row is final."""
+        return why(self._run.setup.plan.facts, self._run.setup.checkpoint.manifest, name, row)
 
     def advance(self, stream: str, progress: Mapping[str, Any]) -> None:
         """Declare that, with the files that are in its directory, everything up to these instants (inclusive) has arrived.

@@ -1,0 +1,212 @@
+"""`why`: what holds a result back, in a session, on Spark, on a checkpoint and on the command line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import tidegate as tg
+from tidegate import testing
+from tidegate.algebra.errors import QueryError
+from tidegate.runtime.cli import main
+from tidegate.runtime.state import StateError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FILE = """\
+import tidegate as tg
+
+orders = tg.stream("Orders", "order_id bigint, ordered timestamp", progress="ordered")
+payments = tg.stream("Payments", "order_id bigint, paid timestamp", progress="paid")
+o, p = orders.as_("o"), payments.as_("p")
+unpaid = o.anti_join(
+    p,
+    p.order_id == o.order_id,
+    o.ordered <= p.paid,
+    p.paid <= o.ordered + tg.minutes(30),
+)
+program = tg.program(Unpaid=unpaid)
+"""
+
+Start = Callable[..., testing.Drive]
+
+
+@pytest.fixture(params=["embedded", pytest.param("spark", marks=pytest.mark.spark)])
+def start(request: pytest.FixtureRequest) -> Start:
+    if request.param == "embedded":
+        return testing.drive
+    session: SparkSession = request.getfixturevalue("spark")
+    return lambda program, **options: testing.drive(program, spark=session, **options)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "unpaid.py"
+    path.write_text(FILE)
+    return path
+
+
+@pytest.fixture
+def unpaid(file: Path) -> tg.Program:
+    from tidegate.runtime.program_files import load_programs
+
+    return load_programs(file)["program"]
+
+
+def at(text: str) -> str:
+    return f"2026-03-02T{text}Z"
+
+
+def waiting(run: testing.Drive) -> None:
+    """Orders have arrived up to 12:20, payments up to 12:05."""
+    run.add("Orders", [(1, at("12:00")), (2, None)])
+    run.add("Payments", [(1, at("12:10"))])
+    run.advance("Orders", ordered=at("12:20"))
+    run.step()
+    run.wait("20m")
+    run.add("Orders", [(3, at("12:25"))])
+    run.step()
+
+
+HELD = """\
+Unpaid is final up to ordered = 2026-03-02T11:34:59.999999Z
+  held back by   Payments.paid, which has arrived up to 2026-03-02T12:04:59.999999Z
+  final when     ordered <= Payments.paid - 30m
+  because        p.paid <= o.ordered + 30m   unpaid.py:10   p.paid <= o.ordered + tg.minutes(30),
+  without it     final up to ordered = 2026-03-02T12:20:00Z, 45m 1us further
+  Payments.paid  reaches to 2026-03-02T12:10:00Z
+                 is moved by a delay of 5m
+                 was silent for the last 20m of clock
+  accepted rows  2 of Orders, 1 of Payments"""
+
+
+def test_the_input_that_holds_a_result_back(start: Start, unpaid: tg.Program) -> None:
+    with start(unpaid, sources={"Payments": tg.source(None, delay="5m")}, clock=at("12:00")) as run:
+        assert str(run.why("Unpaid")).startswith("no row of Unpaid is final yet\n  held back by    Orders.ordered, of")
+        waiting(run)
+        assert str(run.why("Unpaid")) == HELD
+        run.advance("Payments", paid=at("13:00"))
+        run.step()
+        lines = str(run.why("Unpaid")).splitlines()
+        assert lines[1] == "  held back by    Orders.ordered, which has arrived up to 2026-03-02T12:20:00Z"
+        assert "  Orders.ordered  reaches to 2026-03-02T12:25:00Z" in lines
+        assert any("only calls and its end move it" in line for line in lines)
+        assert any("rejected rows: 1 null" in line for line in lines)
+        run.finish()
+        run.step()
+        assert str(run.why("Unpaid")) == (
+            "Unpaid is complete: all that it reads has ended\n  accepted rows  2 of Orders, 1 of Payments"
+        )
+
+
+def test_when_a_row_is_final(unpaid: tg.Program) -> None:
+    with testing.drive(unpaid, sources={"Payments": tg.source(None, delay="5m")}, clock=at("12:00")) as run:
+        waiting(run)
+        found = str(run.why("Unpaid", ordered=at("12:05"))).splitlines()
+        assert found[:4] == [
+            "a row of Unpaid with ordered = 2026-03-02T12:05:00Z is not final yet",
+            "  waits for      Payments.paid to arrive up to 2026-03-02T12:35:00Z, 30m 1us more",
+            "                   which has arrived up to 2026-03-02T12:04:59.999999Z",
+            "  because        p.paid <= o.ordered + 30m   unpaid.py:10   p.paid <= o.ordered + tg.minutes(30),",
+        ]
+        # Orders are moved by calls alone, so beyond them nothing is final by itself.
+        beyond = str(run.why("Unpaid", ordered=at("12:21")))
+        assert beyond.startswith(
+            "a row of Unpaid with ordered = 2026-03-02T12:21:00Z is not final yet, and will never be"
+        )
+        assert "Orders.ordered to arrive up to 2026-03-02T12:21:00Z, 1m more" in beyond
+        past = str(run.why("Unpaid", ordered=at("11:00")))
+        assert "is final, since ordered is final up to 2026-03-02T11:34:59.999999Z" in past
+
+
+def test_a_row_that_never_comes() -> None:
+    s = tg.stream("S", "a bigint, b bigint", progress="b", relations=lambda s: s.a <= s.b)
+    x, y = s.as_("x"), s.as_("y")
+    pairs = x.join(y, x.b <= y.a).select(start=x.a, end=y.b)
+    with testing.drive(tg.program(Pairs=pairs)) as run:
+        run.step()
+        (part,) = run.why("Pairs", start=5, end=4).parts
+        assert part.says == "a row of Pairs with start = 5, end = 4 never comes: its instants contradict the conditions"
+        constraints = [text.split("   ")[0] for _, text in part.lines]
+        assert constraints == ["y.a <= y.b", "x.b <= y.a", "x.a <= x.b"]
+        assert "is not final yet" in str(run.why("Pairs", start=4, end=4))
+
+
+def test_through_results_down_to_the_input() -> None:
+    s = tg.stream("S", "t bigint, k bigint", progress="t")
+    n = tg.result_of("Near", s).as_("n")
+    program = tg.program(Far=n.group_by(w=tg.ceil(n.t, 10)).agg(n=tg.count()))
+    with testing.drive(program) as run:
+        run.add("S", [(7, 1)])
+        run.advance("S", t=7)
+        run.step()
+        text = str(run.why("Far"))
+        assert text.index("held back by  Near.t") < text.index("\n  Near is final up to t = 7")
+        assert "S.t" in text
+        (part,) = run.why("Far").parts
+        assert [(hold.stream, hold.reach) for hold in part.holds] == [("Near", 7)]
+        assert [(hold.stream, hold.reach) for hold in part.inner[0].holds] == [("S", 7)]
+
+
+def test_static_results_and_recursion_end() -> None:
+    table = tg.table("T", "k bigint")
+    s = tg.stream("S", "t bigint, k bigint", progress="t")
+    ticks = tg.result("Ticks", "t bigint", progress="t")
+    k = ticks.as_("k")
+    starts = tg.query(ticks, s.select(s.t), name="first")
+    goes_on = tg.query(ticks, k.where(k.t < 100).select(t=k.t + 10), name="next")
+    program = tg.program(starts, goes_on, Of=table)
+    with testing.drive(program, statics={"T": [(1,)]}) as run:
+        run.add("S", [(3, 1)])
+        run.advance("S", t=40)
+        run.step()
+        assert str(run.why("Of")) == "Of is complete: it waits for no stream"
+        first, following = run.why("Ticks").parts
+        assert first.says == "first is final up to t = 40"
+        assert following.query == "next"
+        assert "Ticks.t" in str(following)
+
+
+def test_on_a_checkpoint_and_on_the_command_line(
+    unpaid: tg.Program, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "checkpoint"
+    sources = {"Payments": tg.source(None, delay="5m")}
+    with testing.drive(unpaid, sources=sources, clock=at("12:00"), directory=place) as run:
+        waiting(run)
+        # The run goes on, and holds the checkpoint.
+        assert str(unpaid.why(place, "Unpaid")) == HELD
+        assert main(["why", str(place), str(file)]) == 0
+        assert capsys.readouterr().out == HELD + "\n"
+    assert main(["why", str(place), str(file), "--result", "Unpaid", "--row", f"ordered={at('12:05')}", "--json"]) == 0
+    (answer,) = json.loads(capsys.readouterr().out)["Unpaid"]["queries"]
+    assert [(wait["stream"], wait["needed"] - wait["has"]) for wait in answer["waits"]] == [
+        ("Payments", 30 * 60 * 1_000_000 + 1)
+    ]
+    file.write_text(FILE.replace("30", "31"))
+    assert main(["why", str(place), str(file)]) == 1
+    assert "TG501" in capsys.readouterr().err
+    for wrong in (["--row", "ordered=soon"], ["--result", "Paid"], ["--program", "other"]):
+        assert main(["why", str(place), str(file), *wrong]) == 1
+    assert main(["why", str(tmp_path / "nowhere"), str(file)]) == 1
+
+
+def test_questions_that_make_no_sense_are_refused(unpaid: tg.Program, tmp_path: Path) -> None:
+    with unpaid.session() as session:
+        for name, row, code in (
+            ("Paid", None, "TG402"),
+            ("Unpaid", {"order_id": 3}, "TG401"),
+            ("Unpaid", {"ordered": "soon"}, "TG403"),
+            ("Unpaid", {"ordered": float("inf")}, "TG403"),
+            ("Unpaid", {"ordered": at("12:00"), "wrong": 3}, "TG402"),
+        ):
+            with pytest.raises(QueryError, match=code):
+                session.why(name, row)
+        assert str(session.why("Unpaid")).startswith("no row of Unpaid is final yet")
+    with pytest.raises(StateError):
+        unpaid.why(tmp_path / "nowhere", "Unpaid")
