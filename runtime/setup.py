@@ -22,6 +22,7 @@ from tidegate.analysis.pipeline import ProgramFacts
 from tidegate.runtime.embedded.executor import no_rows
 from tidegate.runtime.embedded.increment import increment, read_leaves
 from tidegate.runtime.inputs import hold_static, static_digest
+from tidegate.runtime.keys import key_memory
 from tidegate.runtime.plan.common import Demand
 from tidegate.runtime.plan.layout import layout
 from tidegate.runtime.plan.lower import lower
@@ -175,13 +176,20 @@ def _open(
     sinks: Mapping[str, Sink],
 ) -> Checkpoint:
     description = dict(plan.description) | {f"table {name}": static_digest(frame) for name, frame in statics.items()}
+    streams = input_streams(plan)
+    remembered = [(key_memory(s, key).buffer, key) for s in streams if (key := options[s.name].key)]
     # Remembered keys are state, and rows of before cannot be judged by another key.
     description |= {f"key of {name}": ", ".join(one.key) for name, one in options.items() if one.key}
     fingerprint = hashlib.sha256(json.dumps(description, sort_keys=True).encode()).hexdigest()
     targets = {query.name: _target(query.stream, sinks[query.stream]) for query in plan.queries}
     wanted = {name: target for name, target in targets.items() if target is not None}
     return Checkpoint.open(
-        store, fingerprint, description, sinks=wanted, version=tidegate.__version__, layout=plain(layout(plan))
+        store,
+        fingerprint,
+        description,
+        sinks=wanted,
+        version=tidegate.__version__,
+        layout=plain(layout(plan, remembered)),
     )
 
 

@@ -223,6 +223,8 @@ def _buffer_text(listing: StateListing, one: BufferState) -> str:
     for name, (low, high) in one.range.items():
         kind = held.instants[name]
         lines += [f"  oldest      {name} {moment(low, kind)}", f"  newest      {name} {moment(high, kind)}"]
+    if held.key:
+        lines.append(f"  kept        until they are late, since no other row may repeat their {', '.join(held.key)}")
     for kept in one.kept:
         lines.append(f"  kept        for {kept.query} {_while(kept.keep)}")
         kinds = listing.layout.queries.get(kept.query, {})
@@ -251,6 +253,7 @@ def _buffer_dict(listing: StateListing, one: BufferState) -> dict[str, object]:
         "rows": one.rows,
         "bytes": one.bytes,
         "segments": one.segments,
+        **({"key": list(one.held.key)} if one.held.key else {}),
         "oldest": {a: _plain(low, kinds[a]) for a, (low, _) in one.range.items()},
         "newest": {a: _plain(high, kinds[a]) for a, (_, high) in one.range.items()},
         "kept": [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from tidegate.analysis.wording import shifted
@@ -28,13 +28,17 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a buffer holds of which stream, its instants, and who reads it."""
+    """What a buffer holds of which stream, its instants, and who reads it.
+
+    With `key`, rows that no other may repeat there, until they are late; no query reads them.
+    """
 
     buffer: str
     stream: str
     holds: str
     instants: Kinds
     readers: tuple[Reader, ...]
+    key: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +50,8 @@ class Layout:
     queries: Mapping[str, Kinds]
 
 
-def layout(plan: Plan) -> Layout:
-    """The layout of a plan's state."""
+def layout(plan: Plan, remembered: Iterable[tuple[Buffer, tuple[str, ...]]] = ()) -> Layout:
+    """The layout of a plan's state, and of the rows that are remembered by their key."""
     buffers = tuple(
         Held(
             buffer.id,
@@ -59,10 +63,15 @@ def layout(plan: Plan) -> Layout:
         for buffer in plan.buffers
     )
     return Layout(
-        buffers,
+        (*buffers, *(_remembered(buffer, key) for buffer, key in remembered)),
         {s.name: {a: s.schema[a].type.kind.value for a in s.progress} for s in input_streams(plan)},
         {q.name: {a: q.facts.output.schema[a].type.kind.value for a in q.facts.propagation} for q in plan.queries},
     )
+
+
+def _remembered(buffer: Buffer, key: tuple[str, ...]) -> Held:
+    instants = {name: buffer.stored[name].type.kind.value for name in buffer.instants}
+    return Held(buffer.id, buffer.stream.name, "rows", instants, (), key)
 
 
 def _readers(plan: Plan, buffer: Buffer) -> tuple[Reader, ...]:

@@ -137,6 +137,18 @@ def test_the_key_belongs_to_the_state() -> None:
             Session(hourly().facts, store, other)
 
 
+def test_the_listing_of_the_state_says_what_is_remembered(tmp_path: Path) -> None:
+    from tidegate.runtime.state import LocalStore
+    from tidegate.runtime.state_listing import list_state
+
+    with testing.drive(hourly(), sources=KEYED, directory=tmp_path) as run:
+        run.add("R", [(1, 5, 1.0), (1, 6, 1.0)])
+        run.step()
+        text = str(list_state(LocalStore(tmp_path)))
+    assert "buffer keys of R: 2 rows of R" in text
+    assert "kept        until they are late, since no other row may repeat their sensor, t" in text
+
+
 @pytest.mark.parametrize("key", ["sensor", ("sensor", "v"), ("t", "v"), "wrong"])
 def test_keys_that_can_not_work_are_refused(key: Any) -> None:
     with pytest.raises(QueryError, match=r"TG401|TG101"):
