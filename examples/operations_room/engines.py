@@ -80,7 +80,7 @@ class OnSpark:
     dataframes: bool = False
 
     def __call__(self, replay: Replay, where: Path, *, per_batch: int, on_batch: OnBatch) -> Ran:
-        from tidegate.runtime.spark.executor import DRIVER_BYTES
+        from tidegate.runtime.plan.sharding import DRIVER_BYTES, SHARD_BYTES
         from tidegate.runtime.spark.session import spark_session
 
         spark = spark_session("Tidegate: operations room")
@@ -93,6 +93,7 @@ class OnSpark:
             checkpoint=where / "checkpoint",
             trigger="available_now",
             driver_bytes=0 if self.dataframes else DRIVER_BYTES,
+            shard_bytes=0 if self.dataframes else SHARD_BYTES,
             collect_garbage="exact",
             on_batch=on_batch,
         )

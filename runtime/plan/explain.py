@@ -5,6 +5,7 @@ from __future__ import annotations
 from tidegate.algebra.nodes import Group
 from tidegate.algebra.pretty import node_text
 from tidegate.runtime.plan.common import sharers
+from tidegate.runtime.plan.sharding import DRIVER_BYTES, SHARD_BYTES
 from tidegate.runtime.plan.steps import Buffer, Plan, QueryPlan
 
 
@@ -33,6 +34,7 @@ def plan_dict(plan: Plan) -> dict[str, object]:
             {
                 "query": query.name,
                 "reads": _inputs(query),
+                "shard_key": None if query.shard_key is None else list(query.shard_key),
                 "tree": node_text(query.tree),
                 "shares": [{"tree": node_text(part), "with": names} for part, names in sharers(plan.queries, query)],
             }
@@ -51,10 +53,20 @@ def _query_text(plan: Plan, query: QueryPlan) -> str:
     lines = [f"increment {query.name}", f"  reads       {', '.join(_inputs(query)) or 'nothing'}"]
     if query.grouping is not None:
         lines.append(f"  merges      {_aggregates(query.grouping)}")
+    lines.append(f"  on Spark    {_places(query)}")
     for part, names in sharers(plan.queries, query):
         operator = node_text(part).splitlines()[0]
         lines.append(f"  shares      {operator}, computed once for {', '.join(names)} where they advance together")
     return "\n".join([*lines, _indented("tree", node_text(query.tree))])
+
+
+def _places(query: QueryPlan) -> str:
+    """Where an increment runs on Spark, by the size of the relevant segments."""
+    places = [f"in the driver up to {DRIVER_BYTES >> 20} MiB"]
+    if query.shard_key is not None:
+        keys = ", ".join(dict.fromkeys(key for key in query.shard_key if key is not None))
+        places.append(f"by shards of {keys} up to {SHARD_BYTES >> 20} MiB a task")
+    return ", ".join([*places, "else as DataFrames"])
 
 
 def _indented(name: str, text: str) -> str:

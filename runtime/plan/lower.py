@@ -39,6 +39,7 @@ from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.terms import rename_attributes
 from tidegate.analysis.pipeline import OccurrenceFacts, ProgramFacts, QueryFacts
 from tidegate.runtime.plan.common import find_common
+from tidegate.runtime.plan.sharding import shard_key
 from tidegate.runtime.plan.steps import Buffer, Leaf, Plan, QueryPlan
 
 MERGEABLE = frozenset(Function) - {Function.COUNT_DISTINCT}
@@ -52,7 +53,7 @@ def lower(facts: ProgramFacts, *, optimise: Callable[[Sequence[Node]], Sequence[
     buffers = layout.buffers()
     finished = [(draft.tree, tuple(leaf.finished(buffers) for leaf in draft.leaves)) for draft in drafts]
     plans = tuple(
-        QueryPlan(draft.facts, tree, leaves, draft.grouping, common)
+        QueryPlan(draft.facts, tree, leaves, draft.grouping, common, shard_key(tree, leaves, draft.grouping))
         for draft, (tree, leaves), common in zip(drafts, finished, find_common(finished), strict=True)
     )
     description = _description(facts, plans)

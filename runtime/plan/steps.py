@@ -114,7 +114,8 @@ class CommonPart:
 class QueryPlan:
     """How one query runs: its tree over leaves (by occurrence of the tree), below it perhaps a grouping of partials.
 
-    `common` are the parts of the tree, inner ones first, that other queries compute too.
+    `common` are the parts of the tree, inner ones first, that other queries compute too. `shard_key` names for each leaf
+    the column by which the increment can be evaluated shard by shard (None: a static table), where there is one.
     """
 
     facts: QueryFacts
@@ -122,6 +123,7 @@ class QueryPlan:
     leaves: tuple[Leaf, ...]
     grouping: Group | None = None
     common: tuple[CommonPart, ...] = ()
+    shard_key: tuple[str | None, ...] | None = None
 
     @property
     def name(self) -> str:

@@ -26,6 +26,7 @@ from tidegate.runtime.columns import missing_columns
 from tidegate.runtime.embedded.executor import ARROW, EmbeddedExecutor
 from tidegate.runtime.inputs import advances_of, input_table, static_digest
 from tidegate.runtime.intake import judged_schema
+from tidegate.runtime.plan.sharding import DRIVER_BYTES, SHARD_BYTES
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.progress import check_known
 from tidegate.runtime.runner import BatchReport, GarbageCollection, Runner, Work
@@ -33,7 +34,7 @@ from tidegate.runtime.setup import Setup, prepare
 from tidegate.runtime.sinks import Sink
 from tidegate.runtime.sources import Files, Source
 from tidegate.runtime.spark.calls import BINARY_FILE, ProgressCalls, call_ticks, is_planned
-from tidegate.runtime.spark.executor import DRIVER_BYTES, Offered, SparkExecutor
+from tidegate.runtime.spark.executor import Offered, SparkExecutor
 from tidegate.runtime.spark.failures import read_summaries
 from tidegate.runtime.spark.increment import plainly_named
 from tidegate.runtime.spark.session import own_session
@@ -234,6 +235,7 @@ def start(
     sinks: Mapping[str, Sink] | None = None,
     trigger: Mapping[str, Any] | str = "available_now",
     driver_bytes: int = DRIVER_BYTES,
+    shard_bytes: int = SHARD_BYTES,
     collect_garbage: GarbageCollection = "amortised",
     name: str | None = None,
     on_batch: Callable[[BatchReport], None] | None = None,
@@ -244,8 +246,9 @@ def start(
 
     `sources` per stream: a `Source` of files, a streaming DataFrame, or a batch DataFrame or frame (bounded). `trigger` is
     "available_now", a processing time such as "5 seconds", or Spark's own keyword. An increment with at most
-    `driver_bytes` of relevant data is evaluated in the driver; 0 switches that off. `on_batch` is called after each commit;
-    `clock` is read once per batch. `advance` is what `RunningQuery.advance` says, before the first batch.
+    `driver_bytes` of relevant data is evaluated in the driver, a larger one with a key to shard by and at most
+    `shard_bytes` a task by shards, every other as DataFrames; 0 switches either off. `on_batch` is called after each
+    commit; `clock` is read once per batch. `advance` is what `RunningQuery.advance` says, before the first batch.
     """
     store = checkpoint if isinstance(checkpoint, LocalStore) else LocalStore(checkpoint)
     root = store.where
@@ -259,7 +262,7 @@ def start(
             raise QueryError("TG407", f"no source for stream {', '.join(missing)}", hint="pass sources={name: source}")
         paths = _store_statics(setup, root)
         local = EmbeddedExecutor(store, setup.statics, setup.options, setup.written)
-        executor = SparkExecutor(own_session(spark), local, root, paths, driver_bytes)
+        executor = SparkExecutor(own_session(spark), local, root, paths, driver_bytes, shard_bytes)
         runner = Runner(setup.plan, setup.checkpoint, executor, setup.options, collect_garbage)
         union, columns = _union(spark, setup)
         calls = ProgressCalls(store)

@@ -20,11 +20,13 @@ from tidegate.runtime.columns import spark_schema
 from tidegate.runtime.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.intake import Arrival, Intake
 from tidegate.runtime.plan.common import Demand
+from tidegate.runtime.plan.sharding import DRIVER_BYTES, SHARD_BYTES
 from tidegate.runtime.plan.steps import Buffer
 from tidegate.runtime.runner import Increment, Ingested, Job, Rewrite, Stratum, Work
 from tidegate.runtime.spark.aggregates import merge
 from tidegate.runtime.spark.failures import read_summaries
 from tidegate.runtime.spark.increment import Common, empty, increment, keep_true, plainly_named, quoted, read_leaves
+from tidegate.runtime.spark.shards import ShardJob, evaluate_shards
 from tidegate.runtime.spark.terms import raised_error
 from tidegate.runtime.spark.workers import (
     FLUSH_BYTES,
@@ -39,9 +41,6 @@ from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.manifest import SourceCounts
 from tidegate.runtime.state.segments import Segment
 
-#: Below this much relevant data an increment is cheaper in the driver than as a Spark job.
-DRIVER_BYTES = 64 << 20
-
 
 @dataclass(frozen=True, slots=True)
 class Offered:
@@ -54,13 +53,14 @@ class Offered:
 
 @dataclass(slots=True)
 class SparkExecutor:
-    """Runs steps on Spark. With `driver_bytes=0` everything that Spark can do is done by Spark."""
+    """Runs steps on Spark. With `driver_bytes` and `shard_bytes` 0 everything that Spark can do is done by Spark."""
 
     spark: SparkSession
     local: EmbeddedExecutor
     root: str
     static_paths: Mapping[str, str]
     driver_bytes: int = DRIVER_BYTES
+    shard_bytes: int = SHARD_BYTES
     name: str = "spark"
     parallelism: int = field(init=False)
 
@@ -117,11 +117,11 @@ class SparkExecutor:
             return read_summaries(numbers.mapInArrow(ingest_files(work, tasks), "summary string").collect())
 
     def increments(self, batch: Batch, jobs: Sequence[Job]) -> list[Increment]:
-        """Small ones together in the driver, the others together as one Spark job."""
-        small = [job for job in jobs if job.bytes <= self.driver_bytes and self.driver_bytes]
+        """Small ones together in the driver, the others together as one Spark job, each at its place."""
+        small = [job for job in jobs if self.place_of(job) == "driver"]
         done = dict(zip(map(id, small), self.local.increments(batch, small) if small else [], strict=True))
         large = [job for job in jobs if id(job) not in done]
-        done |= dict(zip(map(id, large), self._on_spark(batch, large) if large else [], strict=True))
+        done |= self._on_spark(batch, large) if large else {}
         return [done[id(job)] for job in jobs]
 
     def stratum(self, batch: Batch, jobs: Sequence[Job], rank: Rank) -> Stratum | None:
@@ -151,10 +151,22 @@ class SparkExecutor:
             ]
             return Stratum(self._write(batch, jobs, lowest), limit)
 
-    def _on_spark(self, batch: Batch, jobs: Sequence[Job]) -> list[Increment]:
+    def place_of(self, job: Job) -> str:
+        """Where an increment is evaluated: what a task can hold of it decides, by the bytes of its relevant segments."""
+        if self.driver_bytes and job.bytes <= self.driver_bytes:
+            return "driver"
+        if job.query.shard_key is not None and job.bytes <= self.shard_bytes * self.parallelism:
+            return "sharded"
+        return "catalyst"
+
+    def _on_spark(self, batch: Batch, jobs: Sequence[Job]) -> dict[int, Increment]:
+        """Increments by the identity of their jobs."""
+        sharded = [job for job in jobs if self.place_of(job) == "sharded"]
+        others = [job for job in jobs if self.place_of(job) == "catalyst"]
         try:
-            with self._results(jobs) as found:
-                return self._write(batch, jobs, found)
+            with self._results(others) as found:
+                done = self._write(batch, others, found, sharded)
+            return dict(zip(map(id, (*others, *sharded)), done, strict=True))
         except EvaluationError:
             for job in jobs if len(jobs) > 1 else ():  # one by one, to learn which of them fails
                 self._on_spark(batch, [job])
@@ -175,16 +187,34 @@ class SparkExecutor:
         finally:
             common.release()
 
-    def _write(self, batch: Batch, jobs: Sequence[Job], results: Sequence[DataFrame]) -> list[Increment]:
-        """New rows of all the queries, written by workers in one Spark job."""
+    def _write(
+        self, batch: Batch, jobs: Sequence[Job], results: Sequence[DataFrame], sharded: Sequence[Job] = ()
+    ) -> list[Increment]:
+        """New rows of all the queries, written by workers in one Spark job; of the jobs in order, then of the sharded."""
         stored = [self._stored(batch, job, rows) for job, rows in zip(jobs, results, strict=True)]
-        names = ", ".join(job.query.name for job in jobs)
-        with self.described(f"batch {batch.seq}: {'increments' if len(jobs) > 1 else 'increment'} of {names}"):
+        if sharded:
+            stored.append(self._sharded(batch, sharded))
+        names = ", ".join(job.query.name for job in (*jobs, *sharded))
+        with self.described(f"batch {batch.seq}: {'increments' if ',' in names else 'increment'} of {names}"):
             summaries = read_summaries(reduce(DataFrame.unionAll, stored).collect())
-        found: dict[str, list[Mapping[str, Any]]] = {job.query.name: [] for job in jobs}
+        found: dict[str, list[Mapping[str, Any]]] = {job.query.name: [] for job in (*jobs, *sharded)}
         for summary in summaries:
             found[summary["query"]].append(summary)
-        return [_gathered(batch, job.query.name, found[job.query.name]) for job in jobs]
+        places = ["catalyst"] * len(jobs) + ["sharded"] * len(sharded)
+        return [
+            _gathered(batch, job.query.name, found[job.query.name], place)
+            for job, place in zip((*jobs, *sharded), places, strict=True)
+        ]
+
+    def _sharded(self, batch: Batch, jobs: Sequence[Job]) -> DataFrame:
+        """Summaries of what workers stored, a task per share of the keys."""
+        written = self.local.written
+        tasks = [
+            ShardJob(job.query, job.inputs, job.old, job.new, job.feeds, job.query.stream in written) for job in jobs
+        ]
+        numbers = self.spark.range(0, self.parallelism, 1, self.parallelism)
+        work = evaluate_shards(self.place(batch), tasks, self.parallelism)
+        return numbers.mapInArrow(work, "summary string")
 
     def _read_leaves(self, demand: Demand, job: Job, statics: Mapping[str, DataFrame]) -> dict[int, DataFrame]:
         frames = [
@@ -263,7 +293,7 @@ def _earliest(rows: DataFrame, stream: StreamDef, number: int, width: int) -> Da
     return rows.agg(*(column.cast("long").alias(f"c{i}") for i, column in enumerate(columns)))
 
 
-def _gathered(batch: Batch, query: str, summaries: Sequence[Mapping[str, Any]]) -> Increment:
+def _gathered(batch: Batch, query: str, summaries: Sequence[Mapping[str, Any]], place: str) -> Increment:
     total = 0
     segments: dict[str, tuple[Segment, ...]] = {}
     for summary in summaries:
@@ -272,7 +302,7 @@ def _gathered(batch: Batch, query: str, summaries: Sequence[Mapping[str, Any]]) 
             batch.adopt_output(query, summary["output"], summary["rows"])
         for buffer, text in summary["segments"].items():
             segments[buffer] = (*segments.get(buffer, ()), Segment.from_json(text))
-    return Increment(total, segments, "catalyst")
+    return Increment(total, segments, place)
 
 
 def _gather(tasks: Sequence[FileTask]) -> list[FileTask]:

@@ -18,12 +18,12 @@ from tidegate.algebra.time import Extended
 from tidegate.analysis.facts import ProgramFacts
 from tidegate.runtime.inputs import input_table
 from tidegate.runtime.intake import judged_schema
+from tidegate.runtime.plan.sharding import DRIVER_BYTES
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.runner import BatchReport, GarbageCollection
 from tidegate.runtime.setup import prepare
 from tidegate.runtime.sources import Files, Source
 from tidegate.runtime.spark.engine import start
-from tidegate.runtime.spark.executor import DRIVER_BYTES
 from tidegate.runtime.state.local import LocalStore
 from tidegate.runtime.state.store import Store
 from tidegate.runtime.testing import TestClock, Waiting

@@ -103,20 +103,20 @@ def _segment(store: LocalStore, place: Place, buffer: Buffer, rows: pl.DataFrame
     return write_segment(store, buffer.id, table, buffer.instants, place.seq, place.attempt).to_json()
 
 
-def _summary(lines: Sequence[str]) -> pa.RecordBatch:
+def summary_batch(lines: Sequence[str]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array(lines, pa.string())], schema=SUMMARY)
 
 
-def _reported(run: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
+def reported(run: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
     """A task whose own errors become its last summary."""
 
-    def reported(batches: Batches) -> Batches:
+    def run_and_report(batches: Batches) -> Batches:
         try:
             yield from run(batches)
         except TidegateError as error:
-            yield _summary([failure_line(error)])
+            yield summary_batch([failure_line(error)])
 
-    return reported
+    return run_and_report
 
 
 def ingest_files(work: Ingesting, tasks: Sequence[Sequence[FileTask]]) -> Callable[[Batches], Batches]:
@@ -127,9 +127,9 @@ def ingest_files(work: Ingesting, tasks: Sequence[Sequence[FileTask]]) -> Callab
             for number in batch.column(0).to_pylist():
                 seen: dict[str, pl.DataFrame | None] = {}
                 lines = [line for task in tasks[number] for line in _ingest_task(work, task, seen)]
-                yield _summary(lines)
+                yield summary_batch(lines)
 
-    return _reported(run)
+    return reported(run)
 
 
 def _ingest_task(work: Ingesting, task: FileTask, seen: dict[str, pl.DataFrame | None]) -> Iterator[str]:
@@ -167,13 +167,15 @@ def ingest_offered(work: Ingesting, columns: Mapping[str, Mapping[str, str]]) ->
                     rows = part.select(list(columns[name])).rename_columns(list(columns[name].values()))
                     waiting.setdefault(name, []).append(rows)
                     if sum(t.nbytes for t in waiting[name]) >= FLUSH_BYTES:
-                        yield _summary([work.store(name, [Arrival(origin, pa.concat_tables(waiting.pop(name)))], seen)])
+                        yield summary_batch(
+                            [work.store(name, [Arrival(origin, pa.concat_tables(waiting.pop(name)))], seen)]
+                        )
                 else:
-                    yield _summary([json.dumps({"offered": row}) for row in part.select(_OFFERED).to_pylist()])
+                    yield summary_batch([json.dumps({"offered": row}) for row in part.select(_OFFERED).to_pylist()])
         for name, tables in waiting.items():
-            yield _summary([work.store(name, [Arrival(origin, pa.concat_tables(tables))], seen)])
+            yield summary_batch([work.store(name, [Arrival(origin, pa.concat_tables(tables))], seen)])
 
-    return _reported(run)
+    return reported(run)
 
 
 _OFFERED = ["source", "path", "length", "modified"]
@@ -188,15 +190,7 @@ def store_results(
     """
 
     def store(rows: pl.DataFrame) -> str:
-        files = LocalStore(place.root)
-        path = None
-        if written:
-            path = new_path("staging", query, place.seq, place.attempt)
-            files.write_table(path, to_user_table(rows.to_arrow(compat_level=ARROW), schema))
-        statics = place.load_statics(name for buffer, _ in feeds for _, name in buffer.statics)
-        stored = {buffer: absorb(rows, buffer, door, statics) for buffer, door in feeds}
-        segments = {b.id: _segment(files, place, b, part) for b, part in stored.items() if part.height}
-        return json.dumps({"query": query, "rows": rows.height, "output": path, "segments": segments})
+        return store_rows(place, query, schema, feeds, rows, written=written)
 
     return _gathering(schema, store)
 
@@ -224,12 +218,27 @@ def _gathering(schema: Schema, store: Callable[[pl.DataFrame], str]) -> Callable
                 waiting.append(batch)
                 size += batch.nbytes
             if size >= FLUSH_BYTES:
-                yield _summary([store(_frame(waiting, schema))])
+                yield summary_batch([store(_frame(waiting, schema))])
                 waiting, size = [], 0
         if waiting:
-            yield _summary([store(_frame(waiting, schema))])
+            yield summary_batch([store(_frame(waiting, schema))])
 
-    return _reported(run)
+    return reported(run)
+
+
+def store_rows(
+    place: Place, query: str, schema: Schema, feeds: Sequence[tuple[Buffer, Term]], rows: pl.DataFrame, *, written: bool
+) -> str:
+    """Writes new rows of a query as a result file and as segments of the buffers that store them; the summary as JSON."""
+    files = LocalStore(place.root)
+    path = None
+    if written:
+        path = new_path("staging", query, place.seq, place.attempt)
+        files.write_table(path, to_user_table(rows.to_arrow(compat_level=ARROW), schema))
+    statics = place.load_statics(name for buffer, _ in feeds for _, name in buffer.statics)
+    stored = {buffer: absorb(rows, buffer, door, statics) for buffer, door in feeds}
+    segments = {b.id: _segment(files, place, b, part) for b, part in stored.items() if part.height}
+    return json.dumps({"query": query, "rows": rows.height, "output": path, "segments": segments})
 
 
 def _frame(batches: Sequence[pa.RecordBatch], schema: Schema) -> pl.DataFrame:

@@ -37,7 +37,7 @@ def check_spark(
     folder: Path,
     *,
     per_batch: int | None,
-    driver_bytes: int,
+    place: tuple[int, int],
 ) -> list[BatchReport]:
     """Runs the script on Spark; after every batch as many rows have passed as are final, at the end exactly these."""
     inputs = as_tuples(case)
@@ -58,7 +58,8 @@ def check_spark(
         statics={s.name: [as_given(row, s.schema) for row in case.rows[s.name]] for s in case.statics},
         sinks={name: parquet_sink(folder / "out" / name) for name in facts.streams},
         checkpoint=folder / "checkpoint",
-        driver_bytes=driver_bytes,
+        driver_bytes=place[0],
+        shard_bytes=place[1],
         on_batch=reports.append,
     )
     query.awaitTermination()

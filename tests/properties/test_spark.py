@@ -20,8 +20,8 @@ pytestmark = pytest.mark.spark
 
 #: Files per batch: a few, or all at once.
 BATCHINGS = (3, None)
-#: With the driver's shortcut off, and on.
-DRIVER_BYTES = (0, 64 << 20)
+#: Bytes up to which an increment runs in the driver, and by shards: as DataFrames, by shards where it can, in the driver.
+PLACES = ((0, 0), (0, 1 << 20), (64 << 20, 0))
 SHARDS = 12
 PROGRAMS = 5
 
@@ -38,11 +38,11 @@ def valid_case(first: int) -> tuple[Case, ProgramFacts]:
 
 
 def run(
-    spark: SparkSession, case: Case, facts: ProgramFacts, folder: Path, per_batch: int | None, shortcut: int
+    spark: SparkSession, case: Case, facts: ProgramFacts, folder: Path, per_batch: int | None, place: tuple[int, int]
 ) -> None:
     script = random_script(case, 0)
     try:
-        check_spark(spark, case, script, facts, folder, per_batch=per_batch, driver_bytes=shortcut)
+        check_spark(spark, case, script, facts, folder, per_batch=per_batch, place=place)
     except Broken as broken:
         pytest.fail(f"{broken}\n{case}\n{show_script(script)}")
 
@@ -50,7 +50,7 @@ def run(
 @pytest.mark.parametrize("number", range(3))
 def test_spark_is_the_complete_result(spark: SparkSession, tmp_path: Path, number: int) -> None:
     case, facts = valid_case(40 + 10 * number)
-    run(spark, case, facts, tmp_path, BATCHINGS[number % 2], DRIVER_BYTES[0])
+    run(spark, case, facts, tmp_path, BATCHINGS[number % 2], PLACES[number % 2])
 
 
 @pytest.mark.long
@@ -59,4 +59,4 @@ def test_spark_is_the_complete_result_on_many_programs(spark: SparkSession, tmp_
     for number in range(PROGRAMS):
         case, facts = valid_case(10_000 + 100 * shard + 20 * number)
         for i, per_batch in enumerate(BATCHINGS):
-            run(spark, case, facts, tmp_path / f"{number}-{i}", per_batch, DRIVER_BYTES[(number + i) % 2])
+            run(spark, case, facts, tmp_path / f"{number}-{i}", per_batch, PLACES[(number + i) % 3])

@@ -54,6 +54,7 @@ def test_all_queries_of_a_level_are_one_job(spark: SparkSession, tmp_path: Path)
         sinks={name: parquet_sink(tmp_path / "out" / name) for name in program.facts.streams},
         checkpoint=tmp_path / "checkpoint",
         driver_bytes=0,
+        shard_bytes=0,
     )
     query.awaitTermination()
     for name, wanted in run(**queries(ByKey=True, ByValue=True, Slow=True)).items():

@@ -91,15 +91,20 @@ def run(spark: SparkSession, sources: dict[str, Any], tmp_path: Path, **options:
     return query
 
 
-@pytest.mark.parametrize("driver_bytes", [0, 64 << 20])
-def test_files_give_the_embedded_results_with_the_shortcut_off_and_on(
-    spark: SparkSession, tmp_path: Path, driver_bytes: int
+@pytest.mark.parametrize(
+    ("driver_bytes", "shard_bytes", "wanted"),
+    [(0, 0, {"catalyst"}), (0, 1 << 20, {"sharded"}), (64 << 20, 1 << 20, {"driver"})],
+)
+def test_files_give_the_embedded_results_at_every_place(
+    spark: SparkSession, tmp_path: Path, driver_bytes: int, shard_bytes: int, wanted: set[str]
 ) -> None:
     write(tmp_path / "in", range(4))
-    query = run(spark, {"E": files(tmp_path / "in", bounded=True)}, tmp_path, driver_bytes=driver_bytes)
+    query = run(
+        spark, {"E": files(tmp_path / "in", bounded=True)}, tmp_path, driver_bytes=driver_bytes, shard_bytes=shard_bytes
+    )
     assert published(tmp_path / "out") == expected(range(4))
     places: set[str] = {place for report in query.reports for place in report.places.values() if place}
-    assert places == ({"catalyst"} if driver_bytes == 0 else {"driver"})
+    assert places == wanted
     assert len(query.reports) == 2
     assert query.lastProgress is not None
 

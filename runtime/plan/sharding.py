@@ -1,0 +1,127 @@
+"""Whether a query can be evaluated shard by shard: by an equality key, such that rows of different shards never meet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from tidegate.algebra.nodes import (
+    Difference,
+    Distinct,
+    Group,
+    Imbed,
+    Join,
+    Node,
+    Product,
+    Project,
+    Rename,
+    Scan,
+    Select,
+    Union,
+    occurrences,
+)
+from tidegate.algebra.schema import Schema
+from tidegate.algebra.terms import Attr
+from tidegate.algebra.types import DOUBLE
+from tidegate.runtime.joins import join_parts
+from tidegate.runtime.plan.steps import Leaf
+
+#: Up to so much relevant data an increment is cheaper in the driver than as a Spark job.
+DRIVER_BYTES = 64 << 20
+#: Up to so much relevant data a task, an increment with a key to shard by is cheaper as one stage of embedded steps.
+SHARD_BYTES = 128 << 20
+
+#: By attribute of a result: for each leaf the column whose value is that attribute's in all rows made of the leaf's row.
+_Keys = dict[str, dict[int, str]]
+
+
+def shard_key(tree: Node, leaves: Sequence[Leaf], grouping: Group | None) -> tuple[str | None, ...] | None:
+    """For each leaf the column to shard its rows by (None: a static table, read whole by every shard), or None.
+
+    Equal keys meet in one shard; nothing in the tree looks at two rows with different keys together.
+    """
+    if grouping is not None:
+        schema = grouping.input.schema
+        keys = [key for key in grouping.keys if schema[key].type != DOUBLE]
+        return (keys[0],) if keys else None
+    found = _keys(tree, leaves, 0)
+    best = min(found.values(), key=lambda columns: tuple(sorted(columns.items())), default=None) if found else None
+    if best is None:
+        return None
+    return tuple(best.get(place) for place in range(len(leaves)))
+
+
+def _keys(node: Node, leaves: Sequence[Leaf], first: int) -> _Keys | None:
+    """Attributes by which the node's rows can be sharded; None: a part without streams, whole in every shard."""
+    if all(leaf.buffer is None for leaf in leaves[first : first + len(occurrences(node))]):
+        return None
+    match node:
+        case Scan(stream):
+            return {a.name: {first: a.name} for a in stream.schema.attributes if a.type != DOUBLE}
+        case Select(input_) | Distinct(input_):
+            return _keys(input_, leaves, first)
+        case Project(input_, names):
+            return _kept(_keys(input_, leaves, first), names)
+        case Rename(input_, pairs):
+            new = dict(pairs)
+            return {new.get(name, name): columns for name, columns in (_keys(input_, leaves, first) or {}).items()}
+        case Imbed(input_, name, term):
+            known = dict(_keys(input_, leaves, first) or {})
+            return known | {name: known[term.name]} if isinstance(term, Attr) and term.name in known else known
+        case Group(input_, keys):
+            return _kept(_keys(input_, leaves, first), keys)
+        case Union(inputs):
+            return _union(inputs, leaves, first)
+        case Product() | Join() | Difference():
+            left = _keys(node.left, leaves, first)
+            right = _keys(node.right, leaves, first + len(occurrences(node.left)))
+            return _both(node, left, right)
+        case _:
+            assert_never(node)
+
+
+def _kept(keys: _Keys | None, names: Sequence[str]) -> _Keys:
+    return {name: (keys or {})[name] for name in names if name in (keys or {})}
+
+
+def _both(node: Product | Join | Difference, left: _Keys | None, right: _Keys | None) -> _Keys:
+    if isinstance(node, Difference):
+        if left is None:  # its rows stand in every shard
+            return {}
+        return left if right is None else {a: left[a] | right[a] for a in left if a in right}
+    kind = "inner" if isinstance(node, Product) else node.kind
+    if right is None:
+        return left or {}
+    if left is None:
+        return right if kind == "inner" else {}
+    found: _Keys = {}
+    if isinstance(node, Join):
+        for one, other in _equal(node):
+            if one in left and other in right:
+                together = left[one] | right[other]
+                found[one] = together
+                if kind == "inner":
+                    found[other] = together
+    return found
+
+
+def _equal(node: Join) -> list[tuple[str, str]]:
+    """Attributes of both sides that the condition makes equal, of one type."""
+    one, other = node.left.schema, node.right.schema
+    both = Schema((*one.attributes, *other.attributes))
+    return [
+        (e.left.name, e.right.name)
+        for e in join_parts(node.condition, one, other).equalities
+        if isinstance(e.left, Attr) and isinstance(e.right, Attr) and both[e.left.name].type == both[e.right.name].type
+    ]
+
+
+def _union(inputs: Sequence[Node], leaves: Sequence[Leaf], first: int) -> _Keys:
+    found: _Keys | None = None
+    for input_ in inputs:
+        keys = _keys(input_, leaves, first)
+        first += len(occurrences(input_))
+        if keys is None:  # its rows would stand in every shard
+            return {}
+        found = keys if found is None else {a: found[a] | keys[a] for a in found if a in keys}
+    return found or {}

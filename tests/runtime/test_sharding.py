@@ -1,0 +1,72 @@
+"""Shard by shard: rows of different keys never meet, so the shards' results together are the whole result."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import polars as pl
+import pytest
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+
+import tidegate as tg
+from tests.strategies.trees import Case, cases
+from tidegate.algebra.nodes import Scan, occurrences
+from tidegate.algebra.schema import StreamDef
+from tidegate.runtime.columns import polars_schema
+from tidegate.runtime.embedded.relational import evaluate
+from tidegate.runtime.plan.sharding import shard_key
+from tidegate.runtime.plan.steps import Buffer, Leaf
+
+SHARDS = 3
+events = tg.stream("E", "k bigint, t bigint, v double", progress="t")
+
+
+def leaf(stream: StreamDef, *, static: bool) -> Leaf:
+    if static:
+        return Leaf(None, stream.name, None)
+    return Leaf(Buffer(stream.name, stream, Scan(stream), 0, (), ()), None, None)
+
+
+def rows_of(case: Case, place: int, stream: StreamDef) -> pl.DataFrame:
+    return pl.DataFrame(case.relations[stream.name], schema=polars_schema(stream.schema), orient="row")
+
+
+def bag(frame: pl.DataFrame) -> Counter[str]:
+    return Counter(map(repr, frame.rows()))
+
+
+@given(cases(), st.integers(0, 7))
+@settings(max_examples=400, deadline=None)
+def test_the_shards_together_are_the_whole(case: Case, static: int) -> None:
+    streams = occurrences(case.node)
+    leaves = tuple(leaf(s, static=place > 0 and bool(static >> (place % 3) & 1)) for place, s in enumerate(streams))
+    key = shard_key(case.node, leaves, None)
+    event(f"key: {key is not None}, leaves: {min(len(leaves), 3)}")
+    if key is None:
+        return
+    frames = [rows_of(case, place, stream) for place, stream in enumerate(streams)]
+    whole = evaluate(case.node, {i: frame.lazy() for i, frame in enumerate(frames)}).collect()
+    found: Counter[str] = Counter()
+    for shard in range(SHARDS):
+        shares = {
+            i: (frame if column is None else frame.filter(pl.col(column).hash(0) % SHARDS == shard)).lazy()
+            for i, (frame, column) in enumerate(zip(frames, key, strict=True))
+        }
+        found += bag(evaluate(case.node, shares).collect())
+    assert found == bag(whole)
+
+
+@pytest.mark.parametrize("kind", ["key", "other", "none"])
+def test_which_queries_have_a_key(kind: str) -> None:
+    a, b = events.as_("a"), events.as_("b")
+    near = (a.t <= b.t, b.t <= a.t + 3)
+    joined = a.join(b, *near) if kind == "none" else a.join(b, a.k == b.k, *near)
+    pairs = joined.select(k=a.k, t=b.t, v=b.v)
+    grouped = (
+        pairs.group_by(k=pairs.k, w=tg.ceil(pairs.t, 10)) if kind == "key" else pairs.group_by(w=tg.ceil(pairs.t, 10))
+    )
+    program = tg.program(Counted=grouped.agg(n=tg.count(), total=tg.sum(pairs.v)))
+    (query,) = program.explain().lowered().queries
+    assert query.shard_key == (("k", "k") if kind == "key" else None)
+    assert ("by shards of k up to" in program.explain().plan) == (kind == "key")
