@@ -809,4 +809,25 @@ RECURSIVE = (
     ),
 )
 
-BUGS = REQUIRED + ANALYSIS + RUNTIME + COMMON + INPUT + RECURSIVE
+SHARDING = (
+    bug(
+        "shards by the padded side of an outer join",
+        "runtime/plan/sharding.py",
+        'if kind == "inner":\n                    found[other]',
+        'if kind != "semi":\n                    found[other]',
+    ),
+    bug(
+        "shards of a grouping by what it does not group by",
+        "runtime/plan/sharding.py",
+        "return _kept(_keys(input_, leaves, first), keys)",
+        "return _keys(input_, leaves, first) or {}",
+    ),
+    bug(
+        "every shard has the static side of a union",
+        "runtime/plan/sharding.py",
+        "if keys is None:  # its rows would stand in every shard\n            return {}",
+        "if keys is None:\n            continue",
+    ),
+)
+
+BUGS = REQUIRED + ANALYSIS + RUNTIME + COMMON + INPUT + RECURSIVE + SHARDING

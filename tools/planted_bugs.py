@@ -30,6 +30,7 @@ from tools.planted_bug_list import (  # noqa: E402  # found from wherever this i
     COMMON,
     INPUT,
     RECURSIVE,
+    SHARDING,
     Bug,
     Patch,
 )
@@ -42,6 +43,8 @@ COMMON_TESTS = ("tests/algebra/test_rewrites.py", "tests/runtime/test_common.py"
 INPUT_TESTS = ("tests/properties/test_why.py", "tests/properties/test_conservation.py")
 #: What shows a bug in recursion.
 RECURSIVE_TESTS = ("tests/properties/test_recursive.py",)
+#: What shows a bug in how keys to shard by are found.
+SHARDING_TESTS = ("tests/runtime/test_sharding.py",)
 TIMEOUT = 420.0
 
 
@@ -138,11 +141,13 @@ def _run(bug: Bug | None) -> Outcome:
 def _tests(bug: Bug | None) -> tuple[str, ...]:
     """The tests that a bug can show in, the quick ones first: those of the rules never load an engine."""
     if bug is None:
-        return (*COMMON_TESTS, *TESTS, *INPUT_TESTS, *RECURSIVE_TESTS)
+        return (*COMMON_TESTS, *TESTS, *INPUT_TESTS, *RECURSIVE_TESTS, *SHARDING_TESTS)
     if bug in COMMON:
         return (*COMMON_TESTS, TESTS[-1])
     if bug in INPUT:
         return INPUT_TESTS
+    if bug in SHARDING:
+        return SHARDING_TESTS
     if bug in RECURSIVE:
         return RECURSIVE_TESTS
     runtime = all(p.file.startswith(("runtime/", "algebra/rewrites/")) for p in bug.patches)
