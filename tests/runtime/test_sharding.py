@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 import tidegate as tg
 from tests.strategies.trees import Case, cases
-from tidegate.algebra.nodes import Scan, occurrences
-from tidegate.algebra.schema import StreamDef
+from tidegate.algebra.nodes import Aggregate, Function, Group, Join, Scan, occurrences
+from tidegate.algebra.schema import Attribute, Schema, StreamDef
+from tidegate.algebra.terms import Attr, call
+from tidegate.algebra.types import BIGINT
 from tidegate.runtime.columns import polars_schema
 from tidegate.runtime.embedded.relational import evaluate
 from tidegate.runtime.plan.sharding import shard_key
@@ -70,3 +72,13 @@ def test_which_queries_have_a_key(kind: str) -> None:
     (query,) = program.explain().lowered().queries
     assert query.shard_key == (("k", "k") if kind == "key" else None)
     assert ("by shards of k up to" in program.explain().plan) == (kind == "key")
+
+
+@pytest.mark.parametrize("side", ["l", "r"])
+def test_the_padded_side_of_an_outer_join_is_no_key(side: str) -> None:
+    """Left rows without partner have NULL there whatever their own key: grouped by it they would meet in no shard."""
+    one, other = (StreamDef(name, Schema((Attribute(f"{name}.k", BIGINT),)), static=True) for name in ("l", "r"))
+    joined = Join(Scan(one), Scan(other), call("eq", Attr("l.k"), Attr("r.k")), "left")
+    grouped = Group(joined, (f"{side}.k",), (Aggregate("n", Function.COUNT),))
+    leaves = (leaf(one, static=False), leaf(other, static=False))
+    assert shard_key(grouped, leaves, None) == (("l.k", "r.k") if side == "l" else None)
