@@ -38,8 +38,13 @@ class KeyMemory:
         return all(bounds[name][1] > b[name] for name in self.instants)
 
 
+def memory_of(stream: str) -> str:
+    """The buffer that remembers rows of a stream with a key."""
+    return f"keys of {stream}"
+
+
 def key_memory(stream: StreamDef, key: Sequence[str]) -> KeyMemory:
-    buffer = Buffer(f"keys of {stream.name}", stream, Scan(stream), 0, (), stream.schema.temporal)
+    buffer = Buffer(memory_of(stream.name), stream, Scan(stream), 0, (), stream.schema.temporal)
     return KeyMemory(buffer, tuple(key), tuple(name for name in key if name in stream.progress))
 
 

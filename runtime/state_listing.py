@@ -6,19 +6,20 @@ Read from the last commit without a lock, so also while a run writes.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from tidegate.algebra.pretty import value_text
 from tidegate.algebra.time import INF, Extended, format_instant
 from tidegate.algebra.types import DATE, Kind
+from tidegate.runtime.keys import memory_of
 from tidegate.runtime.plan.layout import Held, Kinds, Layout, Reader
 from tidegate.runtime.state.checkpoint import Snapshot, inspect
 from tidegate.runtime.state.codec import parse_plain
 from tidegate.runtime.state.errors import LOCATION, MANIFEST, StateError
 from tidegate.runtime.state.manifest import Manifest
-from tidegate.runtime.state.segments import check_size, verify
+from tidegate.runtime.state.segments import Segment, check_size, verify
 from tidegate.runtime.state.store import Store
 
 #: Readings of a checkpoint that a running writer leaves behind meanwhile, before it is taken to be damaged.
@@ -27,7 +28,7 @@ _TRIES: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Why a query keeps rows of a buffer: its keep condition, its progress p, and where p lets all of them go.
+    """Why a query, or the key of a stream, keeps rows of a buffer: its condition, its progress p, where p lets all of them go.
 
     `until[a]`: once p(a) has reached it, for any a, none of the rows that are there now is kept; ∞: not before the end.
     """
@@ -36,6 +37,7 @@ class Kept:
     keep: str
     progress: Mapping[str, Extended]
     until: Mapping[str, Extended]
+    kinds: Kinds
 
     @property
     def over(self) -> bool:
@@ -65,7 +67,7 @@ class StateListing:
     buffers: tuple[BufferState, ...]
 
     def __str__(self) -> str:
-        return "\n\n".join([_head(self), *(_buffer_text(self, one) for one in self.buffers)])
+        return "\n\n".join([_head(self), *(_buffer_text(one) for one in self.buffers)])
 
     def to_dict(self) -> dict[str, object]:
         manifest = self.snapshot.manifest
@@ -81,7 +83,7 @@ class StateListing:
             ],
             "rows": sum(one.rows for one in self.buffers),
             "bytes": sum(one.bytes for one in self.buffers),
-            "buffers": [_buffer_dict(self, one) for one in self.buffers],
+            "buffers": [_buffer_dict(one) for one in self.buffers],
         }
 
 
@@ -121,12 +123,18 @@ def _listing(where: str, snapshot: Snapshot) -> StateListing:
     layout = parse_plain(Layout, snapshot.meta.layout, code=MANIFEST, where="the layout in meta.json")
     manifest = snapshot.manifest
     _check(layout, manifest)
-    return StateListing(where, snapshot, layout, tuple(_buffer(held, manifest) for held in layout.buffers))
+    buffers = [_buffer(layout, held, manifest) for held in layout.buffers]
+    if manifest is not None:
+        buffers += [
+            _keys(layout, stream, manifest) for stream in layout.inputs if memory_of(stream) in manifest.segments
+        ]
+    return StateListing(where, snapshot, layout, tuple(buffers))
 
 
 def _check(layout: Layout, manifest: Manifest | None) -> None:
     """A layout that does not fit itself or the state was not written by us."""
-    missing = set(manifest.segments if manifest is not None else ()) - {held.buffer for held in layout.buffers}
+    known = {held.buffer for held in layout.buffers} | {memory_of(stream) for stream in layout.inputs}
+    missing = set(manifest.segments if manifest is not None else ()) - known
     promised = {
         (reader.query, a)
         for held in layout.buffers
@@ -143,25 +151,44 @@ def _check(layout: Layout, manifest: Manifest | None) -> None:
         )
 
 
-def _buffer(held: Held, manifest: Manifest | None) -> BufferState:
+def _buffer(layout: Layout, held: Held, manifest: Manifest | None) -> BufferState:
     segments = () if manifest is None else manifest.segments.get(held.buffer, ())
-    range_: dict[str, tuple[int, int]] = {}
-    for name in held.instants:
-        if segments and all(name in s.bounds for s in segments):
-            range_[name] = min(s.bounds[name][0] for s in segments), max(s.bounds[name][1] for s in segments)
+    range_ = _range(held.instants, segments)
     progress = _known(manifest)
-    return BufferState(
-        held,
-        sum(s.rows for s in segments),
-        sum(s.bytes for s in segments),
-        len(segments),
-        range_,
-        tuple(_kept(reader, range_, progress) for reader in held.readers) if segments else (),
-    )
+    kept = [_kept(layout, reader, range_, progress) for reader in held.readers] if segments else []
+    return _sized(held, segments, range_, kept)
+
+
+def _keys(layout: Layout, stream: str, manifest: Manifest) -> BufferState:
+    """Rows that are remembered to tell repeated ones; a checkpoint does not say which attributes the key has."""
+    kinds = layout.inputs[stream]
+    held = Held(memory_of(stream), stream, "rows", kinds, ())
+    range_ = _range(kinds, segments := manifest.segments[held.buffer])
+    progress = {a: _known(manifest).get(("input", stream, a), -INF) for a in kinds}
+    until = {a: range_[a][1] if len(kinds) == 1 and a in range_ else INF for a in kinds}
+    return _sized(held, segments, range_, [Kept(f"the key of {stream}", "a row is not late", progress, until, kinds)])
+
+
+def _range(instants: Iterable[str], segments: Sequence[Segment]) -> dict[str, tuple[int, int]]:
+    return {
+        name: (min(s.bounds[name][0] for s in segments), max(s.bounds[name][1] for s in segments))
+        for name in instants
+        if segments and all(name in s.bounds for s in segments)
+    }
+
+
+def _sized(
+    held: Held, segments: Sequence[Segment], range_: Mapping[str, tuple[int, int]], kept: Sequence[Kept]
+) -> BufferState:
+    rows, size = sum(s.rows for s in segments), sum(s.bytes for s in segments)
+    return BufferState(held, rows, size, len(segments), range_, tuple(kept))
 
 
 def _kept(
-    reader: Reader, range_: Mapping[str, tuple[int, int]], progress: Mapping[tuple[str, str, str], Extended]
+    layout: Layout,
+    reader: Reader,
+    range_: Mapping[str, tuple[int, int]],
+    progress: Mapping[tuple[str, str, str], Extended],
 ) -> Kept:
     """The newest row decides: in each view the least `x + d` over its columns, over the views the greatest."""
     until: dict[str, Extended] = {}
@@ -170,7 +197,8 @@ def _kept(
             reach = min((range_[x][1] + d for x, d in columns.items() if x in range_), default=INF)
             until[a] = max(reach, until.get(a, -INF))
     own = {a: value for (kind, name, a), value in progress.items() if (kind, name) == ("query", reader.query)}
-    return Kept(reader.query, reader.keep, {a: own.get(a, -INF) for a in until}, until)
+    reached = {a: own.get(a, -INF) for a in until}
+    return Kept(reader.query, reader.keep, reached, until, layout.queries[reader.query])
 
 
 def _known(manifest: Manifest | None) -> dict[tuple[str, str, str], Extended]:
@@ -213,7 +241,7 @@ def _head(listing: StateListing) -> str:
     return "\n".join(lines)
 
 
-def _buffer_text(listing: StateListing, one: BufferState) -> str:
+def _buffer_text(one: BufferState) -> str:
     held = one.held
     what = "row" if held.holds == "rows" else "partial aggregate"
     head = f"buffer {held.buffer}: {_count(one.rows, what)} of {held.stream}"
@@ -227,9 +255,8 @@ def _buffer_text(listing: StateListing, one: BufferState) -> str:
         lines.append(f"  kept        until they are late, since no other row may repeat their {', '.join(held.key)}")
     for kept in one.kept:
         lines.append(f"  kept        for {kept.query} {_while(kept.keep)}")
-        kinds = listing.layout.queries.get(kept.query, {})
-        lines += [f"              p({a}) is {moment(value, kinds[a])}" for a, value in kept.progress.items()]
-        lines.append(f"              {_until_text(kept, kinds)}")
+        lines += [f"              p({a}) is {moment(value, kept.kinds[a])}" for a, value in kept.progress.items()]
+        lines.append(f"              {_until_text(kept)}")
     return "\n".join(lines)
 
 
@@ -237,14 +264,14 @@ def _while(keep: str) -> str:
     return keep if keep in ("always", "never") else f"while {keep}"
 
 
-def _until_text(kept: Kept, kinds: Kinds) -> str:
+def _until_text(kept: Kept) -> str:
     if kept.over:
         return "which needs none of it any more"
-    known = [f"p({a}) reaches {moment(t, kinds[a])}" for a, t in kept.until.items() if t != INF]
+    known = [f"p({a}) reaches {moment(t, kept.kinds[a])}" for a, t in kept.until.items() if t != INF]
     return f"until {' or '.join(known)}" if known else "until its input ends"
 
 
-def _buffer_dict(listing: StateListing, one: BufferState) -> dict[str, object]:
+def _buffer_dict(one: BufferState) -> dict[str, object]:
     kinds = one.held.instants
     return {
         "buffer": one.held.buffer,
@@ -260,8 +287,8 @@ def _buffer_dict(listing: StateListing, one: BufferState) -> dict[str, object]:
             {
                 "query": kept.query,
                 "while": kept.keep,
-                "progress": {a: _plain(v, listing.layout.queries[kept.query][a]) for a, v in kept.progress.items()},
-                "until": {a: _plain(t, listing.layout.queries[kept.query][a]) for a, t in kept.until.items()},
+                "progress": {a: _plain(v, kept.kinds[a]) for a, v in kept.progress.items()},
+                "until": {a: _plain(t, kept.kinds[a]) for a, t in kept.until.items()},
                 "needed": not kept.over,
             }
             for kept in one.kept

@@ -160,6 +160,22 @@ def test_a_query_that_needs_nothing_any_more_is_told(tmp_path: Path) -> None:
         assert "which needs none of it any more" in str(list_state(session.store))
 
 
+def test_rows_remembered_for_a_key_are_listed(tmp_path: Path) -> None:
+    sources = {"T": tg.source(None, delay=5, key=["k", "t"])}
+    with windows().session(checkpoint=tmp_path, sources=sources, collect_garbage="exact") as session:
+        session.push("T", [(1, 12), (1, 16)])
+        session.step()
+        listing = list_state(session.store)
+        assert {one.held.buffer: one.rows for one in listing.buffers} == session.live_rows()
+        for reached, rows in ((15, 1), (16, 0)):
+            session.advance("T", {"t": reached})
+            session.step()
+            assert session.live_rows()["keys of T"] == rows
+    assert str(listing).endswith(
+        "kept        for the key of T while a row is not late\n              p(t) is 10\n              until p(t) reaches 16"
+    )
+
+
 def test_a_running_checkpoint_is_listed_without_its_lock(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
     with program().session(checkpoint=tmp_path) as session:
