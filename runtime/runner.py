@@ -127,10 +127,13 @@ class Executor(Protocol):
         """Evaluate queries that do not read each other over the relevant segments of their leaves; store what passes."""
 
     def stratum(self, batch: Batch, jobs: Sequence[Job], rank: Rank) -> Stratum | None:
-        """Evaluate queries of a recursive component; store those new rows that rank less than the least plus the step.
+        """Evaluate queries of a recursive component, and find those new rows that rank less than the least plus the step.
 
-        None where there is no new row.
+        None where there is no new row. The segments are for later strata of this batch to read, until `settle`.
         """
+
+    def settle(self, batch: Batch, queries: Sequence[QueryPlan], done: Mapping[str, Increment]) -> dict[str, Increment]:
+        """Store what the strata of a component have found, all together; the same increments with segments that stay."""
 
     def rewrite(self, batch: Batch, rewrites: Sequence[Rewrite]) -> list[tuple[Segment, ...]]:
         """For each, new segments, one or few, with the rows that it lets live; none where no row is left."""
@@ -358,7 +361,6 @@ class Runner:
             fresh: dict[str, tuple[Segment, ...]] = {}
             for job, increment in zip(jobs, stratum.increments, strict=True):
                 done[job.query.name] = done.get(job.query.name, Increment(0)).and_then(increment)
-                self._store(increment.segments)
                 fresh |= {buffer: (*fresh.get(buffer, ()), *new_) for buffer, new_ in increment.segments.items()}
             for query in advancing:
                 added = offered(query, fresh)
@@ -367,8 +369,11 @@ class Runner:
             idle = 0 if any(job.reads_other_than(own) for job in jobs) else idle + 1
             if finished and idle > ENDLESS:
                 raise self._endless(level)
+        settled = self.executor.settle(batch, advancing, done)
+        for increment in settled.values():
+            self._store(increment.segments)
         self.progress.queries |= new
-        return done
+        return settled
 
     def _endless(self, level: Sequence[QueryPlan]) -> QueryError:
         names = ", ".join(dict.fromkeys(query.stream for query in level))

@@ -15,15 +15,34 @@ from tidegate.runtime.embedded.aggregates import merge
 from tidegate.runtime.embedded.increment import Ready, compute_common, increment, keep_true, read_leaves
 from tidegate.runtime.intake import Intake, absorb, ingest_rows, load_seen
 from tidegate.runtime.plan.common import Demand
-from tidegate.runtime.plan.steps import Buffer
+from tidegate.runtime.plan.steps import Buffer, QueryPlan
 from tidegate.runtime.runner import Increment, Ingested, Job, Rewrite, Stratum, Work
 from tidegate.runtime.sources import SourceOptions
 from tidegate.runtime.state.batch import Batch
-from tidegate.runtime.state.segments import Segment, read_segments
+from tidegate.runtime.state.segments import Segment, int64_bounds, read_segments
 from tidegate.runtime.state.store import Store
 
 #: Segments are written with large strings, as every reader here understands them.
 ARROW = pl.CompatLevel.oldest()
+
+
+@dataclass(slots=True)
+class Held:
+    """What strata of a batch have found so far and nobody has written: rows by the paths of segments that are none yet.
+
+    `passed` are new result rows per query, `copies` files of segments that another engine had to read meanwhile.
+    """
+
+    batch: Batch
+    rows: dict[str, tuple[Buffer, pl.DataFrame]] = field(default_factory=dict)
+    passed: dict[str, list[pl.DataFrame]] = field(default_factory=dict)
+    copies: dict[str, Segment] = field(default_factory=dict)
+
+    def segment(self, buffer: Buffer, rows: pl.DataFrame) -> Segment:
+        path = f"in memory {len(self.rows)}"
+        self.rows[path] = (buffer, rows)
+        bounds = int64_bounds(rows.to_arrow(), buffer.instants)
+        return Segment(path, rows.height, int(rows.estimated_size()), "", "", bounds, self.batch.seq, 0)
 
 
 @dataclass(slots=True)
@@ -41,6 +60,7 @@ class EmbeddedExecutor:
     name: str = "embedded"
     _frames: dict[str, pl.DataFrame] = field(default_factory=dict)
     _cached: int = 0
+    _held: Held | None = None
 
     def ingest(self, batch: Batch, work: Work, intakes: Mapping[str, Intake]) -> dict[str, Ingested]:
         done = {}
@@ -75,7 +95,55 @@ class EmbeddedExecutor:
             keep_true(rows.lazy(), ranks_below(rank, stream, limit), stream.schema).collect()
             for stream, rows in zip(streams, found, strict=True)
         ]
-        return Stratum([self._finish(batch, job, rows) for job, rows in zip(jobs, lowest, strict=True)], limit)
+        return Stratum([self._hold(batch, job, rows) for job, rows in zip(jobs, lowest, strict=True)], limit)
+
+    def _hold(self, batch: Batch, job: Job, rows: pl.DataFrame) -> Increment:
+        """Rows of a stratum, kept in memory: written one by one, a thousand strata would be thousands of files."""
+        if not rows.height:
+            return Increment(0, place="driver")
+        held = self._held_for(batch)
+        stored = {
+            buffer.id: (held.segment(buffer, part),)
+            for buffer, door in job.feeds
+            if (part := absorb(rows, buffer, door, self.statics)).height
+        }
+        held.passed.setdefault(job.query.name, []).append(rows)
+        return Increment(rows.height, stored, "driver")
+
+    def _held_for(self, batch: Batch) -> Held:
+        if self._held is None or self._held.batch is not batch:
+            self._held = Held(batch)
+        return self._held
+
+    def settle(self, batch: Batch, queries: Sequence[QueryPlan], done: Mapping[str, Increment]) -> dict[str, Increment]:
+        held, self._held = self._held_for(batch), None
+        settled: dict[str, Increment] = {}
+        for query in queries:
+            if query.name not in done:
+                continue
+            one = done[query.name]
+            if query.stream in self.written and query.name in held.passed:
+                self._stage(batch, query, pl.concat(held.passed[query.name]))
+            segments = {name: self._settled(batch, held, found) for name, found in one.segments.items()}
+            settled[query.name] = Increment(one.rows, segments, one.place)
+        return settled
+
+    def _settled(self, batch: Batch, held: Held, segments: Sequence[Segment]) -> tuple[Segment, ...]:
+        """The segments with those in memory written as one."""
+        loose = [held.rows[segment.path] for segment in segments if segment.path in held.rows]
+        on_disk = tuple(segment for segment in segments if segment.path not in held.rows)
+        if not loose:
+            return on_disk
+        return (*on_disk, self._write(batch, loose[0][0], pl.concat([rows for _, rows in loose])))
+
+    def on_disk(self, batch: Batch, segment: Segment) -> Segment:
+        """The segment as a file that others can read, also where `settle` has still to write it for good."""
+        held = self._held_for(batch)
+        if segment.path not in held.rows:
+            return segment
+        if segment.path not in held.copies:
+            held.copies[segment.path] = self._write(batch, *held.rows[segment.path])
+        return held.copies[segment.path]
 
     def _evaluate(self, jobs: Sequence[Job]) -> list[pl.DataFrame]:
         """The rows of each increment."""
@@ -104,10 +172,12 @@ class EmbeddedExecutor:
             part = absorb(rows, buffer, door, self.statics)
             if part.height:
                 stored[buffer.id] = (self._write(batch, buffer, part),)
-        query = job.query
-        if query.stream in self.written:
-            batch.stage_output(query.name, to_user_table(rows.to_arrow(compat_level=ARROW), query.facts.output.schema))
+        if job.query.stream in self.written:
+            self._stage(batch, job.query, rows)
         return Increment(rows.height, stored, "driver")
+
+    def _stage(self, batch: Batch, query: QueryPlan, rows: pl.DataFrame) -> None:
+        batch.stage_output(query.name, to_user_table(rows.to_arrow(compat_level=ARROW), query.facts.output.schema))
 
     def rewrite(self, batch: Batch, rewrites: Sequence[Rewrite]) -> list[tuple[Segment, ...]]:
         return [self._rewrite(batch, one) for one in rewrites]
@@ -131,6 +201,8 @@ class EmbeddedExecutor:
 
     def _load(self, segment: Segment) -> pl.DataFrame:
         known = self._frames.get(segment.path)
+        if known is None and self._held is not None and segment.path in self._held.rows:
+            return self._held.rows[segment.path][1]
         if known is None:
             known = pl.DataFrame(read_segments(self.store, [segment]))
             self._remember(segment.path, known)

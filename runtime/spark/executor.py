@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
@@ -21,7 +21,7 @@ from tidegate.runtime.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.intake import Arrival, Intake
 from tidegate.runtime.plan.common import Demand
 from tidegate.runtime.plan.sharding import DRIVER_BYTES, SHARD_BYTES
-from tidegate.runtime.plan.steps import Buffer
+from tidegate.runtime.plan.steps import Buffer, QueryPlan
 from tidegate.runtime.runner import Increment, Ingested, Job, Rewrite, Stratum, Work
 from tidegate.runtime.spark.aggregates import merge
 from tidegate.runtime.spark.failures import read_summaries
@@ -128,6 +128,10 @@ class SparkExecutor:
         """In the driver where all are small; else a job to find the least rank, and one for the rows."""
         if self.driver_bytes and sum(job.bytes for job in jobs) <= self.driver_bytes:
             return self.local.stratum(batch, jobs, rank)
+        jobs = [
+            replace(job, inputs=[[self.local.on_disk(batch, segment) for segment in some] for some in job.inputs])
+            for job in jobs
+        ]
         streams = [job.query.facts.output for job in jobs]
         with self._results(jobs) as found:
             width = max(len(stream.progress) for stream in streams)
@@ -150,6 +154,9 @@ class SparkExecutor:
                 for stream, rows in zip(streams, found, strict=True)
             ]
             return Stratum(self._write(batch, jobs, lowest), limit)
+
+    def settle(self, batch: Batch, queries: Sequence[QueryPlan], done: Mapping[str, Increment]) -> dict[str, Increment]:
+        return self.local.settle(batch, queries, done)
 
     def place_of(self, job: Job) -> str:
         """Where an increment is evaluated: what a task can hold of it decides, by the bytes of its relevant segments."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from pyspark.sql import SparkSession
 from tests.properties.drive import Broken
 from tests.properties.sparks import check_spark
 from tests.strategies.programs import Case, random_case
+from tests.strategies.recursive import random_recursive_case
 from tests.strategies.streams import random_script, show_script
 from tidegate.algebra.errors import QueryError
 from tidegate.analysis.facts import ProgramFacts
@@ -26,10 +28,10 @@ SHARDS = 12
 PROGRAMS = 5
 
 
-def valid_case(first: int) -> tuple[Case, ProgramFacts]:
+def valid_case(first: int, make: Callable[[int], Case] = random_case) -> tuple[Case, ProgramFacts]:
     """The first valid case from a seed on."""
     for seed in count(first):
-        case = random_case(seed)
+        case = make(seed)
         try:
             return case, analyse(case.program)
         except QueryError:
@@ -51,6 +53,19 @@ def run(
 def test_spark_is_the_complete_result(spark: SparkSession, tmp_path: Path, number: int) -> None:
     case, facts = valid_case(40 + 10 * number)
     run(spark, case, facts, tmp_path, BATCHINGS[number % 2], PLACES[number % 2])
+
+
+def test_recursion_on_spark_is_the_complete_result(spark: SparkSession, tmp_path: Path) -> None:
+    case, facts = valid_case(50, random_recursive_case)
+    run(spark, case, facts, tmp_path, None, PLACES[2])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_recursion_on_spark_is_the_complete_result_of_many(spark: SparkSession, tmp_path: Path, shard: int) -> None:
+    for number in range(PROGRAMS):
+        case, facts = valid_case(20_000 + 100 * shard + 20 * number, random_recursive_case)
+        run(spark, case, facts, tmp_path / str(number), BATCHINGS[number % 2], PLACES[2 * (number % 2)])
 
 
 @pytest.mark.long

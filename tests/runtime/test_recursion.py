@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import runpy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -12,21 +12,41 @@ import pytest
 import tidegate as tg
 from tidegate import minutes, testing
 from tidegate.algebra.errors import QueryError
+from tidegate.analysis.facts import Rank
 from tidegate.runtime.program import Program
+from tidegate.runtime.runner import Job, Stratum
+from tidegate.runtime.state.batch import Batch
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 Drive = Callable[[Program], testing.Drive]
 
 
-@pytest.fixture(
-    params=["embedded", pytest.param("driver", marks=pytest.mark.spark), pytest.param("spark", marks=pytest.mark.spark)]
-)
-def drive(request: pytest.FixtureRequest) -> Drive:
+ENGINES = ("embedded", *(pytest.param(name, marks=pytest.mark.spark) for name in ("driver", "spark", "in turn")))
+
+
+@pytest.fixture(params=ENGINES)
+def drive(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Drive:
+    """Embedded; on Spark with its shortcut through the driver, without it, and with it for every second stratum."""
     if request.param == "embedded":
         return testing.drive
     session = request.getfixturevalue("spark")
+    if request.param == "in turn":
+        take_turns(monkeypatch)
     driver_bytes = 0 if request.param == "spark" else None
     return lambda program: testing.drive(program, spark=session, driver_bytes=driver_bytes)
+
+
+def take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tidegate.runtime.plan.sharding import DRIVER_BYTES
+    from tidegate.runtime.spark.executor import SparkExecutor
+
+    stratum = SparkExecutor.stratum
+
+    def turning(self: SparkExecutor, batch: Batch, jobs: Sequence[Job], rank: Rank) -> Stratum | None:
+        self.driver_bytes = DRIVER_BYTES - self.driver_bytes
+        return stratum(self, batch, jobs, rank)
+
+    monkeypatch.setattr(SparkExecutor, "stratum", turning)
 
 
 def alternating() -> Program:
@@ -58,6 +78,7 @@ def test_negation_of_its_own_rows(drive: Drive) -> None:
         assert set(run.live_rows.values()) == {0}
 
 
+@pytest.mark.parametrize("drive", ENGINES[:2], indirect=True)
 def test_frame_fragments(drive: Drive) -> None:
     """The paper's example in one batch, so that each fragment is a stratum of its own; see the example for the data."""
     example = runpy.run_path(str(EXAMPLES / "08_frame_fragments.py"))
