@@ -28,6 +28,7 @@ from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.checkpoint import Checkpoint
 from tidegate.runtime.state.manifest import SourceCounts
 from tidegate.runtime.state.segments import Segment, plan_compaction
+from tidegate.runtime.sweep import FLOOR, WORTH, Sweep
 
 GarbageCollection = Literal["amortised", "exact", "off"]
 
@@ -138,6 +139,9 @@ class Executor(Protocol):
     def rewrite(self, batch: Batch, rewrites: Sequence[Rewrite]) -> list[tuple[Segment, ...]]:
         """For each, new segments, one or few, with the rows that it lets live; none where no row is left."""
 
+    def sweep(self, batch: Batch, sweep: Sweep) -> dict[str, tuple[Segment, ...]]:
+        """The segments of those buffers that are written anew, without what partner and kill rule say is dead."""
+
     def forget(self, live: frozenset[str]) -> None:
         """Only segments with these paths are still needed."""
 
@@ -158,6 +162,7 @@ class BatchReport:
     live_rows: Mapping[str, int]
     seconds: Mapping[str, float]
     places: Mapping[str, str]
+    freed: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -173,6 +178,8 @@ class Runner:
     segments: dict[str, tuple[Segment, ...]] = field(init=False)
     counts: dict[str, SourceCounts] = field(init=False)
     heard: dict[str, Heard] = field(init=False, default_factory=dict)
+    swept: dict[str, int] = field(init=False, default_factory=dict)
+    """By the first buffer of those that are swept together, how many rows they held after the last sweep."""
     keys: dict[str, KeyMemory] = field(init=False)
     """Per input stream with a key, what is remembered of its rows."""
 
@@ -202,6 +209,7 @@ class Runner:
                 increments = self._increments(batch)
             with _timed("collect", seconds):
                 self._collect(batch)
+                freed = self._sweep(batch)
             with _timed("commit", seconds):
                 self._commit(batch, ingested)
         except BaseException:
@@ -218,6 +226,7 @@ class Runner:
             self.live_rows(),
             seconds,
             {name: increment.place for name, increment in increments.items()},
+            freed,
         )
 
     def _greatest(
@@ -409,6 +418,34 @@ class Runner:
             gone = {segment.path for segment in rewrite.segments}
             kept = (s for s in self.segments[rewrite.buffer.id] if s.path not in gone)
             self.segments[rewrite.buffer.id] = (*kept, *merged)
+
+    def _sweep(self, batch: Batch) -> dict[str, int]:
+        """Partner and kill rule, once all increments are done, at the progress that they reached (rule R23).
+
+        Gives the rows freed per buffer. Amortised: when as many rows have come as were left the last time, so that a row
+        is looked at a few times only.
+        """
+        freed: dict[str, int] = {}
+        if self.collect_garbage == "off":
+            return freed
+        exact = self.collect_garbage == "exact"
+        for buffers in self.plan.purged():
+            key = buffers[0].id
+            held = self._held(buffers)
+            if not held or (not exact and held < max(FLOOR, 2 * self.swept.get(key, 0))):
+                continue
+            segments = {buffer.id: self.segments[buffer.id] for buffer in buffers}
+            bounds = self.progress.bounds(self.plan)
+            worth = 0.0 if exact else WORTH
+            sweep = Sweep(self.plan, buffers, segments, self.progress.queries, bounds, worth)
+            for name, left in self.executor.sweep(batch, sweep).items():
+                freed[name] = sum(s.rows for s in self.segments[name]) - sum(s.rows for s in left)
+                self.segments[name] = left
+            self.swept[key] = self._held(buffers)
+        return freed
+
+    def _held(self, buffers: Sequence[Buffer]) -> int:
+        return sum(segment.rows for buffer in buffers for segment in self.segments[buffer.id])
 
     def _needed(self, buffer: Buffer, segment: Segment, part: Callable[[int, int], tuple[int, int]]) -> bool:
         bounds = {column: part(*limits) for column, limits in segment.bounds.items()}

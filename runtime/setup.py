@@ -25,7 +25,7 @@ from tidegate.runtime.inputs import hold_static, static_digest
 from tidegate.runtime.keys import key_memory
 from tidegate.runtime.plan.common import Demand
 from tidegate.runtime.plan.layout import layout
-from tidegate.runtime.plan.lower import lower
+from tidegate.runtime.plan.lower import PurgeMode, lower
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.progress import check_known, input_streams, static_tables
 from tidegate.runtime.runner import GarbageCollection
@@ -99,12 +99,16 @@ def prepare(
     statics: Mapping[str, Any],
     sinks: Mapping[str, Sink],
     collect_garbage: GarbageCollection = "amortised",
+    purging: PurgeMode = "planned",
 ) -> Setup:
     """Checks what a run is given against the program, and opens its checkpoint, recovered to the last commit."""
     if collect_garbage not in get_args(GarbageCollection):
         known = ", ".join(get_args(GarbageCollection))
         raise QueryError("TG401", f"unknown garbage collection {collect_garbage!r}", hint=f"one of {known}")
-    plan = lower(facts, optimise=rewrite_program)
+    if purging not in get_args(PurgeMode):
+        known = ", ".join(get_args(PurgeMode))
+        raise QueryError("TG401", f"unknown purging {purging!r}", hint=f"one of {known}")
+    plan = lower(facts, optimise=rewrite_program, purging=purging)
     streams = {stream.name: stream for stream in input_streams(plan)}
     results = {query.stream for query in plan.queries}
     for name in sources:

@@ -13,6 +13,7 @@ from tidegate.analysis.recursion import ranks_below
 from tidegate.runtime.columns import polars_schema, to_user_table
 from tidegate.runtime.embedded.aggregates import merge
 from tidegate.runtime.embedded.increment import Ready, compute_common, increment, keep_true, read_leaves
+from tidegate.runtime.embedded.sweep import surviving
 from tidegate.runtime.intake import Intake, absorb, ingest_rows, load_seen
 from tidegate.runtime.plan.common import Demand
 from tidegate.runtime.plan.steps import Buffer, QueryPlan
@@ -21,6 +22,7 @@ from tidegate.runtime.sources import SourceOptions
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.segments import Segment, int64_bounds, read_segments
 from tidegate.runtime.state.store import Store
+from tidegate.runtime.sweep import Sweep
 
 #: Segments are written with large strings, as every reader here understands them.
 ARROW = pl.CompatLevel.oldest()
@@ -189,6 +191,15 @@ class EmbeddedExecutor:
             alive = merge(one.buffer.partial, alive)
         rows = alive.collect()
         return (self._write(batch, one.buffer, rows),) if rows.height else ()
+
+    def sweep(self, batch: Batch, sweep: Sweep) -> dict[str, tuple[Segment, ...]]:
+        frames = {b.id: self._frame(b, sweep.segments[b.id]).collect() for b in sweep.buffers}
+        found: dict[str, tuple[Segment, ...]] = {}
+        for buffer, rows in zip(sweep.buffers, surviving(sweep, frames).values(), strict=True):
+            dead = frames[buffer.id].height - rows.height
+            if dead and dead >= sweep.worth * frames[buffer.id].height:
+                found[buffer.id] = (self._write(batch, buffer, rows),) if rows.height else ()
+        return found
 
     def forget(self, live: frozenset[str]) -> None:
         for path in [path for path in self._frames if path not in live]:

@@ -21,6 +21,7 @@ from tidegate.runtime.columns import Rows, raw, user_arrow_schema
 from tidegate.runtime.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.inputs import advances_of, read_file
 from tidegate.runtime.intake import Arrival, judged_schema
+from tidegate.runtime.plan.lower import PurgeMode
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.progress import check_known
 from tidegate.runtime.runner import BatchReport, GarbageCollection, Runner, Work
@@ -54,6 +55,7 @@ class Session:
     sinks: Mapping[str, Sink] = field(default_factory=dict)
     collect_garbage: GarbageCollection = "amortised"
     clock: Clock = system_clock
+    purging: PurgeMode = "planned"
     _setup: Setup = field(init=False)
     _runner: Runner = field(init=False)
     _pushed: dict[str, list[Arrival]] = field(init=False, default_factory=dict)
@@ -61,7 +63,7 @@ class Session:
 
     def __post_init__(self) -> None:
         self._setup = setup = prepare(
-            self.facts, self.store, self.sources, self.statics, self.sinks, self.collect_garbage
+            self.facts, self.store, self.sources, self.statics, self.sinks, self.collect_garbage, self.purging
         )
         executor = EmbeddedExecutor(self.store, setup.statics, setup.options, setup.written)
         self._runner = Runner(setup.plan, setup.checkpoint, executor, setup.options, self.collect_garbage)

@@ -27,6 +27,7 @@ def plan_dict(plan: Plan) -> dict[str, object]:
                 "holds": "partial aggregates" if buffer.partial is not None else "rows",
                 "chain": node_text(buffer.chain),
                 "read_by": _readers(plan, buffer),
+                "freed_by": _freed_by(plan, buffer),
             }
             for buffer in plan.buffers
         ],
@@ -46,6 +47,7 @@ def plan_dict(plan: Plan) -> dict[str, object]:
 def _buffer_text(plan: Plan, buffer: Buffer) -> str:
     holds = "rows" if buffer.partial is None else f"partial aggregates: {_aggregates(buffer.partial)}"
     head = [f"buffer {buffer.id}", f"  holds       {holds}", f"  read by     {', '.join(_readers(plan, buffer))}"]
+    head += [f"  {'freed by' if k == 0 else '':<12}{rule}" for k, rule in enumerate(_freed_by(plan, buffer))]
     return "\n".join([*head, _indented("chain", node_text(buffer.chain))])
 
 
@@ -79,6 +81,27 @@ def _aggregates(group: Group) -> str:
 
 def _readers(plan: Plan, buffer: Buffer) -> list[str]:
     return list(dict.fromkeys(query.name for query, _ in plan.readers(buffer)))
+
+
+def _freed_by(plan: Plan, buffer: Buffer) -> list[str]:
+    """The rules that free rows before keep does (R21, R22), if every reader of the buffer has some."""
+    readers = plan.readers(buffer)
+    if not all(leaf.partner or leaf.kill for _, leaf in readers):
+        return []
+    found: dict[str, None] = {}
+    for query, leaf in readers:
+        assert query.purge is not None
+        assert leaf.occurrence is not None
+        federation = query.facts.federation
+        if leaf.kill:
+            for rule in query.purge.kills_of(leaf.occurrence.index):
+                found[f"kill rule: a row of {federation.occurrence_name(rule.other)} in {query.name}"] = None
+        if leaf.partner:
+            for pair in query.purge.partners_of(leaf.occurrence.index):
+                keys = f" with equal {', '.join(a for a, _ in pair.keys)}" if pair.keys else ""
+                name = federation.occurrence_name(pair.other)
+                found[f"partner rule: no row of {name}{keys} in {query.name}, and none to come"] = None
+    return list(found)
 
 
 def _inputs(query: QueryPlan) -> list[str]:

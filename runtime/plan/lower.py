@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
-from typing import assert_never
+from typing import Literal, assert_never
 
 from tidegate.algebra.errors import InternalError
 from tidegate.algebra.formulas import Shift, Var, temporal_term
@@ -38,6 +38,7 @@ from tidegate.algebra.pretty import node_text
 from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.terms import rename_attributes
 from tidegate.analysis.pipeline import OccurrenceFacts, ProgramFacts, QueryFacts
+from tidegate.analysis.purge import Purge, purge
 from tidegate.runtime.plan.common import find_common
 from tidegate.runtime.plan.sharding import shard_key
 from tidegate.runtime.plan.steps import Buffer, Leaf, Plan, QueryPlan
@@ -45,7 +46,16 @@ from tidegate.runtime.plan.steps import Buffer, Leaf, Plan, QueryPlan
 MERGEABLE = frozenset(Function) - {Function.COUNT_DISTINCT}
 
 
-def lower(facts: ProgramFacts, *, optimise: Callable[[Sequence[Node]], Sequence[Node]] = tuple) -> Plan:
+#: Where partner and kill rule are used: where they pay, wherever they apply, nowhere.
+PurgeMode = Literal["planned", "always", "off"]
+
+
+def lower(
+    facts: ProgramFacts,
+    *,
+    optimise: Callable[[Sequence[Node]], Sequence[Node]] = tuple,
+    purging: PurgeMode = "planned",
+) -> Plan:
     """The physical plan of a program. `optimise` rewrites its trees, keeping meaning, schema and the order of scans."""
     layout = _Layout()
     trees = optimise([query.query.node for query in facts.queries])
@@ -53,13 +63,40 @@ def lower(facts: ProgramFacts, *, optimise: Callable[[Sequence[Node]], Sequence[
     buffers = layout.buffers()
     finished = [(draft.tree, tuple(leaf.finished(buffers) for leaf in draft.leaves)) for draft in drafts]
     plans = tuple(
-        QueryPlan(draft.facts, tree, leaves, draft.grouping, common, shard_key(tree, leaves, draft.grouping))
+        _purged(
+            QueryPlan(draft.facts, tree, leaves, draft.grouping, common, shard_key(tree, leaves, draft.grouping)),
+            facts,
+            purging,
+        )
         for draft, (tree, leaves), common in zip(drafts, finished, find_common(finished), strict=True)
     )
     description = _description(facts, plans)
     joined = "\n".join(f"{key}={value}" for key, value in sorted(description.items()))
     fingerprint = hashlib.sha256(joined.encode()).hexdigest()
     return Plan(facts, plans, tuple(buffers.values()), fingerprint, description)
+
+
+def _purged(query: QueryPlan, facts: ProgramFacts, mode: PurgeMode) -> QueryPlan:
+    """The query with the rules that free its rows sooner; recursive components keep by keep alone (rule R23)."""
+    if mode == "off" or query.grouping is not None or query.stream in facts.recursions:
+        return query
+    rules = purge(query.facts)
+    if rules is None:
+        return query
+    leaves = tuple(_freed(leaf, rules, always=mode == "always") for leaf in query.leaves)
+    used = any(leaf.partner or leaf.kill for leaf in leaves)
+    return replace(query, leaves=leaves, purge=rules) if used else query
+
+
+def _freed(leaf: Leaf, rules: Purge, *, always: bool) -> Leaf:
+    if leaf.occurrence is None:
+        return leaf
+    i = leaf.occurrence.index
+    return replace(
+        leaf,
+        partner=bool(rules.partners_of(i)) and (always or rules.partner_pays(i)),
+        kill=bool(rules.kills_of(i)) and (always or rules.kill_pays(i)),
+    )
 
 
 #: What makes two row-wise parts share a buffer: the part without renames and projections, and its partial grouping.

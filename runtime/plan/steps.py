@@ -13,6 +13,7 @@ from tidegate.algebra.terms import Lit as Literal
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import DataType
 from tidegate.analysis.facts import OccurrenceFacts, ProgramFacts, QueryFacts, Recursion
+from tidegate.analysis.purge import Purge
 from tidegate.runtime.partials import partial_schema
 
 #: Progress of a query's result, per promised attribute.
@@ -54,7 +55,7 @@ class Leaf:
     """One input of a query's tree: a buffer, with the occurrence whose keep and relevance it obeys, or a static table.
 
     `columns` are the stored columns that the tree reads (of partials: all); `outputs`, of partials, each promised
-    attribute with the grouping key and the constant whose sum it is.
+    attribute with the grouping key and the constant whose sum it is. `partner` and `kill`: whether these rules free rows.
     """
 
     buffer: Buffer | None
@@ -62,6 +63,8 @@ class Leaf:
     occurrence: OccurrenceFacts | None
     columns: tuple[str, ...] = ()
     outputs: tuple[tuple[str, str, int], ...] = ()
+    partner: bool = False
+    kill: bool = False
 
     def keep(self, p: Progress) -> Term:
         """Which stored rows may still matter, as a condition over stored columns (rule on keep)."""
@@ -115,7 +118,8 @@ class QueryPlan:
     """How one query runs: its tree over leaves (by occurrence of the tree), below it perhaps a grouping of partials.
 
     `common` are the parts of the tree, inner ones first, that other queries compute too. `shard_key` names for each leaf
-    the column by which the increment can be evaluated shard by shard (None: a static table), where there is one.
+    the column by which the increment can be evaluated shard by shard (None: a static table), where there is one. `purge`
+    are the rules that free rows of some leaves before keep does, None where there are none.
     """
 
     facts: QueryFacts
@@ -124,6 +128,7 @@ class QueryPlan:
     grouping: Group | None = None
     common: tuple[CommonPart, ...] = ()
     shard_key: tuple[str | None, ...] | None = None
+    purge: Purge | None = None
 
     @property
     def name(self) -> str:
@@ -178,6 +183,18 @@ class Plan:
     def readers(self, buffer: Buffer) -> tuple[tuple[QueryPlan, Leaf], ...]:
         """All inputs of queries that read a buffer."""
         return tuple((query, leaf) for query in self.queries for leaf in query.leaves if leaf.buffer is buffer)
+
+    def purged(self) -> tuple[tuple[Buffer, ...], ...]:
+        """The buffers in which partner and kill rule can free rows, those together whose rows depend on each other."""
+        groups: list[dict[str, Buffer]] = []
+        for query in self.queries:
+            if query.purge is None:
+                continue
+            read = {leaf.buffer.id: leaf.buffer for leaf in query.leaves if leaf.buffer is not None}
+            touched = [group for group in groups if not group.keys().isdisjoint(read)]
+            groups = [group for group in groups if group.keys().isdisjoint(read)]
+            groups.append({**read, **{name: buffer for group in touched for name, buffer in group.items()}})
+        return tuple(tuple(buffer for buffer in self.buffers if buffer.id in group) for group in groups)
 
     def buffer_keep(self, buffer: Buffer, progress: Mapping[str, Progress]) -> Term:
         """A stored row stays while any reader keeps it, each by its own query's progress."""

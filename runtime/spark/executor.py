@@ -40,6 +40,7 @@ from tidegate.runtime.spark.workers import (
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.manifest import SourceCounts
 from tidegate.runtime.state.segments import Segment
+from tidegate.runtime.sweep import Sweep
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +263,10 @@ class SparkExecutor:
         for summary in summaries:
             done[summary["number"]] += (Segment.from_json(summary["segment"]),)
         return done
+
+    def sweep(self, batch: Batch, sweep: Sweep) -> dict[str, tuple[Segment, ...]]:
+        # Beyond the driver's share rows stay until keep lets them go: a sweep never decides what results are.
+        return self.local.sweep(batch, sweep) if sweep.bytes <= self.driver_bytes else {}
 
     def forget(self, live: frozenset[str]) -> None:
         self.local.forget(live)

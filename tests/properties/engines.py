@@ -20,20 +20,22 @@ from tidegate.algebra.time import INF, Extended, instant_ticks, ticks_instant
 from tidegate.algebra.types import Kind
 from tidegate.analysis.facts import ProgramFacts
 from tidegate.runtime.embedded.session import Session
+from tidegate.runtime.plan.lower import PurgeMode
 from tidegate.runtime.runner import GarbageCollection
 from tidegate.runtime.state.memory import MemoryStore
 
 
-def check_embedded(case: Case, script: Script, facts: ProgramFacts, tally: Tally) -> None:
+def check_embedded(case: Case, script: Script, facts: ProgramFacts, tally: Tally, *, purge: bool = False) -> None:
     """Runs the script through a session; after every step its results are those that its progress makes final."""
     rng = random.Random(f"{case.seed}/{len(script)}")
-    garbage: GarbageCollection = rng.choice(("amortised", "exact", "exact", "off"))
+    garbage: GarbageCollection = "exact" if purge else rng.choice(("amortised", "exact", "exact", "off"))
+    purging: PurgeMode = "always" if purge else rng.choice(("planned", "off"))
     restarts = rng.random() < 0.3
     store = MemoryStore()
     statics = {s.name: [as_given(row, s.schema) for row in case.rows[s.name]] for s in case.statics}
 
     def begin() -> Session:
-        return Session(facts, store, statics=statics, collect_garbage=garbage)
+        return Session(facts, store, statics=statics, collect_garbage=garbage, purging=purging)
 
     session = begin()
     inputs = as_tuples(case)
@@ -60,6 +62,7 @@ def check_embedded(case: Case, script: Script, facts: ProgramFacts, tally: Tally
         _check_counts(report.counts, pushed, where)
         _check_progress(session, facts, b, where)
         tally.increments += len(report.results)
+        tally.collected += sum(report.freed.values())
         if restarts and rng.random() < 0.3:
             session.close()
             session = begin()

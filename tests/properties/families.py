@@ -68,11 +68,19 @@ def by_embedded(case: Case, script: Script, facts: ProgramFacts, tally: Tally) -
     check_embedded(case, script, facts, tally)
 
 
+def by_purging(case: Case, script: Script, facts: ProgramFacts, tally: Tally) -> None:
+    """The embedded engine with partner and kill rule used wherever they apply, after every batch."""
+    from tests.properties.engines import check_embedded
+
+    check_embedded(case, script, facts, tally, purge=True)
+
+
 FAMILIES: dict[str, Family] = {
     "rules": Family(by_rules, ONE_QUERY),
     "staged": Family(by_rules, STAGED),
     "embedded": Family(by_embedded, scripts=1),
     "windows": Family(by_embedded, WINDOWED, scripts=1),
+    "purge": Family(by_purging, scripts=1),
     "recursive": Family(by_rules, make=random_recursive_case, scripts=2),
     "recursive-embedded": Family(by_embedded, make=random_recursive_case, scripts=1),
 }

@@ -1,0 +1,172 @@
+"""Where the attributes of an expression come from, and which of them are equal in all rows that matter (for rules R21, R22)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from tidegate.algebra.formulas import Shift, Var, temporal_term
+from tidegate.algebra.nodes import (
+    Difference,
+    Distinct,
+    Group,
+    Imbed,
+    Join,
+    Node,
+    Product,
+    Project,
+    Rename,
+    Scan,
+    Select,
+    Union,
+)
+from tidegate.algebra.schema import StreamDef
+from tidegate.algebra.terms import Attr, Call, Term, conjuncts
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """An attribute of the row of an occurrence, plus a constant number of ticks."""
+
+    occurrence: int
+    attribute: str
+    shift: int = 0
+
+
+#: Of each attribute of an expression what it is a copy of: of several, the one whose occurrence a zone does not ignore.
+Origins = Mapping[str, tuple[Origin, ...]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AntiJoin:
+    """An anti-join inside a query: the numbers of the occurrences on either side, and what its attributes are copies of."""
+
+    node: Join
+    left: range
+    right: range
+    origins: Origins
+
+
+@dataclass(slots=True)
+class Sources:
+    """What a query says of its attributes' origins.
+
+    A pair of origins in `equalities` is equal, or both NULL, in all rows that together matter to a result row, where
+    the zone that they satisfy ignores neither occurrence.
+    """
+
+    streams: Sequence[StreamDef]
+    equalities: list[tuple[Origin, Origin]] = field(default_factory=list)
+    antijoins: list[AntiJoin] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, node: Node, streams: Sequence[StreamDef]) -> Sources:
+        """`streams` are the definitions by occurrence."""
+        found = cls(streams)
+        _Walk(found).origins(node)
+        return found
+
+    def keys(self, i: int, j: int, ignored: Collection[int]) -> tuple[tuple[str, str], ...]:
+        """Attributes of occurrences i and j that are equal in a zone that ignores neither, one pair per class."""
+        classes: list[set[Origin]] = []
+        for pair in self.equalities:
+            if pair[0].occurrence in ignored or pair[1].occurrence in ignored or not self._one_type(*pair):
+                continue
+            touched = [one for one in classes if not one.isdisjoint(pair)]
+            classes = [one for one in classes if one.isdisjoint(pair)] + [set(pair).union(*touched)]
+        found: dict[tuple[str, str], None] = {}
+        for one in classes:
+            own = sorted(o.attribute for o in one if o.occurrence == i)
+            other = sorted(o.attribute for o in one if o.occurrence == j)
+            found.update(dict.fromkeys((a, b) for a in own for b in other[:1]))
+        return tuple(sorted(found))
+
+    def _one_type(self, one: Origin, other: Origin) -> bool:
+        first, second = self.streams[one.occurrence].schema, self.streams[other.occurrence].schema
+        return first[one.attribute].type == second[other.attribute].type
+
+
+@dataclass(slots=True)
+class _Walk:
+    found: Sources
+    place: int = 0
+
+    def origins(self, node: Node) -> dict[str, tuple[Origin, ...]]:
+        match node:
+            case Scan(stream):
+                self.place += 1
+                return {name: (Origin(self.place - 1, name),) for name in stream.schema}
+            case Select(input_, condition):
+                known = self.origins(input_)
+                self.equate(condition, known)
+                return known
+            case Project(input_, names) | Group(input_, names, _):
+                known = self.origins(input_)
+                return {name: known[name] for name in names if name in known}
+            case Distinct(input_):
+                return self.origins(input_)
+            case Rename(input_, pairs):
+                new = dict(pairs)
+                return {new.get(name, name): of for name, of in self.origins(input_).items()}
+            case Imbed(input_, name, term):
+                known = self.origins(input_)
+                return {**known, name: _defined(term, known, input_)}
+            case Product(left, right):
+                return self.origins(left) | self.origins(right)
+            case Join():
+                return self.join(node)
+            case Union(inputs):
+                merged: dict[str, tuple[Origin, ...]] = {}
+                for input_ in inputs:
+                    for name, of in self.origins(input_).items():
+                        merged[name] = (*merged.get(name, ()), *of)
+                return merged
+            case Difference(left, right):
+                first, second = self.origins(left), self.origins(right)
+                for name in first.keys() & second.keys():
+                    self.pair(first[name], second[name])
+                return first
+            case _:
+                assert_never(node)
+
+    def join(self, node: Join) -> dict[str, tuple[Origin, ...]]:
+        start = self.place
+        left = self.origins(node.left)
+        middle = self.place
+        both = left | self.origins(node.right)
+        self.equate(node.condition, both)
+        if node.kind == "anti":
+            self.found.antijoins.append(AntiJoin(node, range(start, middle), range(middle, self.place), both))
+        # What a left join pads is NULL where the right row's attribute is not: then it is no copy.
+        return both if node.kind == "inner" else left
+
+    def equate(self, condition: Term, known: Origins) -> None:
+        for part in conjuncts(condition):
+            match part:
+                case Call("eq" | "eq_null_safe", (Attr(one), Attr(other))):
+                    self.pair(known.get(one, ()), known.get(other, ()))
+
+    def pair(self, ones: Iterable[Origin], others: Sequence[Origin] | Iterable[Origin]) -> None:
+        others = tuple(others)
+        self.found.equalities += [
+            (one, other)
+            for one in ones
+            for other in others
+            if one.occurrence != other.occurrence and one.shift == other.shift == 0
+        ]
+
+
+def _defined(term: Term, known: Origins, input_: Node) -> tuple[Origin, ...]:
+    """What a new attribute is a copy of, perhaps shifted in time."""
+    if isinstance(term, Attr):
+        return known.get(term.name, ())
+    match temporal_term(term, input_.schema):
+        case Shift(Var(name), by):
+            return tuple(_shifted(known.get(name, ()), by))
+        case _:
+            return ()
+
+
+def _shifted(origins: Iterable[Origin], by: int) -> Iterator[Origin]:
+    return (Origin(o.occurrence, o.attribute, o.shift + by) for o in origins)

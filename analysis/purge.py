@@ -1,0 +1,101 @@
+"""What frees rows before keep does: partner rule and kill rule, zone by zone, and where they pay (rules R21 to R23)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tidegate.algebra.terms import Term
+from tidegate.algebra.time import INF, Extended
+from tidegate.analysis.facts import QueryFacts
+from tidegate.analysis.federation import Federation
+from tidegate.analysis.keep import keep_condition
+from tidegate.analysis.kill import Kill, kills
+from tidegate.analysis.origins import Sources
+from tidegate.analysis.partner import Partner, partner
+from tidegate.analysis.views import MAX_VIEWS, Necessary, View, declared_matrix, necessary
+from tidegate.analysis.zones import Matrix, Variable, Zone
+
+#: A rule pays where it frees rows at least so many times sooner than keep.
+SOONER = 2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Case:
+    """One zone as the rules see it: of each stream occurrence that it does not ignore the view, partners and killers."""
+
+    views: Mapping[int, tuple[View, Necessary]]
+    partners: tuple[Partner, ...]
+    kills: tuple[Kill, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Purge:
+    """Both rules for a query. Zone by zone, unlike keep's views: of those that demand fewer partners each is needed."""
+
+    facts: QueryFacts
+    cases: tuple[Case, ...]
+
+    def keep(self, case: Case, i: int, p: Mapping[str, Extended]) -> Term:
+        """Keep of occurrence i in this case alone (rule R14)."""
+        return keep_condition(self.facts.occurrences[i].stream, case.views[i][1], p)
+
+    def partners_of(self, i: int) -> tuple[Partner, ...]:
+        return tuple(rule for case in self.cases for rule in case.partners if rule.own == i)
+
+    def kills_of(self, i: int) -> tuple[Kill, ...]:
+        return tuple(rule for case in self.cases for rule in case.kills if rule.own == i)
+
+    def partner_pays(self, i: int) -> bool:
+        """Whether rows without partners go at least SOONER times as soon as by keep, all cases taken together."""
+        cases = [case for case in self.cases if i in case.views]
+        by_keep = max((self._horizon(case, i) for case in cases), default=-INF)
+        with_rule = max((min(self._horizon(case, i), self._window(case, i)) for case in cases), default=-INF)
+        return with_rule < by_keep and by_keep >= SOONER * max(with_rule, 0)
+
+    def kill_pays(self, i: int) -> bool:
+        """Whether every case has a killer, and rows would wait otherwise."""
+        cases = [case for case in self.cases if i in case.views]
+        return all(any(kill.own == i for kill in case.kills) for case in cases) and any(
+            self._horizon(case, i) > 0 for case in cases
+        )
+
+    def _window(self, case: Case, i: int) -> Extended:
+        return max(0, min((rule.window() for rule in case.partners if rule.own == i), default=INF))
+
+    def _horizon(self, case: Case, i: int) -> Extended:
+        """How long keep lets a row of the case live, while streams run side by side (rule R17)."""
+        functions = self.facts.propagation
+        inputs = {(clause.stream, y) for f in functions.values() for clause in f.clauses for y, _ in clause.distances}
+        late = {a: -f.evaluate(dict.fromkeys(inputs, 0)) for a, f in functions.items()}
+        view, _ = case.views[i]
+        progress = self.facts.occurrences[i].stream.progress
+        return min((late[a] + view.ahead(y, a) for a in view.promised for y in progress), default=INF)
+
+
+def purge(facts: QueryFacts) -> Purge | None:
+    """The rules of a query; None where they could free nothing, or where there are too many cases to look at."""
+    federation = facts.federation
+    streams = [i for i, stream in enumerate(federation.occurrences) if not stream.static]
+    if len(streams) < 2 or len(federation.zones) > MAX_VIEWS or facts.is_static:
+        return None
+    sources = Sources.of(facts.query.node, federation.occurrences)
+    declared = {i: declared_matrix(federation, i) for i in streams}
+    promised = tuple(facts.propagation)
+    cases = []
+    for zone in federation.zones:
+        speaking = [i for i in streams if i not in zone.ignored]
+        views = {i: _view(federation, zone, i, promised, declared[i]) for i in speaking}
+        partners = tuple(partner(zone, sources, i, j) for i in speaking for j in speaking if i != j)
+        killers = tuple(kill for i in speaking for kill in kills(sources, zone, i, promised))
+        cases.append(Case(views, partners, killers))
+    return Purge(facts, tuple(cases))
+
+
+def _view(
+    federation: Federation, zone: Zone, i: int, promised: tuple[str, ...], declared: Matrix | None
+) -> tuple[View, Necessary]:
+    columns = federation.occurrences[i].schema.temporal
+    variables: list[Variable] = [*(("x", i, name) for name in columns), *(("a", name) for name in promised)]
+    view = View(columns, promised, zone.view(variables), (zone,))
+    return view, necessary(view, declared)

@@ -1,0 +1,16 @@
+"""Partner and kill rule change no result, whatever the program, the batching and the permitted disorder (rules R21 to R23)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.properties.families import FAMILIES, seeds
+
+SHARDS = 4
+
+
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_freed_rows_change_no_result(shard: int) -> None:
+    for seed in seeds(300)[shard::SHARDS]:
+        failure = FAMILIES["purge"].run(seed)
+        assert failure is None, failure
