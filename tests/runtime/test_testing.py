@@ -55,7 +55,8 @@ def test_each_result_is_expected_once_when_it_appears(start: Start) -> None:
         run.step()
         run.expect(Unpaid=[])
         assert len(run.results("Unpaid")) == 1
-        assert run.live_rows == {"Orders#0": 0, "Payments#0": 1}
+        # The payment's order is reported or gone, and what comes now is ordered too late for it.
+        assert run.live_rows == {"Orders#0": 0, "Payments#0": 0}
         run.finish()
         run.step()
         assert run.progress == {"Unpaid": {"ordered": INF}}
