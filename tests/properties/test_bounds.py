@@ -52,7 +52,7 @@ def test_one_row_per_tick_attains_the_bound(kind: JoinKind, back: int, ahead: in
     tally = Tally()
     check_rules(Case(0, program, {"A": rows, "B": rows}), (*steps, rest), facts, tally, lean=True)
     most = [0, 0]
-    with Session(facts, collect_garbage="exact") as session:
+    with Session(facts, collect_garbage="exact", purging="off") as session:
         for t in range(TICKS):
             session.push("A", [dict(rows[t])])
             session.advance("A", {"t": t})
