@@ -124,7 +124,7 @@ def random_row(rng: random.Random, now: int) -> Row:
     row: Row = {"k": rng.choice((1, 2, None)), "t": t, "began": t - rng.choice((0, 0, 1)) * MINUTE}
     row |= {"v": rng.choice((1, 1, 1, 2)), "upto": None}
     match rng.randint(0, 19):
-        case 0:
+        case 0 | 7:
             row["began"] = t + dt.timedelta(microseconds=1)
         case 1:
             row[rng.choice(("t", "began"))] = rng.choice((None, "soon", 3.5))
@@ -138,6 +138,13 @@ def random_row(rng: random.Random, now: int) -> Row:
         case 6:
             row = dict.fromkeys(row)
     return row
+
+
+def repeats(judge: Judge, rng: random.Random) -> list[Row]:
+    """Rows that were accepted before and would not be late now, the oldest of them most of all; some changed."""
+    known = [row for row in judge.accepted.values() if judge.progress is None or row["t"] > judge.progress]
+    oldest = sorted(known, key=lambda row: row["t"])[: rng.choice((0, 1, 2, 3, 10))]
+    return [row | {"v": rng.choice((row["v"], row["v"], 7))} for row in oldest]
 
 
 def check(run: testing.Drive, judge: Judge) -> None:
@@ -154,8 +161,11 @@ def drive_random(run: testing.Drive, judge: Judge, rng: random.Random, batches: 
         rows = [random_row(rng, now) for _ in range(rng.choice((0, 1, 3, 10, 40)))]
         if rows and rng.random() < 0.5:
             rows += rng.choices(rows, k=rng.randint(1, 3))
-        if rows:
-            run.add("S", rows)
+        rows += repeats(judge, rng)
+        cut = rng.randint(0, len(rows))
+        for part in (rows[:cut], rows[cut:]):
+            if part:
+                run.add("S", part)
         clock = run.clock.now
         judge.batch([dict(row) for row in rows], clock)
         if rng.random() < 0.2:
