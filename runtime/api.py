@@ -61,6 +61,7 @@ def session(
     checkpoint: str | os.PathLike[str] | None = None,
     collect_garbage: GarbageCollection = "amortised",
     clock: Clock | None = None,
+    on_batch: Callable[[BatchReport], None] | None = None,
 ) -> Session:
     """A push-style session in this process; with `checkpoint` its state survives in that directory, else in memory."""
     from tidegate.runtime.clock import system_clock
@@ -82,7 +83,9 @@ def session(
     given = {name: data if isinstance(data, Source) else Source(data) for name, data in (sources or {}).items()}
     streams = {name: source for name, source in given.items() if name not in tables}
     complete = {name: source.data for name, source in given.items() if name in tables} | dict(statics or {})
-    return Session(facts, store, streams, complete, sinks or {}, collect_garbage, clock or system_clock)
+    return Session(
+        facts, store, streams, complete, sinks or {}, collect_garbage, clock or system_clock, on_batch=on_batch
+    )
 
 
 def run(
@@ -102,12 +105,10 @@ def run(
             "TG407", f"no rows given for stream {', '.join(missing)}", hint="give an empty list where there are none"
         )
     complete = {name: _complete(data) for name, data in inputs.items()}
-    with session(facts, sources=complete, sinks=sinks, checkpoint=checkpoint) as live:
+    with session(facts, sources=complete, sinks=sinks, checkpoint=checkpoint, on_batch=on_batch) as live:
         reports: list[BatchReport] = []
         while not reports or live.waiting_files():
             reports.append(live.step())
-            if on_batch is not None:
-                on_batch(reports[-1])
         unread = {name for name, sink in (sinks or {}).items() if isinstance(sink, CallbackSink | DiscardSink)}
         names = {query.stream for query in live.plan.queries} - unread
         return Results({name: live.table(name) for name in names}, tuple(reports), tuple(live.quarantine()))

@@ -98,10 +98,12 @@ class Program:
         checkpoint: str | os.PathLike[str] | None = None,
         collect_garbage: GarbageCollection = "amortised",
         clock: Clock | None = None,
+        on_batch: Callable[[BatchReport], None] | None = None,
     ) -> Session:
         """A session in this process: push rows, advance progress, read results; `checkpoint` lets it survive.
 
-        `clock` says what time it is, the system's clock by default; skew guard and idle policy go by it.
+        `clock` says what time it is, the system's clock by default; skew guard and idle policy go by it. `on_batch` is
+        called after each commit.
         """
         from tidegate.runtime.api import session
 
@@ -113,6 +115,7 @@ class Program:
             checkpoint=checkpoint,
             collect_garbage=collect_garbage,
             clock=clock,
+            on_batch=on_batch,
         )
 
     def why(self, checkpoint: str | os.PathLike[str], name: str, row: Mapping[str, Any] | None = None) -> Why:

@@ -27,6 +27,7 @@ from tidegate.runtime.sources import SourceOptions
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.checkpoint import Checkpoint
 from tidegate.runtime.state.manifest import SourceCounts
+from tidegate.runtime.state.positions import SparkBatch
 from tidegate.runtime.state.segments import Segment, plan_compaction
 from tidegate.runtime.sweep import FLOOR, WORTH, Sweep
 
@@ -151,6 +152,7 @@ class BatchReport:
     """What one batch did: rows by fate per source, new rows per query, progress, live rows per buffer, time per step.
 
     Of every stream that a query reads, by attribute: `bounds` says how far it has arrived, `greatest` what the batch brought.
+    `live_ranges` has the least and greatest instants that a buffer holds, `clock` is in microseconds.
     """
 
     seq: int
@@ -162,7 +164,12 @@ class BatchReport:
     live_rows: Mapping[str, int]
     seconds: Mapping[str, float]
     places: Mapping[str, str]
-    freed: Mapping[str, int] = field(default_factory=dict)
+    freed: Mapping[str, int]
+    live_bytes: Mapping[str, int]
+    live_ranges: Mapping[tuple[str, str], tuple[int, int]]
+    clock: int
+    spark: SparkBatch | None
+    plan: Plan = field(repr=False, compare=False)
 
 
 @dataclass(slots=True)
@@ -227,7 +234,22 @@ class Runner:
             seconds,
             {name: increment.place for name, increment in increments.items()},
             freed,
+            {name: sum(segment.bytes for segment in segments) for name, segments in self.segments.items()},
+            self._ranges(),
+            batch.intent.clock,
+            batch.intent.offer.spark,
+            self.plan,
         )
+
+    def _ranges(self) -> dict[tuple[str, str], tuple[int, int]]:
+        """Least and greatest instant per buffer and attribute, where every segment has them."""
+        found: dict[tuple[str, str], tuple[int, int]] = {}
+        for name, segments in self.segments.items():
+            for a in set[str]().union(*(segment.bounds for segment in segments)):
+                limits = [segment.bounds[a] for segment in segments if a in segment.bounds]
+                if len(limits) == len(segments):
+                    found[name, a] = min(low for low, _ in limits), max(high for _, high in limits)
+        return found
 
     def _greatest(
         self, ingested: Mapping[str, Ingested], increments: Mapping[str, Increment]

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tidegate.algebra.pretty import value_text
 from tidegate.algebra.time import INF, Extended, format_instant
-from tidegate.algebra.types import DATE, Kind
+from tidegate.algebra.types import Kind
 from tidegate.runtime.keys import memory_of
+from tidegate.runtime.moments import moment, plain_moment
 from tidegate.runtime.plan.layout import Held, Kinds, Layout, Reader
 from tidegate.runtime.state.checkpoint import Snapshot, inspect
 from tidegate.runtime.state.codec import parse_plain
@@ -79,7 +79,8 @@ class StateListing:
             "clock": None if manifest is None else format_instant(manifest.clock),
             "pending": None if self.snapshot.pending is None else self.snapshot.pending.seq,
             "progress": [
-                {"of": of, "attribute": a, "reached": _plain(value, kind)} for of, a, value, kind in _progress(self)
+                {"of": of, "attribute": a, "reached": plain_moment(value, Kind(kind))}
+                for of, a, value, kind in _progress(self)
             ],
             "rows": sum(one.rows for one in self.buffers),
             "bytes": sum(one.bytes for one in self.buffers),
@@ -231,7 +232,7 @@ def _head(listing: StateListing) -> str:
         lines.append(f"  clock       {format_instant(manifest.clock)}")
     if pending is not None:
         lines.append(f"  pending     batch {pending.seq} was begun and is not committed")
-    rows = [(f"{of}.{a}", moment(value, kind)) for of, a, value, kind in _progress(listing)]
+    rows = [(f"{of}.{a}", moment(value, Kind(kind))) for of, a, value, kind in _progress(listing)]
     width = max((len(name) for name, _ in rows), default=0)
     lines += [f"  {'' if i else 'progress':<12}{name.ljust(width)}  {text}" for i, (name, text) in enumerate(rows)]
     total, size = sum(one.rows for one in listing.buffers), sum(one.bytes for one in listing.buffers)
@@ -250,12 +251,12 @@ def _buffer_text(one: BufferState) -> str:
     lines = [head]
     for name, (low, high) in one.range.items():
         kind = held.instants[name]
-        lines += [f"  oldest      {name} {moment(low, kind)}", f"  newest      {name} {moment(high, kind)}"]
+        lines += [f"  oldest      {name} {moment(low, Kind(kind))}", f"  newest      {name} {moment(high, Kind(kind))}"]
     if held.key:
         lines.append(f"  kept        until they are late, since no other row may repeat their {', '.join(held.key)}")
     for kept in one.kept:
         lines.append(f"  kept        for {kept.query} {_while(kept.keep)}")
-        lines += [f"              p({a}) is {moment(value, kept.kinds[a])}" for a, value in kept.progress.items()]
+        lines += [f"              p({a}) is {moment(value, Kind(kept.kinds[a]))}" for a, value in kept.progress.items()]
         lines.append(f"              {_until_text(kept)}")
     return "\n".join(lines)
 
@@ -267,7 +268,7 @@ def _while(keep: str) -> str:
 def _until_text(kept: Kept) -> str:
     if kept.over:
         return "which needs none of it any more"
-    known = [f"p({a}) reaches {moment(t, kept.kinds[a])}" for a, t in kept.until.items() if t != INF]
+    known = [f"p({a}) reaches {moment(t, Kind(kept.kinds[a]))}" for a, t in kept.until.items() if t != INF]
     return f"until {' or '.join(known)}" if known else "until its input ends"
 
 
@@ -281,39 +282,19 @@ def _buffer_dict(one: BufferState) -> dict[str, object]:
         "bytes": one.bytes,
         "segments": one.segments,
         **({"key": list(one.held.key)} if one.held.key else {}),
-        "oldest": {a: _plain(low, kinds[a]) for a, (low, _) in one.range.items()},
-        "newest": {a: _plain(high, kinds[a]) for a, (_, high) in one.range.items()},
+        "oldest": {a: plain_moment(low, Kind(kinds[a])) for a, (low, _) in one.range.items()},
+        "newest": {a: plain_moment(high, Kind(kinds[a])) for a, (_, high) in one.range.items()},
         "kept": [
             {
                 "query": kept.query,
                 "while": kept.keep,
-                "progress": {a: _plain(v, kept.kinds[a]) for a, v in kept.progress.items()},
-                "until": {a: _plain(t, kept.kinds[a]) for a, t in kept.until.items()},
+                "progress": {a: plain_moment(v, Kind(kept.kinds[a])) for a, v in kept.progress.items()},
+                "until": {a: plain_moment(t, Kind(kept.kinds[a])) for a, t in kept.until.items()},
                 "needed": not kept.over,
             }
             for kept in one.kept
         ],
     }
-
-
-def moment(value: Extended, kind: str) -> str:
-    """An instant of an attribute of this kind as text."""
-    if isinstance(value, float):
-        return "∞" if value == INF else "-∞"
-    match Kind(kind):
-        case Kind.TIMESTAMP:
-            return format_instant(value)
-        case Kind.DATE:
-            return value_text(value, DATE)
-        case _:
-            return str(value)
-
-
-def _plain(value: Extended, kind: str) -> object:
-    """For JSON: ISO text, a number for integer time, the infinities as text."""
-    if isinstance(value, float):
-        return "inf" if value == INF else "-inf"
-    return value if Kind(kind) is Kind.BIGINT else moment(value, kind)
 
 
 def _count(number: int, what: str) -> str:

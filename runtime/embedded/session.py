@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,7 @@ class Session:
 
     `sources` gives delay, progress columns and policy per stream, and rows where it has any: directories are read file by
     file, a frame is the whole of its stream. `statics` holds the rows of static tables, `sinks` where results go (default:
-    kept in the store, read by `results`). `clock` is read once per batch.
+    kept in the store, read by `results`). `clock` is read once per batch, `on_batch` is called after each commit.
     """
 
     facts: ProgramFacts
@@ -56,6 +56,7 @@ class Session:
     collect_garbage: GarbageCollection = "amortised"
     clock: Clock = system_clock
     purging: PurgeMode = "planned"
+    on_batch: Callable[[BatchReport], None] | None = None
     _setup: Setup = field(init=False)
     _runner: Runner = field(init=False)
     _pushed: dict[str, list[Arrival]] = field(init=False, default_factory=dict)
@@ -131,6 +132,8 @@ class Session:
         report = self._runner.run(batch, Work(arrivals, self._advances | self._setup.ended(reading)))
         self._pushed.clear()
         self._advances.clear()
+        if self.on_batch is not None:
+            self.on_batch(report)
         return report
 
     def process(self) -> list[BatchReport]:

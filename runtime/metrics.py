@@ -1,0 +1,219 @@
+"""What a batch did, as plain values to be counted and drawn, and the hooks that hand it on: `on_batch=log()`, …
+
+program.session(on_batch=metrics.log())            # a line of JSON per batch, to the logger `tidegate`
+program.start(spark, on_batch=metrics.each(metrics.log(), metrics.prometheus()), ...)
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from tidegate.algebra.time import INF, Extended, format_instant
+from tidegate.algebra.types import Kind
+from tidegate.analysis.bounds import Bounded
+from tidegate.runtime.moments import plain_moment
+from tidegate.runtime.plan.steps import Buffer, Leaf, Plan, QueryPlan
+from tidegate.runtime.runner import BatchReport
+from tidegate.runtime.state.manifest import SourceCounts
+from tidegate.runtime.state.positions import SparkBatch
+
+OnBatch = Callable[[BatchReport], None]
+_SECOND: Final = 1_000_000
+_DAY: Final = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """How far a stream or result has arrived on one progressing attribute."""
+
+    stream: str
+    attribute: str
+    kind: Kind
+    reached: Extended
+
+    @property
+    def name(self) -> str:
+        return f"{self.stream}.{self.attribute}"
+
+    @property
+    def value(self) -> float:
+        """As a number to draw: seconds since 1970, of integer time the number itself, or an infinity."""
+        return quantity(self.reached, self.kind)
+
+    def behind(self, clock: int) -> float | None:
+        """Seconds from progress to the clock (microseconds), 0 at the end; None before the beginning, and for integers."""
+        if self.reached == -INF or self.kind is Kind.BIGINT:
+            return None
+        return 0.0 if self.reached == INF else clock / _SECOND - self.value
+
+
+@dataclass(frozen=True, slots=True)
+class BufferUse:
+    """What a buffer holds after a batch, against what is proved of it (rule R17).
+
+    `extent` is the distance between the oldest and the newest stored instant of `attribute`, in seconds, of integer time
+    a number. With exact garbage collection it is less than `bound`: the horizon, plus how far the newest row is ahead of
+    the slowest input of the queries that read the buffer (its skew and the inputs' lag). `bound` None: nothing bounds
+    it, or not before every input has begun. `attribute` None: what is kept depends on several instants.
+    """
+
+    buffer: str
+    rows: int
+    bytes: int
+    attribute: str | None = None
+    extent: float | None = None
+    bound: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """A batch in numbers: rows by fate, new results, progress per timeline, state against its bound, seconds per step."""
+
+    batch: int
+    clock: int
+    rows: Mapping[str, SourceCounts]
+    results: Mapping[str, int]
+    progress: tuple[Timeline, ...]
+    state: tuple[BufferUse, ...]
+    seconds: Mapping[str, float]
+    places: Mapping[str, str]
+    freed: Mapping[str, int]
+    spark: SparkBatch | None = None
+
+    @classmethod
+    def of(cls, report: BatchReport) -> Metrics:
+        """The numbers of a batch."""
+        plan = report.plan
+        streams = {stream.name: stream for stream in plan.facts.program.inputs} | dict(plan.facts.streams)
+        progress = tuple(
+            Timeline(stream, a, streams[stream].schema[a].type.kind, reached)
+            for (stream, a), reached in report.bounds.items()
+        )
+        buffers = {buffer.id: buffer for buffer in plan.buffers}
+        state = tuple(
+            _use(plan, report, buffers[name]) if name in buffers else BufferUse(name, rows, report.live_bytes[name])
+            for name, rows in report.live_rows.items()
+        )
+        return cls(
+            report.seq,
+            report.clock,
+            report.counts,
+            report.results,
+            progress,
+            state,
+            report.seconds,
+            report.places,
+            report.freed,
+            report.spark,
+        )
+
+    @property
+    def duration(self) -> float:
+        """Seconds from ingest to commit."""
+        return sum(self.seconds.values())
+
+    def to_dict(self) -> dict[str, object]:
+        """The same as plain values for JSON: instants as ISO text, the infinities as text."""
+        return {
+            "batch": self.batch,
+            "clock": format_instant(self.clock),
+            "rows": {
+                name: {
+                    "in": one.rows_in,
+                    "accepted": one.accepted,
+                    "rejected": dict(one.rejected),
+                    "punctuations": one.punctuations,
+                }
+                for name, one in self.rows.items()
+            },
+            "results": dict(self.results),
+            "progress": {one.name: plain_moment(one.reached, one.kind) for one in self.progress},
+            "state": {
+                one.buffer: {"rows": one.rows, "bytes": one.bytes, "extent": one.extent, "bound": one.bound}
+                for one in self.state
+            },
+            "freed": dict(self.freed),
+            "seconds": {step: round(seconds, 6) for step, seconds in self.seconds.items()},
+            "places": dict(self.places),
+        }
+
+
+def log(logger: logging.Logger | None = None, level: int = logging.INFO) -> OnBatch:
+    """A hook that logs each batch as one line of JSON; the `Metrics` themselves are in the record's `metrics`."""
+    chosen = logger or logging.getLogger("tidegate")
+
+    def on_batch(report: BatchReport) -> None:
+        if chosen.isEnabledFor(level):
+            metrics = Metrics.of(report)
+            chosen.log(level, "%s", json.dumps({"event": "batch", **metrics.to_dict()}), extra={"metrics": metrics})
+
+    return on_batch
+
+
+def each(*hooks: OnBatch) -> OnBatch:
+    """All of these hooks as one."""
+
+    def on_batch(report: BatchReport) -> None:
+        for hook in hooks:
+            hook(report)
+
+    return on_batch
+
+
+def quantity(ticks: Extended, kind: Kind) -> float:
+    """Ticks of a timeline, or a difference of such, in seconds; of integer time the number itself."""
+    match kind:
+        case Kind.TIMESTAMP:
+            return ticks / _SECOND
+        case Kind.DATE:
+            return float(ticks * _DAY)
+        case _:
+            return float(ticks)
+
+
+def _use(plan: Plan, report: BatchReport, buffer: Buffer) -> BufferUse:
+    rows, size = report.live_rows[buffer.id], report.live_bytes[buffer.id]
+    attribute = _measured(buffer)
+    if attribute is None:
+        return BufferUse(buffer.id, rows, size)
+    if (buffer.id, attribute) not in report.live_ranges:
+        return BufferUse(buffer.id, rows, size, attribute, 0.0, 0.0)
+    oldest, newest = report.live_ranges[buffer.id, attribute]
+    bounds = [_bound(query, leaf, newest, report) for query, leaf in plan.readers(buffer)]
+    kind = buffer.stored[attribute].type.kind
+    known = [bound for bound in bounds if bound is not None]
+    bound = quantity(max(known), kind) if len(known) == len(bounds) else None
+    return BufferUse(buffer.id, rows, size, attribute, quantity(newest - oldest, kind), bound)
+
+
+def _measured(buffer: Buffer) -> str | None:
+    """The one instant on which all that is kept follows from progress, if there is one."""
+    names = buffer.instants if buffer.partial is not None else buffer.stream.progress
+    return names[0] if len(names) == 1 else None
+
+
+def _bound(query: QueryPlan, leaf: Leaf, newest: int, report: BatchReport) -> int | None:
+    """How far at most what the leaf keeps reaches back from the newest row, in ticks."""
+    assert leaf.buffer is not None
+    if leaf.buffer.partial is not None:
+        ((promised, _, shift),) = leaf.outputs[:1]
+        function = query.facts.propagation[promised]
+        inputs = {(c.stream, y) for c in function.clauses for y, _ in c.distances}
+        horizon: Extended = shift - function.evaluate(dict.fromkeys(inputs, 0))
+    else:
+        assert leaf.occurrence is not None
+        proved = leaf.occurrence.bound
+        if not isinstance(proved, Bounded):
+            return None
+        horizon = proved.horizon
+    clauses = [clause for function in query.facts.propagation.values() for clause in function.clauses]
+    reached = [report.bounds[c.stream, y] for c in clauses for y, distance in c.distances if distance != INF]
+    # An input that has ended holds nothing up; one that has not begun holds up everything.
+    slowest = min((b for b in reached if b != INF), default=INF)
+    if horizon == -INF or slowest == INF:
+        return 0
+    return None if isinstance(slowest, float) else max(0, int(horizon) + newest - slowest)

@@ -1,0 +1,22 @@
+"""Metrics of each batch, and hooks for `on_batch=`: a line in the log, Prometheus, OpenTelemetry, Spark's listeners."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tidegate.runtime.exporters import opentelemetry, prometheus
+from tidegate.runtime.metrics import BufferUse, Metrics, Timeline, each, log
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.listener import StreamingQueryListener
+
+    from tidegate.runtime.spark.listener import MetricsListener
+
+__all__ = ["BufferUse", "Metrics", "Timeline", "each", "log", "opentelemetry", "prometheus", "spark_listener"]
+
+
+def spark_listener(listener: StreamingQueryListener) -> MetricsListener:
+    """A hook that adds the metrics of each batch to the progress that `listener` gets of it from Spark."""
+    from tidegate.runtime.spark.listener import MetricsListener
+
+    return MetricsListener(listener)
