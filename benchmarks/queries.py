@@ -33,6 +33,15 @@ def silence() -> tg.Program:
     return tg.program(Silence=lonely.select(key=a.key, time=a.time))
 
 
+def frames() -> tg.Program:
+    """The greatest value of a key's events between a start and an end at most five seconds later."""
+    a, b, c = events.where(events.value < 0.02).as_("a"), events.where(events.value > 0.98).as_("b"), events.as_("c")
+    frame = a.join(b, a.key == b.key, a.time < b.time, b.time <= a.time + tg.seconds(5))
+    inside = frame.join(c, c.key == a.key, a.time < c.time, c.time < b.time)
+    grouped = inside.group_by(key=a.key, start=a.time, end=b.time)
+    return tg.program(Frames=grouped.agg(top=tg.max(c.value), n=tg.count()))
+
+
 def chain(length: int) -> tg.Program:
     """A chain of joined streams, each within ten seconds of the one before."""
     streams = [tg.stream(f"S{i}", "key bigint, time timestamp", progress="time").as_(f"s{i}") for i in range(length)]
@@ -82,6 +91,21 @@ def batch_polars(name: str, frame: pl.DataFrame) -> pl.DataFrame:
                 pl.col("second") <= pl.col("first") + pl.duration(seconds=2)
             )
             made = a.join(b, on="key").filter(near)
+        case "frames":
+            second = pl.duration(seconds=1)
+            a = lazy.filter(pl.col("value") < 0.02).select("key", start="time")
+            b = lazy.filter(pl.col("value") > 0.98).select("key", end="time")
+            near = (pl.col("end") > pl.col("start")) & (pl.col("end") <= pl.col("start") + 5 * second)
+            whole = a.join(b, on="key").filter(near)
+            # Seconds as buckets keep the join with all events from pairing each frame with each event of its key.
+            seconds = pl.datetime_ranges(
+                pl.col("start").dt.truncate("1s"), pl.col("end").dt.truncate("1s"), "1s", time_zone="UTC"
+            )
+            bucketed = whole.with_columns(bucket=seconds).explode("bucket")
+            c = lazy.with_columns(bucket=pl.col("time").dt.truncate("1s"))
+            inside = (pl.col("time") > pl.col("start")) & (pl.col("time") < pl.col("end"))
+            made = bucketed.join(c, on=["key", "bucket"]).filter(inside).group_by("key", "start", "end")
+            made = made.agg(top=pl.col("value").max(), n=pl.len())
         case _:
             later = pl.col("time").shift(-1).over("key")
             ordered = lazy.sort("key", "time").with_columns(next=later)

@@ -25,7 +25,12 @@ from tidegate.analysis.pipeline import analyse
 from tidegate.runtime.embedded.session import Session
 from tidegate.runtime.sources import parquet
 
-PROGRAMS = {"tumbling": queries.tumbling, "interval join": queries.interval_join, "silence": queries.silence}
+PROGRAMS = {
+    "tumbling": queries.tumbling,
+    "interval join": queries.interval_join,
+    "silence": queries.silence,
+    "frames": queries.frames,
+}
 
 
 def main() -> int:
