@@ -46,6 +46,17 @@ class Results:
     def __contains__(self, name: object) -> bool:
         return name in self.tables
 
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The only result as a stream of Arrow data, for whatever takes one: `polars.DataFrame(results)`."""
+        if len(self.tables) != 1:
+            raise QueryError(
+                "TG402",
+                f"there are {len(self.tables)} results, not one",
+                hint=f"choose one of {', '.join(self.tables)}",
+            )
+        (table,) = self.tables.values()
+        return table.__arrow_c_stream__(requested_schema)
+
     def rows(self, name: str) -> list[dict[str, Any]]:
         """Results of a stream as dictionaries."""
         rows: list[dict[str, Any]] = self[name].to_pylist()

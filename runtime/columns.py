@@ -238,6 +238,8 @@ def raw(data: Rows, schema: Schema, *, absent: Collection[str] = ()) -> Raw:
         missing = missing_columns(list(data.columns), schema, absent)
         found = {name: _from_pandas(data[name]) for name in schema if name not in missing}
         return _with_absent(found, len(data), missing)
+    if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
+        return _raw_table(_from_capsule(data), schema, absent)
     if isinstance(data, Mapping):
         missing = missing_columns(list(data), schema, absent)
         lists = {name: list(data[name]) for name in schema if name not in missing}
@@ -249,8 +251,22 @@ def raw(data: Rows, schema: Schema, *, absent: Collection[str] = ()) -> Raw:
     raise QueryError(
         "TG311",
         f"{type(data).__name__} is no table of rows",
-        hint="pass an Arrow table, a pandas or Polars frame, or rows as mappings or tuples",
+        hint="pass an Arrow table, any frame that exports one, or rows as mappings or tuples",
     )
+
+
+def _from_capsule(data: Any) -> pa.Table:
+    """The rows of any object that exports Arrow data, as a stream or as one batch of structs."""
+    try:
+        if hasattr(data, "__arrow_c_stream__"):
+            return pa.RecordBatchReader.from_stream(data).read_all()
+        return pa.Table.from_batches([pa.record_batch(data)])
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        raise QueryError(
+            "TG311",
+            f"{type(data).__name__} exports no table of rows: {error}",
+            hint="its Arrow data must be records, one field per attribute",
+        ) from error
 
 
 def _raw_table(table: pa.Table, schema: Schema, absent: Collection[str]) -> Raw:

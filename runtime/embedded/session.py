@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -150,20 +150,30 @@ class Session:
 
     def table(self, name: str) -> pa.Table:
         """All results of a stream so far, as users see them; for streams whose sink is memory or a directory."""
+        return self.reader(name).read_all()
+
+    def reader(self, name: str) -> pa.RecordBatchReader:
+        """The same as a stream of Arrow batches, read file by file; whatever takes Arrow streams takes it."""
         schema = next((q.facts.output.schema for q in self.plan.queries if q.stream == name), None)
         if schema is None:
             check_known(name, {query.stream for query in self.plan.queries}, "result")
             raise AssertionError
+        seen, tables = user_arrow_schema(schema), self._kept(name)
+        batches = (
+            pa.RecordBatch.from_arrays(batch.columns, schema=seen) for table in tables for batch in table.to_batches()
+        )
+        return pa.RecordBatchReader.from_batches(seen, batches)
+
+    def _kept(self, name: str) -> Iterator[pa.Table]:
+        """The result files of a stream, one after the other."""
         sink = self.sinks.get(name, MemorySink())
         if isinstance(sink, ParquetSink):
             own = [slug(query.name) for query in self.plan.queries if query.stream == name]
             paths = [path for part in own for path in sorted(Path(sink.directory).glob(f"part-*-{part}-*.parquet"))]
-            tables = [pq.read_table(path) for path in paths]
-        elif isinstance(sink, MemorySink):
-            tables = [self.store.read_table(path) for path in self.store.list_files(results_area(name))]
-        else:
-            raise QueryError("TG405", f"results of {name} are not kept", hint="give it no sink, or a directory")
-        return pa.concat_tables(tables) if tables else user_arrow_schema(schema).empty_table()
+            return map(pq.read_table, paths)
+        if isinstance(sink, MemorySink):
+            return map(self.store.read_table, self.store.list_files(results_area(name)))
+        raise QueryError("TG405", f"results of {name} are not kept", hint="give it no sink, or a directory")
 
     def results(self, name: str) -> list[dict[str, Any]]:
         """`table` as rows."""

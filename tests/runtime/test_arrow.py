@@ -1,0 +1,167 @@
+"""Arrow in and out: whatever exports Arrow data is taken, results are exported, and pandas is not needed for it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import tidegate as tg
+from tidegate.runtime.columns import user_arrow_schema
+
+stream = tg.stream(
+    "T", "k bigint, at timestamp, name string, day date, price decimal(10,2), weight double, ok boolean", progress="at"
+)
+ROWS: list[dict[str, object]] = [
+    {"k": 1, "at": "2026-03-02T12:00:00.000001Z", "name": "a", "day": "2026-03-02", "price": "1.25", "weight": 0.5, "ok": True},
+    {"k": None, "at": "2026-03-02T12:10Z", "name": None, "day": None, "price": None, "weight": None, "ok": None},
+    {"k": 3, "at": "2026-03-02T13:00Z", "name": "ß\0", "day": "1969-12-31", "price": "-0.01", "weight": -1e300, "ok": False},
+]  # fmt: skip
+
+
+@dataclass
+class Stream:
+    """Exports a stream of batches and has nothing else of a frame."""
+
+    table: Any
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
+@dataclass
+class Array:
+    """Exports one array."""
+
+    array: Any
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> object:
+        return self.array.__arrow_c_array__(requested_schema)
+
+
+def program() -> tg.Program:
+    return tg.program(All=stream)
+
+
+def table() -> pa.Table:
+    return program().run({"T": ROWS})["All"]
+
+
+FORMS: dict[str, Callable[[pa.Table], Any]] = {
+    "table": lambda t: t,
+    "batch": lambda t: t.to_batches()[0],
+    "reader": lambda t: t.to_reader(max_chunksize=2),
+    "polars": pl.DataFrame,
+    "capsule": Stream,
+    "capsule of chunks": lambda t: Stream(pa.concat_tables([t.slice(0, 1), t.slice(1)])),
+    "capsule of string views": lambda t: Stream(pl.DataFrame(t)),
+    "capsule of one batch": lambda t: Array(t.combine_chunks().to_batches()[0]),
+    "capsule of structs": lambda t: Array(t.to_struct_array().combine_chunks()),
+    "other columns, other order": lambda t: Stream(
+        t.select(t.column_names[::-1]).append_column("more", pa.nulls(t.num_rows))
+    ),
+    "dictionaries": lambda t: Stream(t.set_column(2, "name", t.column("name").dictionary_encode())),
+    "duckdb": lambda t: duckdb.connect().from_arrow(t.set_column(1, "at", t.column("at").cast(pa.timestamp("us")))),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_arrow_data_is_taken(form: str) -> None:
+    expected = table()
+    assert expected.num_rows == len(ROWS)
+    found = program().run({"T": FORMS[form](expected)})
+    assert found.quarantine == ()
+    assert found["All"].equals(expected)
+
+
+def test_a_static_table_may_be_a_stream() -> None:
+    names = tg.table("N", "k bigint, name string")
+    t, n = stream.as_("t"), names.as_("n")
+    joined = tg.program(Named=t.join(n, t.k == n.k).select(at=t.at, name=n.name))
+    rows = Stream(pa.table({"k": [1, 3], "name": ["one", "three"]}))
+    assert joined.run({"T": ROWS, "N": rows}).rows("Named")[0]["name"] == "one"
+
+
+@pytest.mark.parametrize("data", [Stream(pa.chunked_array([[1, 2]])), Array(pa.array([1, 2])), pa.array([1, 2])])
+def test_what_exports_no_records_is_refused(data: Any) -> None:
+    with program().session() as session, pytest.raises(tg.QueryError) as caught:
+        session.push("T", data)
+    assert caught.value.code == "TG311"
+    assert "one field per attribute" in str(caught.value)
+
+
+def test_results_are_streams_of_arrow_data(tmp_path: Path) -> None:
+    sinks = {"All": tg.parquet_sink(tmp_path / "out")}
+    ways: tuple[dict[str, Any], ...] = (
+        {},
+        {"checkpoint": tmp_path / "a"},
+        {"checkpoint": tmp_path / "b", "sinks": sinks},
+    )
+    for options in ways:
+        with program().session(**options) as session:
+            empty = session.reader("All")
+            assert empty.schema == session.table("All").schema == user_arrow_schema(stream.schema)
+            assert empty.read_all().num_rows == 0
+            for row in ROWS:
+                session.push("T", [row])
+                session.advance("T", {"at": str(row["at"])})
+                session.step()
+            reader = session.reader("All")
+            assert isinstance(reader, pa.RecordBatchReader)
+            batches = list(reader)
+            assert len(batches) == 3
+            assert pa.Table.from_batches(batches).equals(session.table("All"))
+            assert pl.DataFrame(session.reader("All")).equals(pl.DataFrame(table()))
+            with pytest.raises(tg.QueryError, match="no result 'Nothing'"):
+                session.reader("Nothing")
+
+
+def test_a_single_result_is_exported_by_itself() -> None:
+    assert pl.DataFrame(program().run({"T": ROWS})).equals(pl.DataFrame(table()))
+    several = tg.program(All=stream, Some=stream.where(stream.k > 1)).run({"T": ROWS})
+    with pytest.raises(tg.QueryError, match="2 results, not one") as caught:
+        pl.DataFrame(several)
+    assert caught.value.code == "TG402"
+
+
+def test_arrow_in_and_out_works_where_pandas_can_not_be_imported() -> None:
+    """pyarrow looks for pandas by itself where it is installed; here any import of it fails."""
+    text = """
+import sys
+from importlib.machinery import ModuleSpec
+class NoPandas:
+    def find_spec(self, name, path=None, target=None):
+        return ModuleSpec(name, self) if name.partition(".")[0] == "pandas" else None
+    def create_module(self, spec):
+        return None
+    def exec_module(self, module):
+        raise ImportError("there is no pandas here")
+sys.meta_path.insert(0, NoPandas())
+import polars as pl, pyarrow as pa
+import tidegate as tg
+t = tg.stream("T", "k bigint, at timestamp, name string, day date, price decimal(10,2)", progress="at")
+program = tg.program(PerHour=t.group_by(end=tg.tumbling(t.at, "1h")).agg(n=tg.count(), price=tg.sum(t.price)), All=t)
+rows = program.run({"T": [{"k": 1, "at": "2026-03-02T12:00Z", "name": "a", "day": "2026-03-02", "price": "1.25"}]})
+class Stream:
+    def __arrow_c_stream__(self, requested_schema=None):
+        return rows["All"].__arrow_c_stream__(requested_schema)
+with program.session() as session:
+    session.push("T", Stream())
+    session.push("T", [{"k": 1, "at": "no instant"}])
+    session.finish()
+    session.step()
+    print(pl.DataFrame(session.reader("PerHour")).to_dicts()[0]["n"], session.table("All").equals(rows["All"]))
+    print(len(session.quarantine()))
+print([name for name in sys.modules if name.partition(".")[0] == "pandas"])
+"""
+    root = Path(__file__).resolve().parents[2]
+    answer = subprocess.run([sys.executable, "-c", text], cwd=root, capture_output=True, text=True, check=False)
+    assert (answer.stdout, answer.stderr) == ("1 True\n1\n[]\n", "")
