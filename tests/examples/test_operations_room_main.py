@@ -89,7 +89,11 @@ def test_spark_equals_embedded(
     assert fates(on_spark.reports, replay) == fates(here.reports, replay)
     places = {place for report in on_spark.reports for place in report.places.values()}
     assert places == ({"catalyst"} if dataframes else {"driver"})
-    assert [report.live_rows for report in on_spark.reports] == [report.live_rows for report in here.reports]
+    # The partner and kill rules free rows in the driver only; keep frees the same everywhere.
+    for one, other in zip(on_spark.reports, here.reports, strict=True):
+        freed = {name for name, rows in other.live_rows.items() if rows < one.live_rows[name]}
+        assert one.live_rows == other.live_rows | {name: one.live_rows[name] for name in freed}
+        assert not freed or dataframes
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -41,12 +42,22 @@ def test_a_common_part_is_one_cached_relation_read_by_both_queries(spark: SparkS
     assert not common.held[0].is_cached
 
 
+def descriptions(spark: SparkSession) -> dict[int, str]:
+    """What Spark's jobs are called, by number."""
+    jobs = spark.sparkContext._jsc.sc().statusStore().jobsList(None)
+    every = [jobs.apply(i) for i in range(jobs.size())]
+    return {job.jobId(): job.description().get() for job in every if job.description().isDefined()}
+
+
 def test_all_queries_of_a_level_are_one_job(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     for number in range(2):
         table = pa.Table.from_pylist(rows()[30 * number : 30 * number + 30])
-        pq.write_table(table, tmp_path / "in" / f"{number}.parquet")
+        path = tmp_path / "in" / f"{number}.parquet"
+        pq.write_table(table, path)
+        os.utime(path, (1_600_000_000 + number, 1_600_000_000 + number))  # Spark takes the oldest files first
     program = tg.program(**queries(ByKey=True, ByValue=True, Slow=True))
+    earlier = descriptions(spark)
     query = start(
         spark,
         program.facts,
@@ -64,10 +75,7 @@ def test_all_queries_of_a_level_are_one_job(spark: SparkSession, tmp_path: Path)
             for row in pq.read_table(path).to_pylist()
         ]
         assert sorted(found) == wanted
-    jobs = spark.sparkContext._jsc.sc().statusStore().jobsList(None)
-    described = [
-        jobs.apply(i).description().get() for i in range(jobs.size()) if jobs.apply(i).description().isDefined()
-    ]
+    described = [text for number, text in descriptions(spark).items() if number not in earlier]
     for seq in {report.seq for report in query.reports}:
         mine = [text for text in described if text.startswith(f"tidegate batch {seq}: increment")]
         assert set(mine) == {f"tidegate batch {seq}: increments of ByKey, ByValue, Slow"}
