@@ -104,8 +104,8 @@ def batch_polars(name: str, frame: pl.DataFrame) -> pl.DataFrame:
             bucketed = whole.with_columns(bucket=seconds).explode("bucket")
             c = lazy.with_columns(bucket=pl.col("time").dt.truncate("1s"))
             inside = (pl.col("time") > pl.col("start")) & (pl.col("time") < pl.col("end"))
-            made = bucketed.join(c, on=["key", "bucket"]).filter(inside).group_by("key", "start", "end")
-            made = made.agg(top=pl.col("value").max(), n=pl.len())
+            grouped = bucketed.join(c, on=["key", "bucket"]).filter(inside).group_by("key", "start", "end")
+            made = grouped.agg(top=pl.col("value").max(), n=pl.len())
         case _:
             later = pl.col("time").shift(-1).over("key")
             ordered = lazy.sort("key", "time").with_columns(next=later)

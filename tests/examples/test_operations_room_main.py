@@ -92,7 +92,7 @@ def test_spark_equals_embedded(
     # The partner and kill rules free rows in the driver only; keep frees the same everywhere.
     for one, other in zip(on_spark.reports, here.reports, strict=True):
         freed = {name for name, rows in other.live_rows.items() if rows < one.live_rows[name]}
-        assert one.live_rows == other.live_rows | {name: one.live_rows[name] for name in freed}
+        assert one.live_rows == {**other.live_rows, **{name: one.live_rows[name] for name in freed}}
         assert not freed or dataframes
 
 
