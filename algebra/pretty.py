@@ -45,6 +45,18 @@ _BINDING |= {"concat": 5, "add": 6, "sub": 6, "mul": 7, "div": 7, "idiv": 7, "mo
 _ATOM = 9
 
 
+def printable(text: str) -> str:
+    """Text in which what cannot be printed, or turns the direction of writing, is spelled out."""
+    return "".join(c if c.isprintable() or c == "\n" else f"\\u{ord(c):04x}" for c in text)
+
+
+def preformatted(text: str) -> str:
+    """Text as a notebook shows it: escaped HTML."""
+    from html import escape
+
+    return f"<pre>{escape(printable(text))}</pre>"
+
+
 def value_text(value: Value, type_: DataType) -> str:
     """A value as held, printed as what it is: a duration as `1h 30m`, an instant as ISO text, a string in quotes."""
     if value is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidegate.algebra.pretty import term_text
+from tidegate.algebra.pretty import preformatted, term_text
 from tidegate.algebra.terms import conjuncts
 from tidegate.algebra.time import INF
 from tidegate.analysis.bounds import Bounded
@@ -30,6 +30,10 @@ class Explanation:
 
     def __repr__(self) -> str:
         return str(self)
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return preformatted(str(self))
 
     def to_dict(self) -> dict[str, object]:
         """The report as plain values: lists, dictionaries, strings, numbers."""

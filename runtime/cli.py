@@ -35,6 +35,7 @@ def parser() -> argparse.ArgumentParser:
     explain = commands.add_parser("explain", help="say when results are final, what is kept, and how much")
     explain.add_argument("file", type=Path, help="a Python file that defines one program or several")
     explain.add_argument("--zones", action="store_true", help="print each query's temporal constraints as well")
+    explain.add_argument("--graph", choices=("mermaid", "svg"), help="print the plan as a graph instead")
     explain.add_argument("--json", action="store_true", help="print the report as JSON")
     explain.set_defaults(command=_explain)
 
@@ -115,7 +116,7 @@ def _explain(options: argparse.Namespace) -> int:
         print(json.dumps({name: report.to_dict() for name, report in reports.items()}, indent=2))
         return 0
     for name, report in reports.items():
-        text = str(report)
+        text = {"mermaid": report.mermaid, "svg": report.svg, None: report.__str__}[options.graph]()
         print(f"program {name}\n\n{text}\n" if len(reports) > 1 else text)
     return 0
 

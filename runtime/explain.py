@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tidegate.algebra.pretty import preformatted
 from tidegate.algebra.rewrites import rewrite_program
 from tidegate.analysis.facts import ProgramFacts
 from tidegate.analysis.report import explain
+from tidegate.runtime.plan.drawing import svg
 from tidegate.runtime.plan.explain import plan_dict, plan_text
+from tidegate.runtime.plan.graph import mermaid, plan_graph
 from tidegate.runtime.plan.lower import lower
 from tidegate.runtime.plan.steps import Plan
 
@@ -48,6 +51,18 @@ class ProgramExplanation:
         from tidegate.runtime.spark.session import own_session
 
         return spark_plans(own_session(session), self.lowered())
+
+    def mermaid(self) -> str:
+        """The plan as a graph, as text for Mermaid."""
+        return mermaid(plan_graph(self.lowered()))
+
+    def svg(self) -> str:
+        """The plan as a picture: streams, the buffers that they fill, the queries that read them."""
+        return svg(plan_graph(self.lowered()))
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the picture, and the text below it."""
+        return f"<div>{self.svg()}{preformatted(str(self))}</div>"
 
     def to_dict(self) -> dict[str, object]:
         return explain(self.facts, zones=self.zones).to_dict() | {"plan": plan_dict(self.lowered())}

@@ -13,7 +13,7 @@ from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.dsl.relation_checks import what_else
 from tidegate.algebra.dsl.sources import QueryHandle, Result, result_stream
 from tidegate.algebra.errors import Problem, QueryError
-from tidegate.algebra.pretty import node_text
+from tidegate.algebra.pretty import node_text, preformatted
 from tidegate.algebra.program import ProgramDef
 
 if TYPE_CHECKING:
@@ -41,6 +41,13 @@ class Program:
         return "\n".join(
             f"{query.name} feeds {query.stream}:\n{node_text(query.node)}" for query in self._definition.queries
         )
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the plan as a picture if the program is valid, else its problems, and its queries as text."""
+        problems = self.check()
+        head = "\n\n".join(map(str, problems))
+        picture = preformatted(head) if problems else self.explain().svg()
+        return f"<div>{picture}{preformatted(repr(self))}</div>"
 
     @property
     def definition(self) -> ProgramDef:

@@ -42,7 +42,7 @@ from tidegate.algebra.nodes import (
     Select,
     Union,
 )
-from tidegate.algebra.pretty import node_text
+from tidegate.algebra.pretty import node_text, preformatted
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Attr, Term, conjunction, rename_attributes, unknown_attribute
 
@@ -86,6 +86,10 @@ class Relation:
 
     def __repr__(self) -> str:
         return node_text(self._node)
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return preformatted(repr(self))
 
     __iter__ = None
 

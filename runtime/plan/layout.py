@@ -58,7 +58,7 @@ def layout(plan: Plan, remembered: Iterable[tuple[Buffer, tuple[str, ...]]] = ()
             buffer.stream.name,
             "rows" if buffer.partial is None else "partial aggregates",
             {name: buffer.stored[name].type.kind.value for name in buffer.instants},
-            _readers(plan, buffer),
+            readers(plan, buffer),
         )
         for buffer in plan.buffers
     )
@@ -74,7 +74,8 @@ def _remembered(buffer: Buffer, key: tuple[str, ...]) -> Held:
     return Held(buffer.id, buffer.stream.name, "rows", instants, (), key)
 
 
-def _readers(plan: Plan, buffer: Buffer) -> tuple[Reader, ...]:
+def readers(plan: Plan, buffer: Buffer) -> tuple[Reader, ...]:
+    """Who reads a buffer, each once for each keep condition."""
     found: list[Reader] = []
     for query, leaf in plan.readers(buffer):
         reader = _reader(query.name, buffer, leaf)

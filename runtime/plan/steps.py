@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tidegate.algebra.nodes import Group, Node
+from tidegate.algebra.pretty import preformatted
 from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.terms import Attr, Term, call, conjunction, disjunction
 from tidegate.algebra.terms import Lit as Literal
@@ -156,6 +157,14 @@ class Plan:
     buffers: tuple[Buffer, ...]
     fingerprint: str
     description: Mapping[str, str] = field(hash=False)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the plan as a picture, and as text."""
+        from tidegate.runtime.plan.drawing import svg
+        from tidegate.runtime.plan.explain import plan_text
+        from tidegate.runtime.plan.graph import plan_graph
+
+        return f"<div>{svg(plan_graph(self))}{preformatted(plan_text(self))}</div>"
 
     def levels(self) -> tuple[tuple[QueryPlan, ...], ...]:
         """Queries by the length of the longest chain of components below them: those of a level do not read each other.
