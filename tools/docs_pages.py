@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import logging
 import os
 import re
 import sys
@@ -96,6 +97,23 @@ def needs_spark(text: str) -> bool:
 
 def run(page: Path, directory: Path, *, spark: bool = False) -> Iterator[Ran]:
     """Runs a page's blocks in `directory`, with or without those that need Spark, and yields each with its output."""
+    with _own_logging():
+        yield from _run(page, directory, spark=spark)
+
+
+@contextlib.contextmanager
+def _own_logging() -> Iterator[None]:
+    """What a page does to the logger of the project ends with the page."""
+    logger = logging.getLogger("tidegate")
+    handlers, level = list(logger.handlers), logger.level
+    try:
+        yield
+    finally:
+        logger.handlers[:] = handlers
+        logger.setLevel(level)
+
+
+def _run(page: Path, directory: Path, *, spark: bool) -> Iterator[Ran]:
     found = blocks(page.read_text())
     module = ModuleType(f"page_{page.stem}")
     line = 0
