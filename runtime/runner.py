@@ -92,6 +92,11 @@ class Job:
     feeds: Sequence[tuple[Buffer, Term]]
 
     @property
+    def rows(self) -> int:
+        """Rows of the relevant segments."""
+        return sum(segment.rows for segments in self.inputs for segment in segments)
+
+    @property
     def bytes(self) -> int:
         """Size of the relevant segments."""
         return sum(segment.bytes for segments in self.inputs for segment in segments)
@@ -152,7 +157,8 @@ class BatchReport:
     """What one batch did: rows by fate per source, new rows per query, progress, live rows per buffer, time per step.
 
     Of every stream that a query reads, by attribute: `bounds` says how far it has arrived, `greatest` what the batch brought.
-    `live_ranges` has the least and greatest instants that a buffer holds, `clock` is in microseconds.
+    `live_ranges` has the least and greatest instants that a buffer holds, `clock` is in microseconds. `read` has rows and
+    bytes of the segments that a query's increment read.
     """
 
     seq: int
@@ -169,6 +175,7 @@ class BatchReport:
     live_ranges: Mapping[tuple[str, str], tuple[int, int]]
     clock: int
     spark: SparkBatch | None
+    read: Mapping[str, tuple[int, int]]
     plan: Plan = field(repr=False, compare=False)
 
 
@@ -189,6 +196,8 @@ class Runner:
     """By the first buffer of those that are swept together, how many rows they held after the last sweep."""
     keys: dict[str, KeyMemory] = field(init=False)
     """Per input stream with a key, what is remembered of its rows."""
+    read: dict[str, tuple[int, int]] = field(init=False, default_factory=dict)
+    """Rows and bytes that this batch's increments read, per query."""
 
     def __post_init__(self) -> None:
         self.progress = ProgressState.start(self.plan)
@@ -206,6 +215,7 @@ class Runner:
     def run(self, batch: Batch, work: Work) -> BatchReport:
         """One batch from ingest to commit. On any error nothing of it counts; the batch can be run again."""
         seconds: dict[str, float] = {}
+        self.read.clear()
         before = (self._copy_progress(), dict(self.segments), dict(self.counts), dict(self.heard))
         try:
             with _timed("ingest", seconds):
@@ -238,6 +248,7 @@ class Runner:
             self._ranges(),
             batch.intent.clock,
             batch.intent.offer.spark,
+            dict(self.read),
             self.plan,
         )
 
@@ -421,7 +432,10 @@ class Runner:
             return []
         feeds = self.plan.feeds(query.stream)
         doors = self._doors(feeds)
-        return [Job(query, inputs, old, new, [(buffer, doors[buffer.id]) for buffer in feeds])]
+        job = Job(query, inputs, old, new, [(buffer, doors[buffer.id]) for buffer in feeds])
+        rows, bytes_ = self.read.get(query.name, (0, 0))
+        self.read[query.name] = rows + job.rows, bytes_ + job.bytes
+        return [job]
 
     def _collect(self, batch: Batch) -> None:
         """Drops segments that nobody needs, rewrites half-dead ones, merges small ones."""
