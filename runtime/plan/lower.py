@@ -322,7 +322,10 @@ def _description(facts: ProgramFacts, plans: tuple[QueryPlan, ...]) -> dict[str,
         described[f"query {plan.name}"] = f"{plan.stream} <-\n{node_text(node)}\ndigest {digest(node)}"
         described[f"result {plan.stream}"] = _stream_text(plan.facts.output)
         described[f"layout {plan.name}"] = digest(
-            (plan.tree, tuple((leaf.buffer and leaf.buffer.chain, leaf.static) for leaf in plan.leaves))
+            (
+                plan.tree,
+                tuple((leaf.buffer and (leaf.buffer.id, leaf.buffer.chain), leaf.static) for leaf in plan.leaves),
+            )
         )
     return described
 

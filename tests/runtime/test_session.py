@@ -419,3 +419,22 @@ def test_a_source_that_is_no_table_leaves_the_checkpoint_free(tmp_path: Path) ->
         Session(counted().facts, LocalStore(tmp_path), sources={"E": source(pa.table({"k": [1]}))})
     with Session(counted().facts, LocalStore(tmp_path), sources={"E": source([event(1, 5)])}) as session:
         assert session.step().counts["E"].accepted == 1
+
+
+def test_queries_in_another_order_do_not_take_each_others_buffers(tmp_path: Path) -> None:
+    """Buffers are numbered per stream in the order of the queries; a checkpoint belongs to one numbering."""
+    a, b = events.as_("a"), events.as_("b")
+    queries = {
+        "Counted": events.where(events.k > 5).group_by(w=tg.ceil(events.t, 10)).agg(n=tg.count()),
+        "Silent": a.anti_join(b, a.k == b.k, a.t < b.t, b.t <= a.t + 5).select(k=a.k, t=a.t),
+    }
+    with tg.program(**queries).session(checkpoint=tmp_path) as session:
+        session.push("E", [event(6, 1), event(7, 2)])
+        session.step()
+    with pytest.raises(StateError, match="belongs to another program") as caught:
+        tg.program(**dict(reversed(queries.items()))).session(checkpoint=tmp_path)
+    assert caught.value.code == "TG501"
+    with tg.program(**queries).session(checkpoint=tmp_path) as session:
+        session.finish()
+        session.step()
+        assert [row["n"] for row in session.results("Counted")] == [2]
