@@ -57,13 +57,14 @@ class Reach:
 class Kill:
     """When a row of occurrence `other`, final as it is stored, kills one of occurrence `own` in a zone.
 
-    `direct` are conditions over both rows, as terms over `direct_own` and `direct_other` names; `reaches` what else has
-    to hold between their instants.
+    It must be one of which `right`, the anti-join's right side, makes a row. `direct` are conditions over both rows, in
+    attributes of the anti-join that `names` traces to them; `reaches` what else has to hold between their instants.
     """
 
     own: int
     other: int
     streams: tuple[StreamDef, StreamDef]
+    right: Node
     direct: tuple[Term, ...]
     names: Mapping[str, Origin]
     reaches: tuple[Reach, ...]
@@ -142,7 +143,7 @@ def _kill(sources: Sources, anti: AntiJoin, zone: Zone, own: int, promised: Coll
             if reach.y:
                 reaches.append(reach)
     streams = (sources.streams[own], sources.streams[other])
-    return Kill(own, other, streams, tuple(direct), names, tuple(reaches))
+    return Kill(own, other, streams, anti.node.right, tuple(direct), names, tuple(reaches))
 
 
 def _exact_bounds(part: Term, schema: Schema) -> list[Bound] | None:

@@ -29,6 +29,7 @@ from tools.planted_bug_list import (  # noqa: E402  # found from wherever this i
     BUGS,
     COMMON,
     INPUT,
+    PURGING,
     RECURSIVE,
     SHARDING,
     Bug,
@@ -45,6 +46,8 @@ INPUT_TESTS = ("tests/properties/test_why.py", "tests/properties/test_conservati
 RECURSIVE_TESTS = ("tests/properties/test_recursive.py",)
 #: What shows a bug in how keys to shard by are found.
 SHARDING_TESTS = ("tests/runtime/test_sharding.py",)
+#: What shows a bug in partner or kill rule: rules off, the other tests never meet them.
+PURGING_TESTS = ("tests/runtime/test_purge.py", "tests/properties/test_purge.py")
 TIMEOUT = 420.0
 
 
@@ -141,11 +144,13 @@ def _run(bug: Bug | None) -> Outcome:
 def _tests(bug: Bug | None) -> tuple[str, ...]:
     """The tests that a bug can show in, the quick ones first: those of the rules never load an engine."""
     if bug is None:
-        return (*COMMON_TESTS, *TESTS, *INPUT_TESTS, *RECURSIVE_TESTS, *SHARDING_TESTS)
+        return (*COMMON_TESTS, *TESTS, *INPUT_TESTS, *RECURSIVE_TESTS, *SHARDING_TESTS, *PURGING_TESTS)
     if bug in COMMON:
         return (*COMMON_TESTS, TESTS[-1])
     if bug in INPUT:
         return INPUT_TESTS
+    if bug in PURGING:
+        return PURGING_TESTS
     if bug in SHARDING:
         return SHARDING_TESTS
     if bug in RECURSIVE:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tests.properties.purging import needed
 from tests.strategies.programs import Case
 from tests.strategies.streams import Script
 from tidegate.algebra.evaluation import evaluate_term, key_of
@@ -22,6 +23,7 @@ from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.bounds import Bounded
 from tidegate.analysis.facts import OccurrenceFacts, ProgramFacts, QueryFacts, Recursion
 from tidegate.analysis.pass_ import passes
+from tidegate.analysis.purge import purge
 from tidegate.analysis.recursion import component_progress
 
 Key = tuple[Value | tuple[str], ...]
@@ -44,6 +46,7 @@ class Tally:
     with_results: int = 0
     collected: int = 0
     irrelevant: int = 0
+    freed: int = 0
     bounded: int = 0
     attained: int = 0
     strata: int = 0
@@ -87,12 +90,15 @@ def as_tuples(case: Case) -> dict[str, list[Row]]:
     return {s.name: [_as_tuple(s, row) for row in case.rows.get(s.name, ())] for s in case.program.inputs}
 
 
-def check_rules(case: Case, script: Script, facts: ProgramFacts, tally: Tally, *, lean: bool) -> None:
+def check_rules(
+    case: Case, script: Script, facts: ProgramFacts, tally: Tally, *, lean: bool, purging: bool = False
+) -> None:
     """Runs the script by the rules alone; `Broken` as soon as they and the complete evaluation disagree.
 
     After every step each query must have emitted exactly the rows of the complete result that lie at or below its
     progress on some promised attribute: nothing early, late, twice or missing, and nothing is ever taken back.
-    `lean`: rows are also collected by keep and left out of increments by relevance.
+    `lean`: rows are also collected by keep and left out of increments by relevance; `purging`: and freed by partner and
+    kill rule.
     """
     inputs = as_tuples(case)
     complete: dict[str, list[Row]] = {**inputs, **evaluate_program(case.program, inputs)}
@@ -105,6 +111,11 @@ def check_rules(case: Case, script: Script, facts: ProgramFacts, tally: Tally, *
         idle = [a for a, f in run.facts.propagation.items() if f.evaluate(dict.fromkeys(b, 0)) == -INF]
         if idle:
             raise Broken(f"{run.facts.query.name} promises progress on {idle}, which never comes")
+    freeing = [
+        (run, rules)
+        for run in runs
+        if purging and run.facts.query.stream not in facts.recursions and (rules := purge(run.facts)) is not None
+    ]
     arrived: dict[str, list[Row]] = {s.name: [] for s in definitions.values()}
     tally.runs += 1
     for number, step in enumerate(script):
@@ -126,6 +137,10 @@ def check_rules(case: Case, script: Script, facts: ProgramFacts, tally: Tally, *
                     b[stream, a] = min(run.progress[a] for run in feeding)
         for name, rows in new_rows.items():
             arrived[name] += rows
+        for run, rules in freeing:
+            left = needed(rules, run.buffers, run.progress, b)
+            tally.freed += sum(map(len, run.buffers)) - sum(map(len, left))
+            run.buffers = left
         if lean:
             for run in runs:
                 _check_bounds(run, b, arrived, tally, f"{run.facts.query.name} at step {number}")

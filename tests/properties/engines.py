@@ -62,7 +62,7 @@ def check_embedded(case: Case, script: Script, facts: ProgramFacts, tally: Tally
         _check_counts(report.counts, pushed, where)
         _check_progress(session, facts, b, where)
         tally.increments += len(report.results)
-        tally.collected += sum(report.freed.values())
+        tally.freed += sum(report.freed.values())
         if restarts and rng.random() < 0.3:
             session.close()
             session = begin()

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tests.properties.drive import Broken, Tally, check_rules
-from tests.strategies.programs import ONE_QUERY, STAGED, WINDOWED, Case, Options, random_case
+from tests.strategies.programs import DECIDED, JOINED, ONE_QUERY, STAGED, WINDOWED, Case, Options, random_case
 from tests.strategies.recursive import random_recursive_case
 from tests.strategies.streams import Script, random_script, show_script, shrink
 from tidegate.algebra.errors import QueryError
@@ -68,6 +68,11 @@ def by_embedded(case: Case, script: Script, facts: ProgramFacts, tally: Tally) -
     check_embedded(case, script, facts, tally)
 
 
+def by_purge_rules(case: Case, script: Script, facts: ProgramFacts, tally: Tally) -> None:
+    """Keep and relevance, and partner and kill rule after every step."""
+    check_rules(case, script, facts, tally, lean=True, purging=True)
+
+
 def by_purging(case: Case, script: Script, facts: ProgramFacts, tally: Tally) -> None:
     """The embedded engine with partner and kill rule used wherever they apply, after every batch."""
     from tests.properties.engines import check_embedded
@@ -80,7 +85,9 @@ FAMILIES: dict[str, Family] = {
     "staged": Family(by_rules, STAGED),
     "embedded": Family(by_embedded, scripts=1),
     "windows": Family(by_embedded, WINDOWED, scripts=1),
-    "purge": Family(by_purging, scripts=1),
+    "partners": Family(by_purge_rules, JOINED),
+    "kills": Family(by_purge_rules, DECIDED),
+    "purging": Family(by_purging, DECIDED, scripts=1),
     "recursive": Family(by_rules, make=random_recursive_case, scripts=2),
     "recursive-embedded": Family(by_embedded, make=random_recursive_case, scripts=1),
 }

@@ -101,11 +101,12 @@ def test_the_cascade_reaches_payments_of_orders_that_are_gone() -> None:
         assert (live(session)["Orders"], live(session)["Payments"]) == (1, 1)
 
 
-def test_a_killed_order_that_another_query_needs_keeps_its_payment() -> None:
+@pytest.mark.parametrize("purging", ["planned", "always"])
+def test_a_killed_order_that_another_query_needs_keeps_its_payment(purging: PurgeMode) -> None:
     o, p, x, y = orders.as_("o"), payments.as_("p"), orders.as_("x"), orders.as_("y")
     late = o.anti_join(p, o.id == p.id, o.t <= p.t, p.t <= o.t + 1000).select(id=o.id, ordered=o.t)
     again = x.join(y, x.id == y.id, x.t < y.t, y.t <= x.t + 1000).select(id=x.id, t=y.t)
-    with Session(tg.program(Unpaid=late, Again=again).facts, collect_garbage="exact", purging="always") as session:
+    with Session(tg.program(Unpaid=late, Again=again).facts, collect_garbage="exact", purging=purging) as session:
         session.push("Orders", [row(1, 0), row(2, 0)])
         session.push("Payments", [row(1, 10)])
         for t in (500, 600, 700):
@@ -113,9 +114,112 @@ def test_a_killed_order_that_another_query_needs_keeps_its_payment() -> None:
             session.step()
             # Order 1 may be ordered again; as long as it is stored, what kills it is.
             assert live(session) == {"Orders": 2, "Payments": 1}
+        session.push("Orders", [row(1, 800)])
         session.finish()
         session.step()
-        assert [r["id"] for r in session.results("Unpaid")] == [2]
+        assert [(r["id"], r["ordered"]) for r in session.results("Unpaid")] == [(2, 0), (1, 800)]
+        assert [(r["id"], r["t"]) for r in session.results("Again")] == [(1, 800)]
+
+
+def run(
+    program: tg.Program, *steps: tuple[int, dict[str, list[dict[str, Any]]]]
+) -> tuple[list[dict[str, int]], Session]:
+    """Live rows per stream after each step, of rows and the progress of all streams; then every input ends."""
+    found = []
+    session = Session(program.facts, collect_garbage="exact", purging="always")
+    for t, given in steps:
+        for name, rows in given.items():
+            session.push(name, rows)
+        advance(session, t)
+        session.step()
+        found.append(live(session))
+    session.finish()
+    session.step()
+    return found, session
+
+
+def test_a_stop_kills_its_start_once_nothing_before_it_can_come() -> None:
+    s, e, x = orders.as_("s"), deliveries.as_("e"), payments.as_("x")
+    within = e.join(s, s.id == e.id, s.t < e.t).anti_join(x, s.id == x.id, s.t < x.t, x.t < e.t)
+    program = tg.program(R=within.select(id=e.id, t=e.t))
+    rows = {"Orders": [row(1, 0)], "Payments": [row(1, 10)]}
+    # At 9 an event at 10 may still come, which lies within.
+    counts, session = run(program, (9, rows), (9, {"Deliveries": [row(1, 10)]}), (10, {}))
+    assert [one["Orders"] for one in counts] == [1, 1, 0]
+    assert [r["t"] for r in session.results("R")] == [10]
+
+
+@pytest.mark.parametrize(("killer", "left", "results"), [(9, 1, [8]), (8, 0, [])])
+def test_a_row_is_killed_by_what_lies_before_all_its_partners(killer: int, left: int, results: list[int]) -> None:
+    a, b, p = orders.as_("a"), deliveries.as_("b"), payments.as_("p")
+    pairs = a.join(b, a.id == b.id, a.t <= b.t + 2, b.t <= a.t + 5)
+    early = pairs.anti_join(p, p.id == a.id, p.t <= b.t, a.t <= p.t + 5)
+    program = tg.program(R=early.select(a=a.t, b=b.t))
+    counts, session = run(
+        program, (6, {"Orders": [row(1, 10)], "Payments": [row(1, killer)], "Deliveries": [row(1, 8)]})
+    )
+    assert counts[0]["Orders"] == left
+    assert [r["b"] for r in session.results("R")] == results
+
+
+@pytest.mark.parametrize(("killer", "left", "results"), [(14, 1, [15]), (15, 0, [])])
+def test_a_row_is_killed_by_what_lies_after_all_its_partners(killer: int, left: int, results: list[int]) -> None:
+    a, b, p = orders.as_("a"), deliveries.as_("b"), payments.as_("p")
+    pairs = a.join(b, a.id == b.id, a.t <= b.t, b.t <= a.t + 5)
+    late = pairs.anti_join(p, p.id == a.id, b.t <= p.t, p.t <= a.t + 10)
+    program = tg.program(R=late.select(a=a.t, b=b.t))
+    counts, session = run(
+        program, (11, {"Orders": [row(1, 10)], "Payments": [row(1, killer)]}), (11, {"Deliveries": [row(1, 15)]})
+    )
+    assert counts[0]["Orders"] == left
+    assert [r["b"] for r in session.results("R")] == results
+
+
+def test_a_payment_that_may_be_revoked_kills_nothing() -> None:
+    o, p, d = orders.as_("o"), payments.as_("p"), deliveries.as_("d")
+    standing = p.anti_join(d, d.id == p.id, p.t <= d.t, d.t <= p.t + 5)
+    program = tg.program(R=o.anti_join(standing, o.id == p.id, o.t <= p.t, p.t <= o.t + 100).select(id=o.id, t=o.t))
+    rows = {"Orders": [row(1, 0)], "Payments": [row(1, 10)]}
+    counts, session = run(program, (10, rows), (12, {"Deliveries": [row(1, 12)]}))
+    assert [one["Orders"] for one in counts] == [1, 1]
+    assert [r["id"] for r in session.results("R")] == [1]
+
+
+valued = "id bigint, v bigint, t bigint"
+lefts = tg.stream("A", valued, progress="t")
+middles = tg.stream("B", valued, progress="t")
+rights = tg.stream("C", valued, progress="t")
+
+
+def test_the_null_of_a_padded_row_is_no_value_of_its_partner() -> None:
+    a, b, c = lefts.as_("a"), middles.as_("b"), rights.as_("c")
+    padded = a.left_join(b, a.id == b.id, b.t == a.t)
+    program = tg.program(R=padded.join(c, b.v.same_as(c.v), a.t <= c.t, c.t <= a.t + 5).select(id=a.id, t=a.t))
+    with Session(program.facts, collect_garbage="exact", purging="always") as session:
+        for name, v in (("A", 0), ("B", 7), ("C", None)):
+            session.push(name, [{"id": 1, "v": v, "t": 3}])
+        for name, t in (("A", 1), ("B", 1), ("C", 9)):
+            session.advance(name, {"t": t})
+        session.step()
+        # Row a has the partner b and is never padded, though no c has b's value and one has NULL.
+        session.finish()
+        session.step()
+        assert session.results("R") == []
+
+
+def test_null_is_the_partner_of_null_where_the_condition_says_so() -> None:
+    a, b = lefts.as_("a"), middles.as_("b")
+    program = tg.program(R=a.join(b, a.v.same_as(b.v), a.t <= b.t, b.t <= a.t + 5).select(a=a.t, b=b.t))
+    none = {"id": 1, "v": None, "t": 3}
+    with Session(program.facts, collect_garbage="exact", purging="always") as session:
+        session.push("A", [none])
+        session.push("B", [none])
+        session.advance("B", {"t": 9})
+        session.step()
+        assert live(session) == {"A": 1, "B": 1}
+        session.finish()
+        session.step()
+        assert len(session.results("R")) == 1
 
 
 def test_explain_shows_which_rules_free_rows() -> None:

@@ -52,11 +52,36 @@ class Options:
     timestamps: float = 0.12
     statics: float = 0.2
     windowed: float = 0.15
+    joins: tuple[JoinKind, ...] = ("inner", "inner", "inner", "anti", "anti", "semi", "left")
+    equal_keys: float = 0.4
+    decided: float = 0.0
     rows: Mapping[int, int] = field(default_factory=lambda: {1: 10, 2: 8, 3: 6, 4: 5})
 
 
 ONE_QUERY = Options(queries=(1,))
 WINDOWED = Options(queries=(1, 1, 2), occurrences=(1,), windowed=0.8, rows={1: 14})
+#: Joins of several streams by keys and time, and many anti-joins: where rows wait for others, or for being discarded.
+JOINED = Options(
+    queries=(1, 1, 2),
+    occurrences=(2, 2, 2, 3, 3),
+    timestamps=0.05,
+    statics=0.05,
+    windowed=0.0,
+    rows={1: 12, 2: 14, 3: 9},
+    joins=("inner", "inner", "inner", "anti", "anti", "anti", "anti", "left", "semi"),
+    equal_keys=0.6,
+)
+#: Anti-joins whose right rows discard left ones soon, of one stream or of two.
+DECIDED = Options(
+    queries=(1, 1, 2),
+    occurrences=(2, 3, 3),
+    timestamps=0.05,
+    statics=0.0,
+    windowed=0.0,
+    rows={1: 12, 2: 12, 3: 9},
+    equal_keys=0.6,
+    decided=0.8,
+)
 STAGED = Options(queries=(2, 2, 3), occurrences=(1, 1, 2, 2, 3))
 
 
@@ -285,7 +310,7 @@ class _Builder:
         both = Schema((*left.schema.attributes, *right.schema.attributes))
         parts = self.link(left, right)
         ks = [[a.name for a in side.schema.attributes if a.type == BIGINT and not a.temporal] for side in (left, right)]
-        if all(ks) and self.chance(0.4):
+        if all(ks) and self.chance(self.options.equal_keys):
             op = "eq" if self.chance(0.85) else "eq_null_safe"
             parts.append(call(op, *(Attr(self.rng.choice(names)) for names in ks)))
         if self.chance(0.3):
@@ -316,10 +341,40 @@ class _Builder:
             if source.good and self.chance(self.options.windowed):
                 return self.unary(self.windowed(self.unary(source, 0.2)), 0.3)
             return self.unary(source, 0.3)
+        if self.chance(self.options.decided):
+            return self.decided(occurrences_left, pool)
         first = self.rng.randint(1, occurrences_left - 1)
         left = self.relation(first, pool)
         right = self.relation(occurrences_left - first, pool)
         return self.unary(self.binary(left, right), 0.4)
+
+    def decided(self, occurrences_left: int, pool: Sequence[StreamDef]) -> _Relation:
+        """An anti-join under bounds alone; on its left perhaps what lies after something, without a limit."""
+        if occurrences_left == 3 and self.chance(0.6):
+            one, other = self.source(pool), self.source(pool)
+            x, y = self.rng.choice(one.good), self.rng.choice(other.good)
+            after = [call(self.rng.choice(("lt", "le")), Attr(x), Attr(y))]
+            left = _Relation(Join(one.node, other.node, conjunction([*after, *self.same(one, other)]), "inner"), (y,))
+        else:
+            left = self.relation(1, pool)
+        right = self.source(pool) if len(left.good) and self.chance(0.7) else self.relation(occurrences_left - 1, pool)
+        if not left.good or not right.good:
+            return self.binary(left, right)
+        limit = self.plus(Attr(self.rng.choice(left.good)), self.constant())
+        parts = [call(self.rng.choice(("lt", "le")), Attr(self.rng.choice(right.good)), limit)]
+        for _ in range(self.rng.choice((0, 1, 1, 2))):
+            sides = [Attr(self.rng.choice(left.schema.temporal)), Attr(self.rng.choice(right.schema.temporal))]
+            self.rng.shuffle(sides)
+            parts.append(call(self.rng.choice(("lt", "le")), sides[0], self.plus(sides[1], self.constant())))
+        node = Join(left.node, right.node, conjunction([*parts, *self.same(left, right)]), "anti")
+        return _Relation(node, left.good)
+
+    def same(self, left: _Relation, right: _Relation) -> list[Term]:
+        """Equal keys of both sides, sometimes."""
+        ks = [[a.name for a in side.schema.attributes if a.type == BIGINT and not a.temporal] for side in (left, right)]
+        if not all(ks) or not self.chance(self.options.equal_keys):
+            return []
+        return [call("eq", *(Attr(self.rng.choice(names)) for names in ks))]
 
     def binary(self, left: _Relation, right: _Relation) -> _Relation:
         if not left.schema.temporal and right.schema.temporal:
@@ -327,11 +382,10 @@ class _Builder:
         style = self.rng.random()
         if style < 0.2 and (merged := self.merged(left, right)) is not None:
             return merged
-        kinds: tuple[JoinKind, ...] = ("inner", "inner", "inner", "anti", "anti", "semi", "left")
         if style < 0.3:
             node: Node = Select(Product(left.node, right.node), self.join_condition(left, right))
             return _Relation(node, left.good + right.good)
-        kind = self.rng.choice(kinds)
+        kind = self.rng.choice(self.options.joins)
         node = Join(left.node, right.node, self.join_condition(left, right), kind)
         return _Relation(node, left.good + right.good if kind == "inner" else left.good)
 
