@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from tidegate.runtime.clock import Clock
     from tidegate.runtime.embedded.session import Session
+    from tidegate.runtime.plan.lower import PurgeMode
     from tidegate.runtime.runner import BatchReport, GarbageCollection
     from tidegate.runtime.sinks import Sink
 
@@ -73,6 +74,7 @@ def session(
     collect_garbage: GarbageCollection = "amortised",
     clock: Clock | None = None,
     on_batch: Callable[[BatchReport], None] | None = None,
+    purging: PurgeMode = "planned",
 ) -> Session:
     """A push-style session in this process; with `checkpoint` its state survives in that directory, else in memory."""
     from tidegate.runtime.clock import system_clock
@@ -95,7 +97,15 @@ def session(
     streams = {name: source for name, source in given.items() if name not in tables}
     complete = {name: source.data for name, source in given.items() if name in tables} | dict(statics or {})
     return Session(
-        facts, store, streams, complete, sinks or {}, collect_garbage, clock or system_clock, on_batch=on_batch
+        facts,
+        store,
+        streams,
+        complete,
+        sinks or {},
+        collect_garbage,
+        clock or system_clock,
+        purging=purging,
+        on_batch=on_batch,
     )
 
 

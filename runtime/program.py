@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tidegate.runtime.clock import Clock
     from tidegate.runtime.embedded.session import Session
     from tidegate.runtime.explain import ProgramExplanation
+    from tidegate.runtime.plan.lower import PurgeMode
     from tidegate.runtime.runner import BatchReport, GarbageCollection
     from tidegate.runtime.sinks import Sink
     from tidegate.runtime.why import Why
@@ -106,11 +107,12 @@ class Program:
         collect_garbage: GarbageCollection = "amortised",
         clock: Clock | None = None,
         on_batch: Callable[[BatchReport], None] | None = None,
+        purging: PurgeMode = "planned",
     ) -> Session:
         """A session in this process: push rows, advance progress, read results; `checkpoint` lets it survive.
 
         `clock` says what time it is, the system's clock by default; skew guard and idle policy go by it. `on_batch` is
-        called after each commit.
+        called after each commit. `purging`: partner and kill rule where they pay ("planned"), "always" or "off".
         """
         from tidegate.runtime.api import session
 
@@ -123,6 +125,7 @@ class Program:
             collect_garbage=collect_garbage,
             clock=clock,
             on_batch=on_batch,
+            purging=purging,
         )
 
     def why(self, checkpoint: str | os.PathLike[str], name: str, row: Mapping[str, Any] | None = None) -> Why:

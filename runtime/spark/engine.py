@@ -26,6 +26,7 @@ from tidegate.runtime.columns import missing_columns
 from tidegate.runtime.embedded.executor import ARROW, EmbeddedExecutor
 from tidegate.runtime.inputs import advances_of, input_table, static_digest
 from tidegate.runtime.intake import judged_schema
+from tidegate.runtime.plan.lower import PurgeMode
 from tidegate.runtime.plan.sharding import DRIVER_BYTES, SHARD_BYTES
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.progress import check_known
@@ -241,6 +242,7 @@ def start(
     on_batch: Callable[[BatchReport], None] | None = None,
     clock: Clock = system_clock,
     advance: Mapping[str, Mapping[str, Any]] | None = None,
+    purging: PurgeMode = "planned",
 ) -> RunningQuery:
     """Start a program on Spark Structured Streaming and return its streaming query.
 
@@ -254,7 +256,7 @@ def start(
     root = store.where
     when = _trigger(spark, trigger)
     given = {key: value if isinstance(value, Source) else Source(value) for key, value in sources.items()}
-    setup = prepare(facts, store, given, statics or {}, sinks or {}, collect_garbage)
+    setup = prepare(facts, store, given, statics or {}, sinks or {}, collect_garbage, purging)
     try:
         setup = replace(setup, sources=_materialised(setup, root))
         missing = sorted(set(setup.streams) - set(setup.sources))
