@@ -180,18 +180,18 @@ REQUIRED = (
             ),
             Patch(
                 FEDERATION,
-                "            case Project(input_, _) | Group(input_, _, _):\n",
-                "            case Group(input_, _, aggregates):\n"
-                "                zones = self.build(input_)\n"
-                "                for made in (a for a in aggregates if node.schema[a.name].temporal):\n"
-                "                    zones = _relaid(\n"
-                "                        zones,\n"
-                "                        lambda old, m=made: Layout(\n"
-                "                            old.rows, {**old.attributes, m.name: old.attributes[m.argument.name]}\n"
-                "                        ),\n"
-                "                    )\n"
-                "                return self.pruned(self.named(zones, node.schema), node.schema)\n"
-                "            case Project(input_, _):\n",
+                "                case Project(input_, _) | Group(input_, _, _):\n",
+                "                case Group(input_, _, aggregates):\n"
+                "                    zones = self.build(input_)\n"
+                "                    for made in (a for a in aggregates if node.schema[a.name].temporal):\n"
+                "                        zones = _relaid(\n"
+                "                            zones,\n"
+                "                            lambda old, m=made: Layout(\n"
+                "                                old.rows, {**old.attributes, m.name: old.attributes[m.argument.name]}\n"
+                "                            ),\n"
+                "                        )\n"
+                "                    return self.pruned(self.named(zones, node.schema), node.schema)\n"
+                "                case Project(input_, _):\n",
             ),
         ),
         required=True,

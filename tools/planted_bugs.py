@@ -112,8 +112,15 @@ def _misfit(patch: Patch, root: Path) -> str | None:
     path = root / patch.file
     if not path.exists():
         return f"{patch.file} does not exist"
-    count = path.read_text().count(patch.old)
-    return None if count == 1 and patch.old != patch.new else f"its text occurs {count} times in {patch.file}"
+    text = path.read_text()
+    count = text.count(patch.old)
+    if count != 1 or patch.old == patch.new:
+        return f"its text occurs {count} times in {patch.file}"
+    try:
+        compile(text.replace(patch.old, patch.new), patch.file, "exec")
+    except SyntaxError as error:
+        return f"{patch.file}: {error}"
+    return None
 
 
 def _run(bug: Bug | None) -> Outcome:
