@@ -34,13 +34,13 @@ def means_of(stream: StreamDef, options: SourceOptions) -> dict[str, tuple[str, 
     """What moves the progress of each attribute by itself, in words; calls and the end of input always do."""
     found = {}
     for name in stream.progress:
-        said = []
+        said = ["the clock: it is the time of arrival"] if name == options.arrival else []
         if (delay := options.delay.get(name)) is not None:
             is_timestamp = stream.schema[name].type.kind is Kind.TIMESTAMP
             said.append(f"a delay of {format_duration(delay) if is_timestamp else delay}")
         if (column := options.progress_columns.get(name)) is not None:
             said.append(f"the progress column {column}")
-        if options.idle is not None:
+        if options.idle is not None and name != options.arrival:
             whom = "the clock" if options.idle_follows == "clock" else "the others"
             said.append(f"{whom}, when idle for {format_duration(options.idle)}")
         found[name] = tuple(said)

@@ -32,7 +32,7 @@ def idle_progress(
     found: dict[tuple[str, str], Extended] = {}
     for stream in (s for s in streams if s.name in idle):
         given = options[stream.name]
-        for name in stream.progress:
+        for name in (a for a in stream.progress if a != given.arrival):
             kind = stream.schema[name].type.kind
             if given.idle_follows == "clock":
                 assert given.idle is not None
@@ -43,7 +43,7 @@ def idle_progress(
                 for other in streams
                 if other.name not in idle
                 for a in other.progress
-                if other.schema[a].type.kind is kind
+                if other.schema[a].type.kind is kind and a != options[other.name].arrival
             ]
             # Streams that have ended say nothing about how far time is.
             if going_on := [value for value in others if value != INF]:

@@ -49,8 +49,10 @@ def instant_of(value: Any, stream: StreamDef, attribute: str) -> Extended:
     )
 
 
-def advances_of(stream: StreamDef, progress: Mapping[str, Any]) -> dict[tuple[str, str], Extended]:
-    """Progress values given by a user for one stream, in ticks; `QueryError` TG401 for what does not progress."""
+def advances_of(
+    stream: StreamDef, progress: Mapping[str, Any], arrival: str | None = None
+) -> dict[tuple[str, str], Extended]:
+    """Progress values given by a user for one stream, in ticks; `QueryError` TG401 for what no call can move."""
     if not isinstance(progress, Mapping):
         raise QueryError(
             "TG403",
@@ -63,6 +65,12 @@ def advances_of(stream: StreamDef, progress: Mapping[str, Any]) -> dict[tuple[st
                 "TG401",
                 f"{stream.name}: {attribute!r} is not an attribute on which it progresses",
                 hint=f"it progresses on {', '.join(stream.progress)}",
+            )
+        if attribute == arrival and progress[attribute] != INF:
+            raise QueryError(
+                "TG401",
+                f"{stream.name}.{attribute} is the time of arrival: the clock alone moves it",
+                hint=f"leave it out; finish({stream.name!r}) ends the stream",
             )
     return {(stream.name, a): instant_of(value, stream, a) for a, value in progress.items()}
 
@@ -126,12 +134,12 @@ def static_digest(frame: pl.DataFrame) -> str:
     return digest.hexdigest()
 
 
-def read_file(path: str, format_: FileFormat, schema: Schema, extra: Mapping[str, str] | None = None) -> Rows:
+def read_file(path: str, format_: FileFormat, schema: Schema) -> Rows:
     """The needed columns of a Parquet, CSV or JSON-lines file as they stand there; values are judged row by row later.
 
     A line that cannot be taken apart is a row of `Unreadable` values, so it is rejected and counted like any other.
     """
-    wanted = [*schema.names, *(extra or {}).values()]
+    wanted = list(schema.names)
     try:
         match format_:
             case "parquet":

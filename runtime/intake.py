@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.evaluation import EvaluationError
-from tidegate.algebra.schema import Attribute, Schema, StreamDef
+from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.terms import TRUE, Term
 from tidegate.algebra.time import INF, Extended
 from tidegate.runtime.columns import Raw, Rows, held_arrow_schema, hold_column, raw, validate
@@ -65,7 +65,7 @@ class Intake:
 
     `progress` holds b of every progressing attribute before the batch; `door` the keep condition per buffer; `limits`
     the greatest instant that is not ahead, of the progressing attributes that have a skew guard; `remembered` the
-    accepted rows that others must not repeat.
+    accepted rows that others must not repeat; `arrival` is the instant at which the batch receives rows.
     """
 
     stream: StreamDef
@@ -74,6 +74,7 @@ class Intake:
     door: Mapping[str, Term]
     limits: Mapping[str, int] = field(default_factory=dict)
     remembered: tuple[Segment, ...] = ()
+    arrival: int = 0
 
 
 @dataclass(slots=True)
@@ -120,7 +121,7 @@ def ingest_rows(
     """
     done = IngestedRows(seen=seen)
     stream = intake.stream
-    judged = judged_schema(stream.schema, options.progress_columns)
+    judged = options.judged(stream.schema)
     accepted: list[pl.DataFrame] = []
     for arrival in arrivals:
         source = _columns(arrival, stream, judged)
@@ -131,9 +132,11 @@ def ingest_rows(
             # Of rejected rows too: what a row says of progress holds whatever is wrong with its values.
             if (value := pc.max(values).as_py()) is not None:
                 done.punctuation[attribute] = max(done.punctuation.get(attribute, value), value)
+        if options.arrival is not None:
+            rows = rows.with_columns(pl.lit(intake.arrival, pl.Int64).alias(options.arrival))
         fine, refused = admit(rows, intake, options.progress_columns)
         if done.seen is not None:
-            reason = repeated(fine, done.seen, options.key)
+            reason = repeated(fine, done.seen, options.key, options.arrival)
             again = fine.filter(reason.is_not_null())
             why = [reason.drop_nulls().alias(_REASON), pl.lit(None, pl.String).alias(_ATTRIBUTE)]
             refused = pl.concat([refused, again.with_columns(why)])
@@ -242,12 +245,6 @@ def _null_mask(column: pa.Array | Sequence[object]) -> np.ndarray[Any, np.dtype[
     if isinstance(column, pa.Array):
         return np.asarray(column.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
     return np.fromiter((value is None for value in column), dtype=np.bool_, count=len(column))
-
-
-def judged_schema(schema: Schema, columns: Mapping[str, str]) -> Schema:
-    """The stream's attributes and the progress columns that are read beside them."""
-    extra = (Attribute(column, schema[name].type) for name, column in columns.items() if column not in schema)
-    return Schema((*schema.attributes, *extra))
 
 
 def _row_text(source: Raw, position: int) -> str:

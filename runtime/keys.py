@@ -48,11 +48,11 @@ def key_memory(stream: StreamDef, key: Sequence[str]) -> KeyMemory:
     return KeyMemory(buffer, tuple(key), tuple(name for name in key if name in stream.progress))
 
 
-def repeated(rows: pl.DataFrame, seen: pl.DataFrame, key: Sequence[str]) -> pl.Series:
+def repeated(rows: pl.DataFrame, seen: pl.DataFrame, key: Sequence[str], arrival: str | None = None) -> pl.Series:
     """Per row, in order of arrival, why it is rejected: an accepted row, here or in `seen`, has its key; NULL if none has.
 
     `seen` has every key once. Of rows with equal keys the first counts, and the others are compared with it: equal in
-    all values (`duplicate`) or not (`conflict`). NULL equals NULL.
+    all values but the arrival (`duplicate`) or not (`conflict`). NULL equals NULL.
     """
     key, names = list(key), seen.columns
     numbered = rows.select(names).with_row_index(_FIRST)
@@ -62,7 +62,8 @@ def repeated(rows: pl.DataFrame, seen: pl.DataFrame, key: Sequence[str]) -> pl.S
     accepted = pl.concat([known.select(numbered.columns), numbered]).unique(key, keep="first", maintain_order=True)
     others = {name: f"{_KNOWN}{name}" for name in (_FIRST, *names) if name not in key}
     compared = numbered.join(accepted.rename(others), on=key, how="left", nulls_equal=True, maintain_order="left")
-    same = pl.all_horizontal(pl.lit(True), *(pl.col(n).eq_missing(pl.col(others[n])) for n in names if n not in key))
+    told = [name for name in names if name not in (*key, arrival)]
+    same = pl.all_horizontal(pl.lit(True), *(pl.col(name).eq_missing(pl.col(others[name])) for name in told))
     itself = pl.col(_FIRST).eq_missing(pl.col(others[_FIRST]))
     reason = (
         pl.when(itself)

@@ -111,8 +111,9 @@ class Program:
     ) -> Session:
         """A session in this process: push rows, advance progress, read results; `checkpoint` lets it survive.
 
-        `clock` says what time it is, the system's clock by default; skew guard and idle policy go by it. `on_batch` is
-        called after each commit. `purging`: partner and kill rule where they pay ("planned"), "always" or "off".
+        `clock` says what time it is, the system's clock by default; skew guard, idle policy and times of arrival go by
+        it. `on_batch` is called after each commit. `purging`: partner and kill rule where they pay ("planned"), "always"
+        or "off".
         """
         from tidegate.runtime.api import session
 

@@ -289,14 +289,29 @@ class Runner:
 
     def intakes(self, clock: int) -> dict[str, Intake]:
         """What admission of the next batch needs, per stream; the clock in microseconds."""
-        return {stream.name: self._intake(stream, clock) for stream in input_streams(self.plan)}
+        arrival = self._arrival(clock)
+        return {stream.name: self._intake(stream, clock, arrival) for stream in input_streams(self.plan)}
 
-    def _intake(self, stream: StreamDef, clock: int) -> Intake:
+    def _arrival(self, clock: int) -> int:
+        """The instant at which a batch receives rows: its clock, but later than every arrival before it.
+
+        So all rows up to it have arrived when the batch ends, although a clock may stand still or run behind.
+        """
+        before = [
+            b
+            for name, one in self.options.items()
+            if one.arrival is not None and isinstance(b := self.progress.inputs[name, one.arrival], int)
+        ]
+        return max([clock, *(b + 1 for b in before)])
+
+    def _intake(self, stream: StreamDef, clock: int, arrival: int) -> Intake:
         own = [self.keys[stream.name].buffer] if stream.name in self.keys else []
         buffers = (*self.plan.feeds(stream.name), *own)
         remembered = tuple(segment for buffer in own for segment in self.segments[buffer.id])
         limits = self.options[stream.name].limits(stream, clock)
-        return Intake(stream, self.progress.of_input(stream), buffers, self._doors(buffers), limits, remembered)
+        return Intake(
+            stream, self.progress.of_input(stream), buffers, self._doors(buffers), limits, remembered, arrival
+        )
 
     def _doors(self, buffers: Sequence[Buffer]) -> dict[str, Term]:
         return {buffer.id: self._keep(buffer) for buffer in buffers}
@@ -327,6 +342,10 @@ class Runner:
                 )
 
     def _advance(self, work: Work, ingested: Mapping[str, Ingested], clock: int) -> None:
+        arrival = self._arrival(clock)
+        for name, one_source in self.options.items():
+            if one_source.arrival is not None:
+                self.progress.raise_input(name, one_source.arrival, arrival)
         for (name, attribute), value in work.advances.items():
             self.progress.raise_input(name, attribute, value)
         for name, one in ingested.items():

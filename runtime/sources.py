@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from tidegate.algebra.dsl.calls import called
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.schema import StreamDef
+from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.terms import unknown_attribute
 from tidegate.algebra.time import DurationLike, duration_ticks
 from tidegate.algebra.types import Kind
@@ -34,6 +34,7 @@ class SourceOptions:
     without a delay progress by `progress_columns` (a column saying "everything up to here has arrived"), by calls, and
     at the end of input. `skew_guard` per guarded attribute, in microseconds: a row further ahead of the clock is rejected.
     `idle`, in microseconds: after that much clock without data, progress follows the clock or the other streams. No two rows have equal `key`s.
+    `arrival` names the attribute that the source does not have: it is the instant at which a row was received.
     """
 
     delay: Mapping[str, int] = field(default_factory=dict)
@@ -43,6 +44,13 @@ class SourceOptions:
     idle: int | None = None
     idle_follows: IdleFollows = "clock"
     key: tuple[str, ...] = ()
+    arrival: str | None = None
+
+    def judged(self, schema: Schema) -> Schema:
+        """What is read of a source: the stream's attributes without the arrival, and the progress columns beside them."""
+        own = (attribute for attribute in schema.attributes if attribute.name != self.arrival)
+        extra = (Attribute(c, schema[name].type) for name, c in self.progress_columns.items() if c not in schema)
+        return Schema((*own, *extra))
 
     def limits(self, stream: StreamDef, clock: int) -> dict[str, int]:
         """The greatest instant, per guarded attribute, that is not ahead of the clock (microseconds)."""
@@ -90,7 +98,8 @@ class Source:
     batch DataFrames are bounded by themselves. `skew_guard`: how far ahead of the clock a row may be, for all progressing
     attributes or per attribute; "auto" is an hour, and none where all rows are there from the start; None is none. `idle`:
     after how long without data progress follows `idle_follows`. `key`: attributes that tell rows apart, a progressing one
-    among them; a second row with equal values there is rejected.
+    among them; a second row with equal values there is rejected. `arrival`: a progressing timestamp that the rows do not
+    bring: each gets the recorded clock of the batch that accepts it, and progress there follows the clock without data.
     """
 
     data: Any
@@ -102,6 +111,7 @@ class Source:
     idle: DurationLike | None = None
     idle_follows: IdleFollows = "clock"
     key: str | Iterable[str] = ()
+    arrival: str | None = None
 
     @property
     def is_complete(self) -> bool:
@@ -121,9 +131,14 @@ class Source:
                 f"{stream.name}: an idle source can not follow {self.idle_follows!r}",
                 hint=f"one of {', '.join(IDLE_FOLLOWS)}",
             )
+        brought = self._brought(stream)
         per_attribute = self.delay if isinstance(self.delay, Mapping) else {}
         if self.delay is not None and not isinstance(self.delay, Mapping):
-            per_attribute = dict.fromkeys(stream.progress, self.delay)
+            if not brought:
+                raise QueryError(
+                    "TG401", f"{stream.name}: rows are never behind the time of their arrival", hint="leave delay out"
+                )
+            per_attribute = dict.fromkeys(brought, self.delay)
         guards = self.skew_guard if isinstance(self.skew_guard, Mapping) else {}
         for name in (*per_attribute, *self.progress_columns, *guards):
             if name not in stream.progress:
@@ -132,8 +147,14 @@ class Source:
                     f"{stream.name}: {name!r} is not an attribute on which it progresses",
                     hint=f"it progresses on {', '.join(stream.progress)}",
                 )
+            if name == self.arrival:
+                raise QueryError(
+                    "TG401",
+                    f"{stream.name}.{name} is the time of arrival: the clock alone gives and moves it",
+                    hint="say delay, progress column and skew guard of the other attributes",
+                )
         delays = {name: _delay_ticks(stream, name, value) for name, value in per_attribute.items()}
-        guarded = {name: self._guard(stream, name) for name in stream.progress}
+        guarded = {name: self._guard(stream, name) for name in brought}
         return SourceOptions(
             delays,
             dict(self.progress_columns),
@@ -141,8 +162,23 @@ class Source:
             {name: guard for name, guard in guarded.items() if guard is not None},
             self._idle(stream),
             self.idle_follows,
-            self._key(stream),
+            self._key(stream, brought),
+            self.arrival,
         )
+
+    def _brought(self, stream: StreamDef) -> tuple[str, ...]:
+        """The progressing attributes that the source's rows have; `QueryError` TG401 for an arrival that can be none."""
+        name = self.arrival
+        if name is None:
+            return stream.progress
+        if name not in stream.progress or stream.schema[name].type.kind is not Kind.TIMESTAMP:
+            instants = [a for a in stream.progress if stream.schema[a].type.kind is Kind.TIMESTAMP]
+            raise QueryError(
+                "TG401",
+                f"{stream.name}: arrival={name!r} is no timestamp on which it progresses",
+                hint=f"name {' or '.join(instants)}" if instants else "give it one: received timestamp",
+            )
+        return tuple(a for a in stream.progress if a != name)
 
     def _guard(self, stream: StreamDef, name: str) -> int | None:
         asked = self.skew_guard.get(name, "auto") if isinstance(self.skew_guard, Mapping) else self.skew_guard
@@ -159,7 +195,7 @@ class Source:
             )
         return _positive(stream, "skew_guard", asked)
 
-    def _key(self, stream: StreamDef) -> tuple[str, ...]:
+    def _key(self, stream: StreamDef, brought: tuple[str, ...]) -> tuple[str, ...]:
         key = (self.key,) if isinstance(self.key, str) else tuple(dict.fromkeys(self.key))
         for name in key:
             if name not in stream.schema:
@@ -168,12 +204,18 @@ class Source:
                 raise QueryError(
                     "TG401", f"{stream.name}.{name}: a double is no key", hint="name attributes with exact values"
                 )
-        if key and not set(key) & set(stream.progress):
+        if self.arrival in key:
+            raise QueryError(
+                "TG401",
+                f"{stream.name}.{self.arrival}: a row that comes again arrives at another time",
+                hint="a key has attributes that the row brings",
+            )
+        if key and not set(key) & set(brought):
             raise QueryError(
                 "TG401",
                 f"{stream.name}: a key without an attribute on which the stream progresses",
                 because=("a row with another instant could repeat a key at any time, so all keys had to be kept",),
-                hint=f"add {' or '.join(stream.progress)} to the key",
+                hint=f"add {' or '.join(brought) or 'an attribute on which it progresses'} to the key",
             )
         return key
 
@@ -223,9 +265,10 @@ def source(
     idle: DurationLike | None = None,
     idle_follows: IdleFollows = "clock",
     key: str | Iterable[str] = (),
+    arrival: str | None = None,
 ) -> Source:
     """Rows for a stream with what is promised about them; see `Source`."""
-    return Source(data, delay, progress_columns or {}, policy, bounded, skew_guard, idle, idle_follows, key)
+    return Source(data, delay, progress_columns or {}, policy, bounded, skew_guard, idle, idle_follows, key, arrival)
 
 
 @called()

@@ -20,7 +20,7 @@ from tidegate.runtime.clock import Clock, read_clock, system_clock
 from tidegate.runtime.columns import Rows, raw, user_arrow_schema
 from tidegate.runtime.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.inputs import advances_of, read_file
-from tidegate.runtime.intake import Arrival, judged_schema
+from tidegate.runtime.intake import Arrival
 from tidegate.runtime.plan.lower import PurgeMode
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.progress import check_known
@@ -93,7 +93,7 @@ class Session:
     def push(self, stream: str, rows: Rows) -> None:
         """Add rows to the next batch."""
         definition = self._check_stream(stream)
-        schema = judged_schema(definition.schema, self._setup.options[stream].progress_columns)
+        schema = self._setup.options[stream].judged(definition.schema)
         self._pushed.setdefault(stream, []).append(Arrival("push", raw(rows, schema)))
 
     def discard(self) -> None:
@@ -103,7 +103,8 @@ class Session:
 
     def advance(self, stream: str, progress: Mapping[str, Any]) -> None:
         """Declare that, with the rows pushed so far, everything up to these instants (inclusive) has arrived."""
-        for key, ticks in advances_of(self._check_stream(stream), progress).items():
+        definition = self._check_stream(stream)
+        for key, ticks in advances_of(definition, progress, self._setup.options[stream].arrival).items():
             self._advances[key] = max(ticks, self._advances.get(key, -INF))
 
     def finish(self, stream: str | None = None) -> None:
@@ -121,14 +122,9 @@ class Session:
         reading = batch.intent.offer.files
         arrivals = {name: list(pushed) for name, pushed in self._pushed.items()}
         for name, files in reading.items():
-            format_, schema, extra = (
-                self.sources[name].data.format,
-                self._setup.streams[name].schema,
-                self.sources[name].progress_columns,
-            )
-            arrivals.setdefault(name, []).extend(
-                Arrival(f.path, read_file(f.path, format_, schema, extra)) for f in files
-            )
+            format_ = self.sources[name].data.format
+            schema = self._setup.options[name].judged(self._setup.streams[name].schema)
+            arrivals.setdefault(name, []).extend(Arrival(f.path, read_file(f.path, format_, schema)) for f in files)
         report = self._runner.run(batch, Work(arrivals, self._advances | self._setup.ended(reading)))
         self._pushed.clear()
         self._advances.clear()

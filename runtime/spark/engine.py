@@ -25,7 +25,6 @@ from tidegate.runtime.clock import Clock, read_clock, system_clock
 from tidegate.runtime.columns import missing_columns
 from tidegate.runtime.embedded.executor import ARROW, EmbeddedExecutor
 from tidegate.runtime.inputs import advances_of, input_table, static_digest
-from tidegate.runtime.intake import judged_schema
 from tidegate.runtime.plan.lower import PurgeMode
 from tidegate.runtime.plan.sharding import DRIVER_BYTES, SHARD_BYTES
 from tidegate.runtime.plan.steps import Plan
@@ -131,7 +130,7 @@ class SparkRun:
 
     def advance(self, stream: str, progress: Mapping[str, Any]) -> None:
         check_known(stream, self.setup.streams, "stream")
-        self.calls.add(advances_of(self.setup.streams[stream], progress))
+        self.calls.add(advances_of(self.setup.streams[stream], progress, self.setup.options[stream].arrival))
 
     def finish(self, stream: str | None) -> None:
         streams = self.setup.streams
@@ -323,8 +322,8 @@ def _union(spark: SparkSession, setup: Setup) -> tuple[DataFrame, dict[str, dict
             branch = rows.toDF(*columns[name]).select(F.lit(name).alias("source"), *columns[name])
             branches.append(branch.coalesce(1) if setup.options[name].key else branch)  # keys are judged in order
     branches.append(call_ticks(spark, setup.checkpoint.store.where))
-    if any(options.idle is not None for options in setup.options.values()):
-        # Rows that say nothing: without new data Spark runs no batch, and silence would not be noticed.
+    if any(options.idle is not None or options.arrival is not None for options in setup.options.values()):
+        # Rows that say nothing: without new data Spark runs no batch, and nobody would notice that the clock goes on.
         ticks = spark.readStream.format("rate").option("rowsPerSecond", 1).option("numPartitions", 1).load()
         branches.append(ticks.select(F.lit(TICK).alias("source")))
     union = branches[0]
@@ -341,7 +340,7 @@ def _needed(frame: DataFrame, stream: StreamDef, source: Source) -> tuple[DataFr
 
     They are taken by position, so that it does not matter whether the user's session tells n from N.
     """
-    schema = judged_schema(stream.schema, source.progress_columns)
+    schema = source.options(stream).judged(stream.schema)
     try:
         missing_columns(frame.columns, schema)
     except QueryError as error:
@@ -387,7 +386,7 @@ def _write_input(data: Any, directory: Path, stream: StreamDef, source: Source) 
         frame.toDF(*names).write.mode("overwrite").parquet(rows)
         return
     Path(rows).mkdir(exist_ok=True)
-    judged = judged_schema(stream.schema, source.progress_columns)
+    judged = source.options(stream).judged(stream.schema)
     pq.write_table(input_table(data, judged), f"{rows}/rows.parquet")
 
 

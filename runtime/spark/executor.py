@@ -91,10 +91,7 @@ class SparkExecutor:
         arrivals = {
             name: [
                 Arrival(
-                    path,
-                    read_file(
-                        path, task.format, intakes[name].stream.schema, self.local.options[name].progress_columns
-                    ),
+                    path, read_file(path, task.format, self.local.options[name].judged(intakes[name].stream.schema))
                 )
                 for task in one.files
                 for path in task.paths

@@ -17,7 +17,6 @@ from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.time import Extended
 from tidegate.analysis.facts import ProgramFacts
 from tidegate.runtime.inputs import input_table
-from tidegate.runtime.intake import judged_schema
 from tidegate.runtime.plan.sharding import DRIVER_BYTES
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.runner import BatchReport, GarbageCollection
@@ -71,7 +70,7 @@ class OnSpark:
             self._written = waiting
             for stream in self._streams:
                 source = self.sources.get(stream.name, Source(None))
-                judged = judged_schema(stream.schema, source.progress_columns)
+                judged = source.options(stream).judged(stream.schema)
                 for rows in waiting.rows.get(stream.name, ()):
                     self._write(stream.name, input_table(rows, judged))
             self._write(self._streams[0].name, pa.table({}))  # a batch without rows is one too

@@ -133,11 +133,11 @@ def ingest_files(work: Ingesting, tasks: Sequence[Sequence[FileTask]]) -> Callab
 
 
 def _ingest_task(work: Ingesting, task: FileTask, seen: dict[str, pl.DataFrame | None]) -> Iterator[str]:
-    schema, extra = work.intakes[task.stream].stream.schema, work.options[task.stream].progress_columns
+    schema = work.options[task.stream].judged(work.intakes[task.stream].stream.schema)
     waiting: list[Arrival] = []
     size = 0
     for path in task.paths:
-        waiting.append(Arrival(path, read_file(path, task.format, schema, extra)))
+        waiting.append(Arrival(path, read_file(path, task.format, schema)))
         size += os.path.getsize(path)
         if size >= FLUSH_BYTES:
             yield work.store(task.stream, waiting, seen)

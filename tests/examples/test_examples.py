@@ -159,6 +159,44 @@ def test_frames_grow_minute_by_minute_in_bounded_state(capsys: pytest.CaptureFix
     ]
 
 
+def test_a_report_counts_when_it_is_received(capsys: pytest.CaptureFixture[str]) -> None:
+    ran = Ran("09_time_of_arrival", capsys)
+    # The platform's deadline is 9:02:05, and its report comes in at that very moment. The concourse's is 9:03:00: its
+    # report was written before but comes in after, when the alarm was raised already, by the clock alone.
+    alarm = ("concourse", at(9, 1))
+    slow = ("concourse", at(9, 2, 30), at(9, 3, 10))
+    assert ran["found"] == {
+        65: {"Alarm": [], "Slow": []},
+        125: {"Alarm": [], "Slow": []},
+        179: {"Alarm": [], "Slow": []},
+        180: {"Alarm": [alarm], "Slow": []},
+        190: {"Alarm": [alarm], "Slow": [slow]},
+    }
+    assert "at 09:03:00\n  alarm: concourse, detected at 09:01:00" in ran.printed
+
+
+def test_predictions_lie_in_the_future(capsys: pytest.CaptureFixture[str]) -> None:
+    ran = Ran("10_predictions", capsys)
+    # Route 1 passes the hall one minute after the predicted smoke; route 3 passes the stairs four minutes before it.
+    # Of the three predictions of smoke, the hall's at 9:05 is borne out half a minute later, the stairs' at 9:12 exactly
+    # one minute later; at 9:09 there was only a little in the hall.
+    first = (1, "hall", at(9, 6), at(9, 1))
+    second = (2, "stairs", at(9, 12, 30), at(9, 3))
+    vain = ("hall", at(9, 10))
+    assert [(minute, tuples(warnings), tuples(in_vain)) for minute, warnings, in_vain in ran["found"]] == [
+        (1, [first], []),
+        (3, [first, second], []),
+        (10, [first, second], []),
+        (11, [first, second], [vain]),
+        (30, [first, second], [vain]),
+    ]
+    assert ran["live"] == 0
+    functions = [query.propagation for query in ran["program"].facts.queries]
+    assert functions[0]["known"].describe() == "min(Prediction.computed, Plan.planned)"
+    assert functions[1]["holds"].describe() == "min(Prediction.computed, Smoke.time - 1m)"
+    assert "at 09:01\n  route 1 will pass smoke in the hall at 09:06:00" in ran.printed
+
+
 def test_every_numbered_example_is_tested() -> None:
     tested = Path(__file__).read_text()
     assert all(f'"{path.stem}"' in tested for path in EXAMPLES.glob("[0-9]*.py"))
