@@ -32,6 +32,7 @@ from tools.planted_bug_list import (  # noqa: E402  # found from wherever this i
     PURGING,
     RECURSIVE,
     SHARDING,
+    USE,
     Bug,
     Patch,
 )
@@ -48,6 +49,13 @@ RECURSIVE_TESTS = ("tests/properties/test_recursive.py",)
 SHARDING_TESTS = ("tests/runtime/test_sharding.py",)
 #: What shows a bug in partner or kill rule: rules off, the other tests never meet them.
 PURGING_TESTS = ("tests/runtime/test_purge.py", "tests/properties/test_purge.py")
+#: What shows a bug in what is told of a run and of a checkpoint.
+USE_TESTS = (
+    "tests/runtime/test_state_listing.py",
+    "tests/runtime/test_metrics.py",
+    "tests/runtime/test_graph.py",
+    "tests/runtime/test_session.py",
+)
 TIMEOUT = 420.0
 
 
@@ -151,13 +159,15 @@ def _run(bug: Bug | None) -> Outcome:
 def _tests(bug: Bug | None) -> tuple[str, ...]:
     """The tests that a bug can show in, the quick ones first: those of the rules never load an engine."""
     if bug is None:
-        return (*COMMON_TESTS, *TESTS, *INPUT_TESTS, *RECURSIVE_TESTS, *SHARDING_TESTS, *PURGING_TESTS)
+        return (*COMMON_TESTS, *TESTS, *INPUT_TESTS, *RECURSIVE_TESTS, *SHARDING_TESTS, *PURGING_TESTS, *USE_TESTS)
     if bug in COMMON:
         return (*COMMON_TESTS, TESTS[-1])
     if bug in INPUT:
         return INPUT_TESTS
     if bug in PURGING:
         return PURGING_TESTS
+    if bug in USE:
+        return USE_TESTS
     if bug in SHARDING:
         return SHARDING_TESTS
     if bug in RECURSIVE:
