@@ -641,8 +641,8 @@ INPUT = (
     bug(
         "duplicates are conflicts",
         KEYS,
-        "others[n])) for n in names if n not in key))",
-        "others[n])) for n in names[:0]))",
+        "(pl.col(others[name])) for name in told))",
+        "(pl.col(others[name])) for name in told[:0]))",
     ),
     bug(
         "NULL in a key equals nothing",
