@@ -21,6 +21,7 @@ import polars as pl
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks import queries
+from benchmarks.state import freed_state
 from tidegate.analysis.pipeline import analyse
 from tidegate.runtime.embedded.session import Session
 from tidegate.runtime.sources import parquet
@@ -43,6 +44,7 @@ def main() -> int:
     chosen = options.parse_args()
     analysis_times()
     equal = embedded(chosen.rows, chosen.keys, chosen.batches)
+    equal = freed_state(min(chosen.rows, 200_000), chosen.batches) and equal
     if not chosen.no_spark:
         from benchmarks.on_spark import compare
 

@@ -1,0 +1,99 @@
+"""Live rows with and without partner and kill rule: an anti-join with a deadline by key, and a pattern of three intervals."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import polars as pl
+
+import tidegate as tg
+from tidegate.runtime.embedded.session import Session
+from tidegate.runtime.plan.lower import PurgeMode
+
+orders = tg.stream("Orders", "id bigint, t bigint", progress="t")
+payments = tg.stream("Payments", "id bigint, t bigint", progress="t")
+intervals = {
+    name: tg.stream(name, "k bigint, ts bigint, te bigint", progress="te", relations=lambda r: r.ts < r.te)
+    for name in "ABC"
+}
+
+
+def deadline() -> tg.Program:
+    """Orders that are not paid within 80,000 ticks."""
+    o, p = orders.as_("o"), payments.as_("p")
+    return tg.program(Unpaid=o.anti_join(p, o.id == p.id, o.t <= p.t, p.t <= o.t + 80_000).select(id=o.id, t=o.t))
+
+
+def pattern() -> tg.Program:
+    """A overlaps B, B overlaps C, all of one key, B at most 50 ticks long, within 80,000 ticks."""
+    a, b, c = (intervals[name].as_(name.lower()) for name in "ABC")
+    first = a.join(b, a.k == b.k, a.ts < b.ts, b.ts < a.te, a.te < b.te, b.te <= b.ts + 50)
+    whole = first.join(c, b.k == c.k, b.ts < c.ts, c.ts < b.te, b.te < c.te, c.te <= a.ts + 80_000)
+    return tg.program(Match=whole.select(k=a.k, start=a.ts, end=c.te))
+
+
+def paid(count: int) -> dict[str, pl.DataFrame]:
+    """One order a tick; of twenty, nineteen are paid within 100 ticks."""
+    rng = np.random.default_rng(7)
+    t = np.arange(count)
+    ordered = pl.DataFrame({"id": t, "t": t})
+    late = ordered.with_columns(t=pl.col("t") + rng.integers(0, 100, count)).filter(pl.Series(rng.random(count) < 0.95))
+    return {"Orders": ordered, "Payments": late.filter(pl.col("t") < count).sort("t")}
+
+
+def situations(count: int) -> dict[str, pl.DataFrame]:
+    """One interval a tick and stream, of 1 to 50 ticks, with one of 100 keys."""
+    rng = np.random.default_rng(11)
+    found = {}
+    for name in "ABC":
+        ts = np.arange(count)
+        frame = pl.DataFrame({"k": rng.integers(0, 100, count), "ts": ts, "te": ts + rng.integers(1, 51, count)})
+        found[name] = frame.filter(pl.col("te") < count).sort("te")
+    return found
+
+
+def freed_state(count: int, batches: int) -> bool:
+    """Prints what either mode holds and takes; whether both give the same results."""
+    print(
+        f"state with partner and kill rule, {count:,} rows a stream, {batches} batches; rows live after a batch, amortised"
+    )
+    print(
+        f"  {'query':<22}{'mean, off':>12}{'planned':>10}{'most, off':>12}{'planned':>10}{'seconds, off':>14}{'planned':>10}"
+    )
+    equal = True
+    for label, program, given in (
+        ("deadline by key", deadline(), paid(count)),
+        ("three intervals", pattern(), situations(count)),
+    ):
+        off, planned = (_run(program, given, count, batches, mode) for mode in ("off", "planned"))
+        equal = equal and off[2].equals(planned[2])
+        figures = [f"{np.mean(one):,.0f}" for one in (off[0], planned[0])]
+        figures += [f"{max(one):,}" for one in (off[0], planned[0])]
+        print(
+            f"  {label:<22}{figures[0]:>12}{figures[1]:>10}{figures[2]:>12}{figures[3]:>10}{off[1]:>14.2f}{planned[1]:>10.2f}"
+        )
+    if not equal:
+        print("  RESULTS DIFFER")
+    return equal
+
+
+def _run(
+    program: tg.Program, given: dict[str, pl.DataFrame], count: int, batches: int, purging: PurgeMode
+) -> tuple[list[int], float, pl.DataFrame]:
+    """Live rows after each batch, seconds, and the sorted result."""
+    live = []
+    start = time.perf_counter()
+    with Session(program.facts, purging=purging) as session:
+        for number in range(batches):
+            low, high = count * number // batches, count * (number + 1) // batches
+            for name, rows in given.items():
+                instant = "t" if "t" in rows.columns else "te"
+                session.push(name, rows.filter(pl.col(instant).is_between(low, high - 1)))
+                session.advance(name, {instant: high - 1})
+            live.append(sum(session.step().live_rows.values()))
+        session.finish()
+        session.step()
+        (result,) = (query.stream for query in session.plan.queries)
+        found = pl.DataFrame(session.table(result))
+    return live, time.perf_counter() - start, found.sort(found.columns)
