@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.schema import Attribute, Schema, timestamps_are_temporal
+from tidegate.algebra.schema import Attribute, Schema, checked_name, timestamps_are_temporal
 from tidegate.algebra.types import (
     BIGINT,
     BOOLEAN,
@@ -58,7 +59,7 @@ _TOKEN = re.compile(
 def to_schema(definition: object) -> Schema:
     """The schema that a definition gives: `Schema`, DDL text, `StructType` or `pyarrow.Schema`; else `QueryError`."""
     if isinstance(definition, Schema):
-        return _without_dots(definition)
+        return _well_named(definition)
     if isinstance(definition, str):
         return _checked(_read_ddl(definition))
     package = type(definition).__module__.split(".", 1)[0]
@@ -134,15 +135,17 @@ def _checked(attributes: Iterable[Attribute]) -> Schema:
     found = tuple(attributes)
     if not found:
         raise QueryError("TG111", "a schema without attributes", hint='write "id bigint, time timestamp not null"')
-    names = [attribute.name.lower() for attribute in found]
-    twice = [a.name for a in found if names.count(a.name.lower()) > 1]
+    often = Counter(attribute.name.lower() for attribute in found)
+    twice = [a.name for a in found if often[a.name.lower()] > 1]
     if twice:
         raise QueryError("TG103", f"attribute {twice[0]!r} is given twice", hint="names differ in more than their case")
-    return _without_dots(Schema(found))
+    return _well_named(Schema(found))
 
 
-def _without_dots(schema: Schema) -> Schema:
-    """The schema; `QueryError` TG103 for a dot in a name: it would be read as a relation's prefix, and stripped."""
+def _well_named(schema: Schema) -> Schema:
+    """The schema; `QueryError` TG103 for a dot in a name, which would be read as a relation's prefix, and stripped."""
+    for name in schema:
+        checked_name(name, "an attribute")
     dotted = next((name for name in schema.names if "." in name), None)
     if dotted is not None:
         raise QueryError(

@@ -111,6 +111,17 @@ class StreamDef:
                 )
 
 
+def checked_name(name: str, of: str) -> str:
+    """A name that a user gives, kept as it is; `QueryError` TG114 for one that is empty or does not print.
+
+    Control characters, marks that turn the direction of text and half surrogate pairs would make a message or a listing
+    show something else than there is. Names are compared by code point: what only looks the same is another name.
+    """
+    if not (name and name.isprintable()):
+        raise QueryError("TG114", f"{name!r} is no name for {of}", hint="use characters that can be seen")
+    return name
+
+
 def timestamps_are_temporal(type_: DataType, *, nullable: bool) -> bool:
     """Whether an attribute of this type is temporal without further ado."""
     return type_.kind is Kind.TIMESTAMP and not nullable

@@ -60,8 +60,9 @@ class Results:
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         """Results of a stream as dictionaries."""
-        rows: list[dict[str, Any]] = self[name].to_pylist()
-        return rows
+        from tidegate.runtime.columns import user_rows
+
+        return user_rows(self[name])
 
 
 def session(

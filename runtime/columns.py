@@ -76,6 +76,19 @@ def user_arrow_schema(schema: Schema) -> pa.Schema:
     return pa.schema([pa.field(a.name, user_arrow_type(a.type), nullable=a.nullable) for a in schema.attributes])
 
 
+def user_rows(table: pa.Table) -> list[dict[str, Any]]:
+    """Rows as Python values; `QueryError` TG405 where there is an instant that Python's datetime cannot say."""
+    try:
+        rows: list[dict[str, Any]] = table.to_pylist()
+    except (OverflowError, ValueError) as error:
+        raise QueryError(
+            "TG405",
+            f"an instant among the results is beyond the years 1 to 9999 of Python's datetime ({error})",
+            hint="read them as a table, which can hold it",
+        ) from None
+    return rows
+
+
 def polars_type(type_: DataType) -> pl.DataType:
     """The Polars type in which the embedded engine holds values of a type."""
     from tidegate.runtime.embedded.terms import held_type

@@ -24,7 +24,7 @@ from tidegate.algebra.schema import Schema
 from tidegate.algebra.time import EPOCH, INF, Extended, duration_ticks, format_instant
 from tidegate.algebra.types import TIMESTAMP
 from tidegate.analysis.facts import ProgramFacts
-from tidegate.runtime.columns import Rows, user_arrow_schema, validate
+from tidegate.runtime.columns import Rows, user_arrow_schema, user_rows, validate
 from tidegate.runtime.embedded.session import Session
 from tidegate.runtime.inputs import advances_of
 from tidegate.runtime.plan.steps import Plan
@@ -224,7 +224,7 @@ class Drive:
 
     def new(self, name: str) -> list[dict[str, Any]]:
         """Rows of a result that appeared since this was last asked, as users see them."""
-        rows: list[dict[str, Any]] = self._table(name).to_pylist()
+        rows = user_rows(self._table(name))
         start, self._seen[name] = self._seen.get(name, 0), len(rows)
         return rows[start:]
 
@@ -241,8 +241,7 @@ class Drive:
 
     def results(self, name: str) -> list[dict[str, Any]]:
         """All rows of a result so far."""
-        rows: list[dict[str, Any]] = self._table(name).to_pylist()
-        return rows
+        return user_rows(self._table(name))
 
     @property
     def live_rows(self) -> dict[str, int]:

@@ -12,6 +12,7 @@ from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.dsl.relation_checks import free_name, fresh_origins, renamed
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.nodes import Aggregate, Group
+from tidegate.algebra.schema import checked_name
 
 if TYPE_CHECKING:
     from tidegate.algebra.dsl.relation import Relation
@@ -35,6 +36,7 @@ class Grouped:
             keys = tuple(source for _, source in self._columns)
             parts, aggregates, renames = list(self._parts), [], [(source, out) for out, source in self._columns]
             for name, given in named.items():
+                checked_name(name, "an attribute")
                 aggregate = given(self._of) if callable(given) else given
                 if not isinstance(aggregate, AggregateExpression):
                     raise QueryError(

@@ -12,7 +12,7 @@ from tidegate.algebra.dsl.sources import QueryHandle, Result
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.nodes import occurrences
 from tidegate.algebra.program import ProgramDef, Query
-from tidegate.algebra.schema import Schema, StreamDef
+from tidegate.algebra.schema import Schema, StreamDef, checked_name
 
 
 def program_of(queries: Sequence[QueryHandle], named: Mapping[str, Relation], site: Site | None) -> ProgramDef:
@@ -62,7 +62,7 @@ def named_query(name: str, relation: Relation, site: Site | None) -> Query:
     """The query that gives a result stream its name; prefixes that distinguish nothing are stripped."""
     plain = relation._unqualified(site)
     declared = None if relation._declaration is None else _declared(name, plain.schema, relation._declaration)
-    return _shallow(Query(name, name, plain._node, declared, site, dict(plain._sites)))
+    return _shallow(Query(checked_name(name, "a result"), name, plain._node, declared, site, dict(plain._sites)))
 
 
 def _declared(name: str, schema: Schema, declaration: Declaration) -> StreamDef:
@@ -72,7 +72,9 @@ def _declared(name: str, schema: Schema, declaration: Declaration) -> StreamDef:
 def _fed(name: str, handle: QueryHandle) -> Query:
     definition = handle.result.definition
     sites = {**handle.result._sites, **handle.relation._sites}
-    return _shallow(Query(name, definition.name, handle.relation._node, definition, handle.site, sites))
+    return _shallow(
+        Query(checked_name(name, "a query"), definition.name, handle.relation._node, definition, handle.site, sites)
+    )
 
 
 def _bring_along(made: list[Query], used: dict[str, Result]) -> None:

@@ -43,7 +43,7 @@ from tidegate.algebra.nodes import (
     Union,
 )
 from tidegate.algebra.pretty import node_text, preformatted
-from tidegate.algebra.schema import Schema
+from tidegate.algebra.schema import Schema, checked_name
 from tidegate.algebra.terms import Attr, Term, conjunction, rename_attributes, unknown_attribute
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ class Relation:
             node, parts, sites = self._node, [], dict(self._sites)
             for name, column in named.items():
                 part = self._column(column)
-                node = Imbed(node, name, part._term)
+                node = Imbed(node, checked_name(name, "an attribute"), part._term)
                 parts.append(part)
                 place(sites, node, site)
             origins = {**self._origins, **dict.fromkeys(named, Origin("this with_"))}
@@ -193,7 +193,9 @@ class Relation:
         """New names for some attributes: `rename(old="new")`, or a mapping where an old name has a prefix."""
         with Here() as site:
             asked = {**(names or {}), **old_to_new}
-            pairs = tuple((attribute_name(self._attribute(old)), new) for old, new in asked.items())
+            pairs = tuple(
+                (attribute_name(self._attribute(old)), checked_name(new, "an attribute")) for old, new in asked.items()
+            )
             new, made = dict(pairs), Origin("this rename")
             require_free(new, self.schema)
             origins = {new.get(n, n): made if n in new else o for n, o in self._origins.items()}
@@ -354,7 +356,7 @@ class Relation:
             if not isinstance(part._term, Attr):
                 raise QueryError("TG114", f"{part!r} has no name in {where}", hint=f"give it one: {where}(name=...)")
             asked.append((part._term.name, part))
-        asked += [(name, self._column(column)) for name, column in named.items()]
+        asked += [(checked_name(name, "an attribute"), self._column(column)) for name, column in named.items()]
         node, columns, used = self._node, [], set[str]()
         sites = dict(self._sites)
         for name, part in asked:

@@ -17,7 +17,7 @@ from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.pipeline import ProgramFacts
 from tidegate.runtime.clock import Clock, read_clock, system_clock
-from tidegate.runtime.columns import Rows, raw, user_arrow_schema
+from tidegate.runtime.columns import Rows, raw, user_arrow_schema, user_rows
 from tidegate.runtime.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.inputs import advances_of, read_file
 from tidegate.runtime.intake import Arrival
@@ -173,8 +173,7 @@ class Session:
 
     def results(self, name: str) -> list[dict[str, Any]]:
         """`table` as rows."""
-        rows: list[dict[str, Any]] = self.table(name).to_pylist()
-        return rows
+        return user_rows(self.table(name))
 
     def live_rows(self) -> dict[str, int]:
         """Rows stored per buffer."""

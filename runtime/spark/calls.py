@@ -2,45 +2,71 @@
 
 from __future__ import annotations
 
-import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tidegate.algebra.time import INF, Extended
+from tidegate.algebra.time import INF
 from tidegate.runtime.spark.workers import TICK
-from tidegate.runtime.state.errors import storage_errors
+from tidegate.runtime.state.codec import Extended, decode, encode
+from tidegate.runtime.state.errors import DATA, StateError, storage_errors
 from tidegate.runtime.state.local import LocalStore
 
 #: What Spark says of a file; the content is never selected, so never read.
 BINARY_FILE = "path string, modificationTime timestamp, length bigint, content binary"
 #: Directory of the checkpoint.
 AREA = "advances"
+_CALL_AGAIN = "nothing else depends on it: delete the file, and make the call again"
 
 Advances = dict[tuple[str, str], Extended]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One attribute's part of a call."""
+
+    stream: str
+    attribute: str
+    value: Extended
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """The document of one call; with no parts it only lets Spark run a batch."""
+
+    parts: tuple[Call, ...]
 
 
 class ProgressCalls:
     """Calls that no batch has taken up yet, the greatest value per stream and attribute.
 
     Progress only grows, so a batch that is tried again may take up what was called meanwhile: nobody saw its first try.
+    `known` are the inputs of the program. `StateError` TG505 for a call that is damaged or not one of this program.
     """
 
-    def __init__(self, store: LocalStore) -> None:
+    def __init__(self, store: LocalStore, known: Collection[tuple[str, str]]) -> None:
         self._store = store
         self._lock = Lock()  # batches run in another thread than the user's
         self._waiting: Advances = {}
         self._before: Advances = {}
         for path in store.list_files(AREA):
-            for stream, attribute, value in json.loads(store.read_bytes(path)):
-                key = stream, attribute
-                self._waiting[key] = max(
-                    value if isinstance(value, int) else float(value), self._waiting.get(key, -INF)
-                )
+            for call in self._read(path):
+                key = call.stream, call.attribute
+                if key not in known:
+                    raise StateError(
+                        DATA, f"{path} in {store.where} is no call of this program: {key}", hint=_CALL_AGAIN
+                    )
+                self._waiting[key] = max(call.value, self._waiting.get(key, -INF))
+
+    def _read(self, path: str) -> tuple[Call, ...]:
+        with storage_errors(f"reading {path}"):
+            data = self._store.read_bytes(path)
+        return decode("calls", Calls, data, code=DATA, where=path, hint=_CALL_AGAIN).parts
 
     def add(self, given: Mapping[tuple[str, str], Extended]) -> None:
         """Take down what a call says beyond those before it, and let Spark know."""
@@ -70,9 +96,9 @@ class ProgressCalls:
             self._record({})
 
     def _record(self, given: Mapping[tuple[str, str], Extended]) -> None:
-        lines = [[*key, value if isinstance(value, int) else str(value)] for key, value in given.items()]
+        calls = Calls(tuple(Call(*key, value) for key, value in given.items()))
         with storage_errors("recording a progress call"):
-            self._store.create_exclusive(f"{AREA}/{uuid.uuid4().hex}.json", json.dumps(lines).encode())
+            self._store.create_exclusive(f"{AREA}/{uuid.uuid4().hex}.json", encode("calls", calls))
 
 
 def call_ticks(spark: SparkSession, root: str) -> DataFrame:

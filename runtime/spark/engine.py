@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -10,7 +9,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
 
-import pyarrow.parquet as pq
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -18,13 +16,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import tidegate
 from tidegate.algebra.errors import InternalError, QueryError, TidegateError
-from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.time import INF
 from tidegate.analysis.pipeline import ProgramFacts
 from tidegate.runtime.clock import Clock, read_clock, system_clock
-from tidegate.runtime.columns import missing_columns
-from tidegate.runtime.embedded.executor import ARROW, EmbeddedExecutor
-from tidegate.runtime.inputs import advances_of, input_table, static_digest
+from tidegate.runtime.embedded.executor import EmbeddedExecutor
+from tidegate.runtime.inputs import advances_of
 from tidegate.runtime.plan.lower import PurgeMode
 from tidegate.runtime.plan.sharding import DRIVER_BYTES, SHARD_BYTES
 from tidegate.runtime.plan.steps import Plan
@@ -33,15 +29,14 @@ from tidegate.runtime.runner import BatchReport, GarbageCollection, Runner, Work
 from tidegate.runtime.setup import Setup, prepare
 from tidegate.runtime.sinks import Sink
 from tidegate.runtime.sources import Files, Source
+from tidegate.runtime.spark.bounded import bounded_inputs, needed_columns, stored_statics
 from tidegate.runtime.spark.calls import BINARY_FILE, ProgressCalls, call_ticks, is_planned
 from tidegate.runtime.spark.executor import Offered, SparkExecutor
 from tidegate.runtime.spark.failures import read_summaries
-from tidegate.runtime.spark.increment import plainly_named
 from tidegate.runtime.spark.session import own_session
 from tidegate.runtime.spark.workers import TICK, FileTask, Ingesting, Place, ingest_offered
 from tidegate.runtime.state.local import LocalStore
 from tidegate.runtime.state.manifest import Engine
-from tidegate.runtime.state.paths import slug
 from tidegate.runtime.state.positions import Offer, SourceFile, SparkBatch
 from tidegate.runtime.why import Why, why
 
@@ -257,16 +252,16 @@ def start(
     given = {key: value if isinstance(value, Source) else Source(value) for key, value in sources.items()}
     setup = prepare(facts, store, given, statics or {}, sinks or {}, collect_garbage, purging)
     try:
-        setup = replace(setup, sources=_materialised(setup, root))
+        setup = replace(setup, sources=bounded_inputs(setup, store))
         missing = sorted(set(setup.streams) - set(setup.sources))
         if missing:
             raise QueryError("TG407", f"no source for stream {', '.join(missing)}", hint="pass sources={name: source}")
-        paths = _store_statics(setup, root)
+        paths = stored_statics(setup, root)
         local = EmbeddedExecutor(store, setup.statics, setup.options, setup.written)
         executor = SparkExecutor(own_session(spark), local, root, paths, driver_bytes, shard_bytes)
         runner = Runner(setup.plan, setup.checkpoint, executor, setup.options, collect_garbage)
         union, columns = _union(spark, setup)
-        calls = ProgressCalls(store)
+        calls = ProgressCalls(store, runner.progress.inputs)
         run = SparkRun(spark, setup, runner, executor, columns, calls, on_batch, clock)
         calls.reached(runner.progress.inputs)
         for stream, progress in (advance or {}).items():
@@ -317,7 +312,7 @@ def _union(spark: SparkSession, setup: Setup) -> tuple[DataFrame, dict[str, dict
         if isinstance(data, Files):
             branches.append(_paths(spark, name, data))
         else:
-            rows, wanted = _needed(data, stream, setup.sources[name])
+            rows, wanted = needed_columns(data, stream, setup.sources[name])
             columns[name] = {f"s{number}c{i}": column for i, column in enumerate(wanted)}
             branch = rows.toDF(*columns[name]).select(F.lit(name).alias("source"), *columns[name])
             branches.append(branch.coalesce(1) if setup.options[name].key else branch)  # keys are judged in order
@@ -335,20 +330,6 @@ def _union(spark: SparkSession, setup: Setup) -> tuple[DataFrame, dict[str, dict
     return union, columns
 
 
-def _needed(frame: DataFrame, stream: StreamDef, source: Source) -> tuple[DataFrame, list[str]]:
-    """The columns of a DataFrame that the stream needs, and their names; `QueryError` TG312 where one is missing.
-
-    They are taken by position, so that it does not matter whether the user's session tells n from N.
-    """
-    schema = source.options(stream).judged(stream.schema)
-    try:
-        missing_columns(frame.columns, schema)
-    except QueryError as error:
-        raise QueryError(error.code, f"{stream.name}: {error.message}", hint=error.hint) from None
-    places = [f"c{frame.columns.index(name)}" for name in schema]
-    return plainly_named(frame).select(*places), list(schema)
-
-
 def _paths(spark: SparkSession, name: str, files: Files) -> DataFrame:
     reader = spark.readStream.format("binaryFile").schema(BINARY_FILE).option("recursiveFileLookup", "true")
     if files.per_batch is not None:
@@ -359,46 +340,3 @@ def _paths(spark: SparkSession, name: str, files: Files) -> DataFrame:
         "length",
         F.unix_micros("modificationTime").alias("modified"),
     )
-
-
-def _materialised(setup: Setup, root: str) -> dict[str, Source]:
-    """Sources with bounded frames replaced by files in the checkpoint, written once: a restart reads the same rows."""
-    made = {}
-    for name, source in setup.sources.items():
-        data = source.data
-        if isinstance(data, Files) or (isinstance(data, DataFrame) and data.isStreaming):
-            made[name] = source
-            continue
-        directory = Path(root) / "inputs" / slug(name)
-        if not (directory / "complete").exists():
-            directory.mkdir(parents=True, exist_ok=True)
-            _write_input(data, directory, setup.streams[name], source)
-            (directory / "complete").touch()
-        files = Files(str(directory / "rows"), "parquet")
-        made[name] = replace(source, data=files, bounded=True)
-    return made
-
-
-def _write_input(data: Any, directory: Path, stream: StreamDef, source: Source) -> None:
-    rows = str(directory / "rows")
-    if isinstance(data, DataFrame):
-        frame, names = _needed(data, stream, source)
-        frame.toDF(*names).write.mode("overwrite").parquet(rows)
-        return
-    Path(rows).mkdir(exist_ok=True)
-    judged = source.options(stream).judged(stream.schema)
-    pq.write_table(input_table(data, judged), f"{rows}/rows.parquet")
-
-
-def _store_statics(setup: Setup, root: str) -> dict[str, str]:
-    """Static tables as files that workers read, named by their content."""
-    paths = {}
-    for name, frame in setup.statics.items():
-        path = Path(root) / "statics" / f"{slug(name)}-{static_digest(frame)}.parquet"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.exists():
-            temporary = path.with_suffix(f".{time.time_ns()}")
-            pq.write_table(frame.to_arrow(compat_level=ARROW), temporary)
-            temporary.rename(path)
-        paths[name] = str(path)
-    return paths

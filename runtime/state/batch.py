@@ -194,12 +194,16 @@ class Batch:
         sink = self._sinks.get(query) if outputs is self._outputs else "quarantine"
         if sink is None:
             raise InternalError("TG590", f"query {query!r} has no sink")
-        if isinstance(sink, str) and self._store.target_size(target := target_of(sink, output.name)) is not None:
-            raise StateError(
-                OUTPUT,
-                f"{target} exists already",
-                hint="another checkpoint, or a later state of this one, wrote it: use an empty output directory",
-            )
+        if isinstance(sink, str):
+            target = target_of(sink, output.name)
+            with storage_errors(f"looking for {target}"):
+                there = self._store.target_size(target)
+            if there is not None:
+                raise StateError(
+                    OUTPUT,
+                    f"{target} exists already",
+                    hint="another checkpoint, or a later state of this one, wrote it: use an empty output directory",
+                )
         outputs.append(output)
         self._store.failpoints.hit("batch-after-stage")
         return output
@@ -216,13 +220,14 @@ class Batch:
                 raise InternalError(
                     "TG590", f"{file.path} is neither in the last manifest nor written by batch {self.seq}"
                 )
-            try:
-                size = self._store.size(file.path)
-            except FileNotFoundError:
-                raise StateError(
-                    DATA,
-                    f"{file.path} was written by this batch and is gone",
-                    hint="see that nothing else deletes files of the checkpoint, then start the run again",
-                ) from None
+            with storage_errors(f"looking for {file.path}"):
+                try:
+                    size = self._store.size(file.path)
+                except FileNotFoundError:
+                    raise StateError(
+                        DATA,
+                        f"{file.path} was written by this batch and is gone",
+                        hint="see that nothing else deletes files of the checkpoint, then start the run again",
+                    ) from None
             if size != file.bytes:
                 raise InternalError("TG590", f"{file.path} has not the size that its writer told")

@@ -128,6 +128,15 @@ class LocalStore:
                 os.fsync(file.fileno())
         self._sync_directory(target.parent)
 
+    def settled(self, path: str) -> FileRef:
+        """A file that another process wrote, made durable, with the directories that lead to it."""
+        self.sync(path)
+        for directory in self._path(path).parents:
+            self._sync_directory(directory)
+            if directory == self._root:
+                break
+        return FileRef(path, self.size(path), self.checksum(path))
+
     def publish(self, path: str, target: str) -> None:
         source, final = self._path(path), self._target(target)
         self._make_directory(final.parent)

@@ -154,10 +154,11 @@ def _read(store: Store, segment: Segment, columns: Sequence[str] | None) -> Any:
 
 def check_size(store: Store, file: FileRef) -> None:
     """`StateError` TG505 unless the file exists with its size."""
-    try:
-        size = store.size(file.path)
-    except FileNotFoundError:
-        raise _damaged(store, file.path, "it is missing") from None
+    with storage_errors(f"reading {file.path}"):
+        try:
+            size = store.size(file.path)
+        except FileNotFoundError:
+            raise _damaged(store, file.path, "it is missing") from None
     if size != file.bytes:
         raise _damaged(store, file.path, f"it has {size} bytes instead of {file.bytes}")
 

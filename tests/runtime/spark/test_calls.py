@@ -23,6 +23,10 @@ events = tg.stream("E", "k bigint, t bigint", progress="t")
 program = tg.program(Counted=events.group_by(w=tg.ceil(events.t, 10)).agg(n=tg.count()))
 
 
+#: What may be called of a program with three inputs.
+KNOWN = {("E", "t"), ("F", "t"), ("G", "t")}
+
+
 def write(directory: Path, number: int, *instants: int) -> None:
     directory.mkdir(exist_ok=True)
     pq.write_table(pa.table({"k": [1] * len(instants), "t": list(instants)}), directory / f"{number}.parquet")
@@ -81,7 +85,7 @@ def test_a_call_outlasts_the_process_and_a_crash(spark: SparkSession, tmp_path: 
 
 
 def test_of_a_streaming_dataframe_a_call_waits_for_a_batch_that_is_planned_after_it(tmp_path: Path) -> None:
-    calls = ProgressCalls(LocalStore(tmp_path))
+    calls = ProgressCalls(LocalStore(tmp_path), KNOWN)
     rows, files = frozenset({"E"}), frozenset({"F"})
     calls.add({("E", "t"): 5, ("F", "t"): 6, ("G", "t"): 7})
     assert calls.due(read=rows | files, offered=rows) == {("F", "t"): 6}
@@ -89,7 +93,7 @@ def test_of_a_streaming_dataframe_a_call_waits_for_a_batch_that_is_planned_after
     calls.add({("E", "t"): INF})
     assert calls.due(read=rows | files, offered=rows) == {("F", "t"): 6, ("E", "t"): 5}
     calls.reached({("E", "t"): 5, ("F", "t"): 6, ("G", "t"): 6})
-    again = ProgressCalls(LocalStore(tmp_path))
+    again = ProgressCalls(LocalStore(tmp_path), KNOWN)
     again.reached({("F", "t"): 6})
     for known in (calls, again):
         known.end_batch(rows)

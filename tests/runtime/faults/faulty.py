@@ -1,0 +1,110 @@
+"""A store that fails or waits where a test says so: full, read-only and failing disks, slow renames, two processes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tidegate.runtime.state import FileRef, Store
+from tidegate.runtime.state.store import Lock
+
+#: What changes something on the disk, in the order in which a batch needs it.
+WRITES = ("create_exclusive", "write_table", "publish", "note", "delete")
+READS = ("read_bytes", "read_table", "list_files", "names", "exists", "size", "checksum", "target_size")
+
+
+class FaultyStore:
+    """Another store, with something to do before an operation: raise an error, wait, take down what was asked."""
+
+    def __init__(self, store: Store, before: Callable[[str, str], None]) -> None:
+        self.inner = store
+        self.failpoints = store.failpoints
+        self._before = before
+
+    @property
+    def where(self) -> str:
+        return self.inner.where
+
+    def read_bytes(self, path: str) -> bytes:
+        self._before("read_bytes", path)
+        return self.inner.read_bytes(path)
+
+    def write_bytes(self, path: str, data: bytes) -> FileRef:
+        self._before("write_bytes", path)
+        return self.inner.write_bytes(path, data)
+
+    def create_exclusive(self, path: str, data: bytes) -> bool:
+        self._before("create_exclusive", path)
+        return self.inner.create_exclusive(path, data)
+
+    def note(self, path: str) -> None:
+        self._before("note", path)
+        self.inner.note(path)
+
+    def write_table(self, path: str, table: Any) -> FileRef:
+        self._before("write_table", path)
+        return self.inner.write_table(path, table)
+
+    def read_table(self, path: str, columns: Sequence[str] | None = None) -> Any:
+        self._before("read_table", path)
+        return self.inner.read_table(path, columns)
+
+    def list_files(self, prefix: str) -> list[str]:
+        self._before("list_files", prefix)
+        return self.inner.list_files(prefix)
+
+    def names(self) -> list[str]:
+        self._before("names", "")
+        return self.inner.names()
+
+    def delete(self, path: str) -> None:
+        self._before("delete", path)
+        self.inner.delete(path)
+
+    def exists(self, path: str) -> bool:
+        self._before("exists", path)
+        return self.inner.exists(path)
+
+    def size(self, path: str) -> int:
+        self._before("size", path)
+        return self.inner.size(path)
+
+    def checksum(self, path: str) -> str:
+        self._before("checksum", path)
+        return self.inner.checksum(path)
+
+    def sync(self, path: str) -> None:
+        self._before("sync", path)
+        self.inner.sync(path)
+
+    def publish(self, path: str, target: str) -> None:
+        self._before("publish", path)
+        self.inner.publish(path, target)
+
+    def target_size(self, target: str) -> int | None:
+        self._before("target_size", target)
+        return self.inner.target_size(target)
+
+    def local_path(self, path: str) -> str | None:
+        return self.inner.local_path(path)
+
+    def lock(self) -> Lock:
+        self._before("lock", "")
+        return self.inner.lock()
+
+
+class Fails:
+    """The `skip`+1-th use of an operation, and all that follow, answer with this error; counts uses."""
+
+    def __init__(self, operation: str, number: int, skip: int = 0, *, once: bool = False) -> None:
+        self.operation, self.number, self.skip, self.once = operation, number, skip, once
+        self.uses = self.failures = 0
+
+    def __call__(self, operation: str, path: str) -> None:
+        if operation != self.operation:
+            return
+        self.uses += 1
+        if self.uses > self.skip and not (self.once and self.failures):
+            self.failures += 1
+            raise OSError(self.number, os.strerror(self.number), path)

@@ -1,0 +1,260 @@
+"""Programs of every kind with a script of batches, and an undisturbed run of each to compare disturbed ones with.
+
+Every step of a scenario is one batch, so that after a crash the number of the last commit says what is still to be done.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import tidegate as tg
+from tidegate.algebra.time import INF, Extended
+from tidegate.analysis.facts import ProgramFacts
+from tidegate.runtime.embedded.session import Session
+from tidegate.runtime.setup import results_area
+from tidegate.runtime.sources import Source
+from tidegate.runtime.state import LocalStore, MemoryStore, SimulatedCrash, Store, inspect
+
+START = dt.datetime(2026, 3, 2, 12, tzinfo=dt.UTC)
+STEPS = 6
+
+e = tg.stream("E", "k bigint, t bigint, v bigint", progress="t")
+f = tg.stream("F", "k bigint, t bigint, v bigint", progress="t")
+names = tg.table("N", "k bigint, name string")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Rows and progress per stream."""
+
+    rows: Mapping[str, Sequence[tuple[Any, ...]]]
+    advances: Mapping[str, Extended]
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A program, what is promised of its sources, and what happens batch by batch; after the last all input has ended."""
+
+    program: tg.Program
+    steps: tuple[Step, ...]
+    statics: Mapping[str, Any] = field(default_factory=dict)
+    sources: Mapping[str, Source] = field(default_factory=dict)
+
+    @property
+    def facts(self) -> ProgramFacts:
+        return self.program.facts
+
+
+def rows_of(rng: random.Random, step: int, count: int = 6) -> list[tuple[int, int, int]]:
+    return [(rng.randint(0, 2), step * 20 + rng.randint(1, 30), rng.randint(0, 9)) for _ in range(count)]
+
+
+def script(*streams: str, repeat: bool = False) -> tuple[Step, ...]:
+    """Rows in disorder that progress permits, a batch without rows, rows that are rejected, and the end of all input."""
+    rng = random.Random(",".join(streams))
+    steps, before = [], {name: rows_of(rng, 0) for name in streams}
+    for number in range(STEPS - 1):
+        fresh = {name: rows_of(rng, number, 0 if number == 3 else 6) for name in streams}
+        rows: dict[str, list[tuple[Any, ...]]] = {
+            name: [*fresh[name], *(before[name][:3] if repeat else [])] for name in streams
+        }
+        rows[streams[0]].append((1, None, 1))
+        steps.append(Step(rows, dict.fromkeys(streams, number * 20)))
+        before = {name: fresh[name] or before[name] for name in streams}
+    return (*steps, Step({}, dict.fromkeys(streams, INF)))
+
+
+def tumbling() -> tg.Program:
+    return tg.program(Out=e.group_by(e.k, w=tg.ceil(e.t, 10)).agg(n=tg.count(), total=tg.sum(e.v), most=tg.max(e.v)))
+
+
+def interval_join() -> tg.Program:
+    a, b = e.as_("a"), f.as_("b")
+    return tg.program(Out=a.join(b, a.k == b.k, a.t <= b.t, b.t <= a.t + 15).select(k=a.k, s=a.t, t=b.t))
+
+
+def anti_join() -> tg.Program:
+    a, b = e.as_("a"), f.as_("b")
+    return tg.program(Out=a.anti_join(b, a.k == b.k, a.t <= b.t, b.t <= a.t + 25))
+
+
+def left_join() -> tg.Program:
+    a, b = e.as_("a"), f.as_("b")
+    return tg.program(Out=a.left_join(b, a.k == b.k, a.t < b.t, b.t <= a.t + 9).select(t=a.t, k=a.k, v=b.v))
+
+
+def union() -> tg.Program:
+    return tg.program(Out=e.select(e.k, e.t).union(f.select(f.k, f.t)).distinct())
+
+
+def recursion() -> tg.Program:
+    rounds = tg.result("Rounds", "t bigint", progress="t")
+    a, r = e.as_("a"), rounds.as_("r")
+    begin = a.anti_join(r, r.t < a.t, a.t <= r.t + 10).select(t=a.t).distinct()
+    inside = r.join(a, r.t <= a.t, a.t <= r.t + 10).group_by(t=r.t).agg(n=tg.count())
+    return tg.program(tg.query(rounds, begin), Sizes=inside)
+
+
+def chain() -> tg.Program:
+    """Queries that read each other's results, two of them feeding one stream."""
+    a, b = e.as_("a"), f.as_("b")
+    both = tg.result("Both", "k bigint, t bigint", progress="t")
+    c, d = both.as_("c"), both.as_("d")
+    followed = tg.result_of(
+        "Followed", c.semi_join(d, c.k == d.k, c.t < d.t, d.t <= c.t + 10).select(k=c.k, t=c.t).distinct()
+    )
+    g = followed.as_("g")
+    return tg.program(
+        tg.query(both, a.select(k=a.k, t=a.t), name="FromE"),
+        tg.query(both, b.where(b.v > 3).select(k=b.k, t=b.t), name="FromF"),
+        Counted=g.group_by(w=tg.ceil(g.t, 20)).agg(n=tg.count()),
+    )
+
+
+def static_join() -> tg.Program:
+    a, n = e.as_("a"), names.as_("n")
+    return tg.program(Out=a.join(n, a.k == n.k).select(t=a.t, name=n.name))
+
+
+def event_controlled() -> tg.Program:
+    """An aggregation over the time between two events of another stream."""
+    a, b, c = f.as_("a"), f.as_("b"), e.as_("c")
+    span = a.join(b, a.k == b.k, a.t < b.t, b.t <= a.t + 20)
+    within = span.join(c, a.t < c.t, c.t <= b.t)
+    return tg.program(Out=within.group_by(s=a.t, t=b.t, k=a.k).agg(n=tg.count(), total=tg.sum(c.v)))
+
+
+NAMES = [{"k": k, "name": f"name {k}"} for k in range(3)]
+KEYED = {"E": tg.source(None, delay=40, key=("k", "t"))}
+MAKERS: Mapping[str, Callable[[], Scenario]] = {
+    "tumbling": lambda: Scenario(tumbling(), script("E")),
+    "interval join": lambda: Scenario(interval_join(), script("E", "F")),
+    "anti-join": lambda: Scenario(anti_join(), script("E", "F")),
+    "left join": lambda: Scenario(left_join(), script("E", "F")),
+    "union": lambda: Scenario(union(), script("E", "F")),
+    "recursion": lambda: Scenario(recursion(), script("E")),
+    "keyed with duplicates": lambda: Scenario(tumbling(), script("E", repeat=True), sources=KEYED),
+    "chain of queries": lambda: Scenario(chain(), script("E", "F")),
+    "static join": lambda: Scenario(static_join(), script("E"), {"N": NAMES}),
+    "event-controlled": lambda: Scenario(event_controlled(), script("E", "F")),
+}
+
+
+@cache
+def scenario(name: str) -> Scenario:
+    return MAKERS[name]()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run is judged by: rows of every result file, of the quarantine, counts, progress and stored rows in the end."""
+
+    results: Mapping[str, Mapping[str, list[tuple[Any, ...]]]]
+    quarantine: Mapping[str, list[str]]
+    counts: Mapping[str, Any]
+    progress: Mapping[str, Any]
+    live: Mapping[str, int]
+
+
+def again(store: Store) -> Store:
+    """The store as a new process sees it; locks of dead processes are gone."""
+    if isinstance(store, LocalStore):
+        return LocalStore(store.where, sync=False)
+    assert isinstance(store, MemoryStore)
+    fresh = MemoryStore()
+    fresh.files, fresh.published = store.files, store.published
+    return fresh
+
+
+def opened(one: Scenario, store: Store, clock: Callable[[], dt.datetime] = lambda: START) -> Session:
+    return Session(
+        one.facts, store, dict(one.sources), one.statics, collect_garbage="exact", purging="always", clock=clock
+    )
+
+
+def go_on(one: Scenario, store: Store, until: int | None = None) -> None:
+    """Open the checkpoint and do the steps that are not done; what a crash leaves behind stays as it is."""
+    done = 0
+    session = opened(one, store, lambda: START + dt.timedelta(minutes=done))
+    last = inspect(store).manifest
+    done = 0 if last is None else last.seq
+    try:
+        for step in one.steps[done:until]:
+            for name, rows in step.rows.items():
+                if rows:
+                    session.push(name, rows)
+            for name, reached in step.advances.items():
+                session.advance(name, {"t": reached})
+            session.step()
+            done += 1
+    finally:
+        session.close()
+
+
+def outcome(one: Scenario, store: Store) -> Outcome:
+    """What a finished run left; also checks that nothing else lies about, and that opening it again changes nothing."""
+    with opened(one, again(store)) as session:
+        outputs = {query.stream for query in session.plan.queries}
+        seen = again(store)
+        found = Outcome(
+            {
+                name: {
+                    path: sorted(tuple(row.values()) for row in seen.read_table(path).to_pylist())
+                    for path in seen.list_files(results_area(name))
+                }
+                for name in outputs
+            },
+            {path: sorted(map(str, seen.read_table(path).to_pylist())) for path in seen.list_files("quarantine")},
+            session.counts,
+            session.progress,
+            session.live_rows(),
+        )
+        check_tidy(seen)
+    return found
+
+
+def check_tidy(store: Store) -> None:
+    manifest = inspect(store).manifest
+    assert manifest is not None
+    assert manifest.seq == STEPS
+    assert len(store.list_files("manifests")) <= 2
+    assert not store.list_files("tmp")
+    assert not store.list_files("staging")
+
+
+@cache
+def undisturbed(name: str) -> Outcome:
+    one = scenario(name)
+    store = MemoryStore()
+    go_on(one, store)
+    found = outcome(one, store)
+    for stream in found.results:
+        rows = [row for part in found.results[stream].values() for row in part]
+        assert rows, f"{name}: {stream} has no results to lose"
+    assert any(counts.rejected for counts in found.counts.values())
+    return found
+
+
+@cache
+def passings(name: str) -> Mapping[str, int]:
+    """How often each failpoint is passed in an undisturbed run."""
+    store = MemoryStore()
+    store.failpoints.record()
+    go_on(scenario(name), store)
+    assert store.failpoints.passed is not None
+    return store.failpoints.passed
+
+
+def crashed(name: str, store: Store, failpoint: str, skip: int, action: Callable[[], None]) -> bool:
+    """Whether a run that does `action` at a failpoint died of it."""
+    store.failpoints.arm(failpoint, action, skip=skip)
+    try:
+        go_on(scenario(name), store)
+    except SimulatedCrash:
+        return True
+    return False

@@ -1,0 +1,143 @@
+"""A crash at every step of the commit protocol, in programs of every kind: a restart ends as if nothing had happened."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.runtime.faults.scenarios import (
+    MAKERS,
+    STEPS,
+    again,
+    crashed,
+    go_on,
+    outcome,
+    passings,
+    scenario,
+    undisturbed,
+)
+from tidegate import testing
+from tidegate.runtime.state import FAILPOINTS, LocalStore, MemoryStore, SimulatedCrash, Store, inspect
+from tidegate.runtime.state.failpoints import crash
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: Reached only by a start after a crash: what has to happen first, how many deletions then are passed over.
+AFTER_A_CRASH = {
+    "recover-before-publish": "commit-after-manifest",
+    "recover-during-sweep": "commit-before-manifest",
+}
+NAMES = sorted(MAKERS)
+
+
+def spread(count: int, wanted: int) -> list[int]:
+    """Of `count` passings of a failpoint so many, first and last among them."""
+    if count <= wanted:
+        return list(range(count))
+    return sorted({round(i * (count - 1) / (wanted - 1)) for i in range(wanted)})
+
+
+def finished(name: str, store: Store) -> None:
+    go_on(scenario(name), again(store))
+    assert outcome(scenario(name), store) == undisturbed(name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_failpoint_is_passed(name: str) -> None:
+    """All but those of a recovery by an undisturbed run, those in the restart after a crash."""
+    assert set(FAILPOINTS) - set(passings(name)) == set(AFTER_A_CRASH)
+    assert passings(name)["commit-after-manifest"] == STEPS
+    for failpoint, before in AFTER_A_CRASH.items():
+        store: Store = MemoryStore()
+        assert crashed(name, store, before, STEPS // 2, crash)
+        store = again(store)
+        store.failpoints.record()
+        go_on(scenario(name), store)
+        assert store.failpoints.passed is not None
+        assert store.failpoints.passed.get(failpoint, 0) > 0
+
+
+@pytest.mark.parametrize("failpoint", sorted(set(FAILPOINTS) - set(AFTER_A_CRASH)))
+@pytest.mark.parametrize("name", NAMES)
+def test_a_crash_at_any_step_changes_nothing(name: str, failpoint: str) -> None:
+    """At one passing here, another for each program; at many in the long form."""
+    count = passings(name)[failpoint]
+    store = MemoryStore()
+    skip = (NAMES.index(name) * 7 + FAILPOINTS.index(failpoint) * 3) % count
+    assert crashed(name, store, failpoint, skip, crash)
+    finished(name, store)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("failpoint", sorted(set(FAILPOINTS) - set(AFTER_A_CRASH)))
+@pytest.mark.parametrize("name", NAMES)
+def test_a_crash_at_any_passing_in_a_directory_changes_nothing(name: str, failpoint: str, tmp_path: Path) -> None:
+    crashes = 0
+    for skip in spread(passings(name)[failpoint], 8):
+        store = LocalStore(tmp_path / str(skip), sync=False)
+        crashes += crashed(name, store, failpoint, skip, crash)
+        finished(name, store)
+    assert crashes or failpoint == "store-publish-copied"  # a directory of the same file system links
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_run_that_crashes_in_every_batch_and_every_recovery(name: str) -> None:
+    """Before and after each commit in turn, and in each restart three deep: publishing, its note, the sweep."""
+    store: Store = MemoryStore()
+    crashes = 0
+    for failpoint in itertools.cycle(("commit-before-manifest", "commit-after-manifest")):
+        store = again(store)
+        if not crashed(name, store, failpoint, 0, crash):
+            break
+        crashes += 1
+        before = inspect(store).manifest
+        for deeper in (
+            "recover-before-publish",
+            "commit-before-marker",
+            "recover-during-sweep",
+            "recover-before-sweep",
+        ):
+            store = again(store)
+            store.failpoints.arm(deeper, crash)
+            try:
+                go_on(scenario(name), store, until=0)
+            except SimulatedCrash:
+                crashes += 1
+        assert inspect(store).manifest == before
+    assert crashes >= 3 * STEPS
+    finished(name, store)
+
+
+ON_SPARK = ("tumbling", "recursion", "keyed with duplicates", "chain of queries")
+
+
+@pytest.mark.long
+@pytest.mark.spark
+@pytest.mark.parametrize("name", ON_SPARK)
+def test_a_crash_at_any_step_on_spark(name: str, spark: SparkSession) -> None:
+    """The same on Spark: at each place where a step can die, in another batch each; rows as embedded, each once."""
+    one = scenario(name)
+    wanted = {
+        stream: sorted(row for rows in parts.values() for row in rows)
+        for stream, parts in undisturbed(name).results.items()
+    }
+    for start in range(0, len(testing.PLACES_TO_DIE), STEPS):
+        places = testing.PLACES_TO_DIE[start : start + STEPS]
+        with testing.drive(one.program, spark=spark, sources=one.sources, statics=one.statics) as run:
+            for number, step in enumerate(one.steps):
+                for stream, rows in step.rows.items():
+                    run.add(stream, rows)
+                for stream, reached in step.advances.items():
+                    run.advance(stream, t=reached)
+                # A first batch deletes nothing, and the last one writes no row of its own.
+                place = places[number % len(places)]
+                reached_always = not place.startswith(("commit-during", "batch-after", "store-publish"))
+                if reached_always or number in (1, 2):
+                    run.kill(place)
+                run.step()
+            found = {stream: sorted(tuple(row.values()) for row in run.results(stream)) for stream in wanted}
+        assert found == wanted

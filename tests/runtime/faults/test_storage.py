@@ -1,0 +1,168 @@
+"""Disks that are full, read-only, failing or slow: a refusal that says so, and a restart as if nothing had happened."""
+
+from __future__ import annotations
+
+import errno
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.runtime.faults.faulty import READS, WRITES, Fails, FaultyStore
+from tests.runtime.faults.scenarios import MAKERS, Scenario, again, go_on, outcome, scenario, undisturbed
+from tidegate.algebra.errors import TidegateError
+from tidegate.runtime.state import LocalStore, MemoryStore, StateError, Store, inspect
+from tidegate.runtime.state.errors import STORAGE, WRITER
+from tidegate.runtime.state.store import Lock
+
+HINTS = {
+    errno.ENOSPC: "free some space",
+    errno.EROFS: "writable",
+    errno.EACCES: "writable",
+    errno.EIO: "when the file system works again",
+}
+NAME = "chain of queries"
+
+
+def uses(name: str, operation: str) -> int:
+    counting = Fails(operation, errno.EIO, skip=10**9)
+    go_on(scenario(name), FaultyStore(MemoryStore(), counting))
+    return counting.uses
+
+
+def refusal(one: Scenario, store: Store) -> TidegateError | None:
+    try:
+        go_on(one, store)
+    except TidegateError as error:
+        return error
+    return None
+
+
+def check_then_go_on(name: str, store: MemoryStore | LocalStore, fails: Fails) -> None:
+    """What the failing disk led to is a refusal with a hint (or nothing, if no commit depends on it)."""
+    found = refusal(scenario(name), FaultyStore(store, fails))
+    if found is None:
+        assert fails.operation == "delete" or not fails.failures
+    else:
+        assert isinstance(found, StateError)
+        assert found.code == STORAGE
+        assert HINTS[fails.number] in found.hint
+    go_on(scenario(name), again(store))
+    assert outcome(scenario(name), store) == undisturbed(name)
+
+
+@pytest.mark.parametrize("number", sorted(HINTS))
+@pytest.mark.parametrize("operation", [*WRITES, *READS, "lock"])
+def test_a_disk_that_fails(operation: str, number: int) -> None:
+    """Each operation of the store, from the first, a middle and the last use on: a refusal, then the same results."""
+    count = uses(NAME, operation)
+    for skip in sorted({0, count // 2, max(0, count - 1)}):
+        check_then_go_on(NAME, MemoryStore(), Fails(operation, number, skip))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("operation", [*WRITES, *READS, "lock"])
+@pytest.mark.parametrize("name", sorted(MAKERS))
+def test_a_disk_that_fails_once_at_any_use(name: str, operation: str, tmp_path: Path) -> None:
+    for skip in range(0, uses(name, operation), 5):
+        store = LocalStore(tmp_path / str(skip), sync=False)
+        check_then_go_on(name, store, Fails(operation, errno.ENOSPC, skip, once=True))
+
+
+def test_a_disk_that_fills_up_again_and_again() -> None:
+    """Each start gets a little further; nothing is lost on the way, and nothing comes twice."""
+    store = MemoryStore()
+    for _ in range(200):
+        if refusal(scenario(NAME), FaultyStore(again(store), Fails("write_table", errno.ENOSPC, 20))) is None:
+            break
+    else:
+        raise AssertionError("the run never came to its end")
+    assert outcome(scenario(NAME), store) == undisturbed(NAME)
+
+
+class Waits:
+    """Holds up one operation until it is let go; says when it is being waited for."""
+
+    def __init__(self, operation: str) -> None:
+        self.operation = operation
+        self.waiting, self.go = threading.Event(), threading.Event()
+
+    def __call__(self, operation: str, path: str) -> None:
+        if operation == self.operation and not self.go.is_set():
+            self.waiting.set()
+            assert self.go.wait(60)
+
+
+@pytest.mark.parametrize("operation", ["create_exclusive", "publish", "write_table"])
+def test_a_slow_disk_shows_nothing_half_done_and_keeps_other_writers_out(tmp_path: Path, operation: str) -> None:
+    """While a commit, a rename or a write hangs: readers see the batch before, and a second writer is refused."""
+    one = scenario(NAME)
+    place = LocalStore(tmp_path / "state", sync=False)
+    go_on(one, place, until=2)
+    before = inspect(place).manifest
+    shown = {path: place.read_bytes(path) for path in place.list_files("results")}
+    slow = Waits(operation)
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            go_on(one, FaultyStore(LocalStore(place.where, sync=False), slow))
+        except BaseException as error:  # noqa: BLE001  # told by the test's own thread
+            failures.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        assert slow.waiting.wait(60)
+        seen = inspect(LocalStore(place.where)).manifest
+        assert seen == before or (operation == "publish" and seen is not None and seen.seq == 3)
+        assert {path: place.read_bytes(path) for path in place.list_files("results")} == shown
+        with pytest.raises(StateError, match="another run writes") as caught:
+            go_on(one, LocalStore(place.where, sync=False))
+        assert caught.value.code == WRITER
+    finally:
+        slow.go.set()
+        thread.join()
+    assert not failures
+    assert outcome(one, place) == undisturbed(NAME)
+
+
+class Lockless:
+    """A file system without locks, as seen by two processes at once."""
+
+    guaranteed = False
+
+    def held(self) -> bool:
+        return True
+
+    def release(self) -> None:
+        """Nothing is held."""
+
+
+class WithoutLocks(FaultyStore):
+    def lock(self) -> Lock:
+        return Lockless()
+
+
+@pytest.mark.parametrize("operation", ["write_table", "create_exclusive", "publish"])
+@pytest.mark.parametrize("skip", [0, 1, 4, 9])
+def test_a_second_writer_where_no_lock_keeps_it_out(operation: str, skip: int) -> None:
+    """It takes over in the middle of a batch of the first: each batch counts once, and the first one is told."""
+    store = MemoryStore()
+    taken: list[bool] = []
+    uses = 0
+
+    def take_over(done: str, _: str) -> None:
+        nonlocal uses
+        uses += done == operation
+        if not taken and uses > skip:
+            taken.append(True)
+            go_on(scenario(NAME), WithoutLocks(store, lambda *_: None))
+
+    found = refusal(scenario(NAME), WithoutLocks(store, take_over))
+    assert taken
+    if skip or operation != "create_exclusive":  # else it finds a finished run before it did anything
+        assert found is not None
+        assert found.hint
+    go_on(scenario(NAME), again(store))
+    assert outcome(scenario(NAME), store) == undisturbed(NAME)
