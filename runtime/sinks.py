@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidegate.algebra.dsl.calls import called
+from tidegate.runtime.state.paths import local_directory
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ Sink = ParquetSink | MemorySink | CallbackSink | DiscardSink
 @called()
 def parquet_sink(directory: str | os.PathLike[str]) -> ParquetSink:
     """A directory of Parquet files, readable by anyone as of the last commit."""
-    return ParquetSink(os.path.abspath(os.fspath(directory)))
+    return ParquetSink(local_directory(directory))
 
 
 @called()

@@ -14,6 +14,7 @@ from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.terms import unknown_attribute
 from tidegate.algebra.time import DurationLike, duration_ticks
 from tidegate.algebra.types import Kind
+from tidegate.runtime.state.paths import local_directory
 from tidegate.runtime.state.positions import SourceFile
 
 FileFormat = Literal["parquet", "csv", "json"]
@@ -274,16 +275,16 @@ def source(
 @called()
 def parquet(directory: str | os.PathLike[str], *, per_batch: int | None = None, **options: Any) -> Source:
     """A directory of Parquet files; `per_batch` limits the files read in one batch."""
-    return source(Files(os.path.abspath(directory), "parquet", per_batch), **options)
+    return source(Files(local_directory(directory), "parquet", per_batch), **options)
 
 
 @called()
 def csv(directory: str | os.PathLike[str], *, per_batch: int | None = None, **options: Any) -> Source:
     """A directory of CSV files with a header line."""
-    return source(Files(os.path.abspath(directory), "csv", per_batch), **options)
+    return source(Files(local_directory(directory), "csv", per_batch), **options)
 
 
 @called()
 def json(directory: str | os.PathLike[str], *, per_batch: int | None = None, **options: Any) -> Source:
     """A directory of files with one JSON object per line."""
-    return source(Files(os.path.abspath(directory), "json", per_batch), **options)
+    return source(Files(local_directory(directory), "json", per_batch), **options)

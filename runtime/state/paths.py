@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from pathlib import Path
 
 from tidegate.runtime.state.errors import LOCATION, StateError
 
@@ -31,16 +30,28 @@ def local_directory(location: str | os.PathLike[str]) -> str:
         if scheme[1].lower() != "file":
             raise StateError(
                 LOCATION,
-                f"{scheme[1]}: locations are not supported: {text!r}",
+                f"{scheme[1]}: locations are not supported: {without_secrets(text)!r}",
                 hint="local and shared POSIX file systems are supported; give a path that all machines have mounted",
             )
         rest = text[len("file:") :]
         text = rest[2:] if rest.startswith("//") else rest
         if not text.startswith("/"):
-            raise StateError(LOCATION, f"{os.fspath(location)!r} names a host", hint="write file:///absolute/path")
+            raise StateError(
+                LOCATION,
+                f"{without_secrets(os.fspath(location))!r} names a host",
+                hint="write file:///absolute/path",
+            )
     if not text or "\0" in text:
         raise StateError(LOCATION, f"{text!r} is not a directory name", hint="give a path")
-    return str(Path(text).absolute())
+    return os.path.abspath(text)
+
+
+def without_secrets(location: str) -> str:
+    """A location with scheme as messages show it: without user, password, query and fragment."""
+    head, slashes, rest = location.partition("//")
+    rest = re.split(r"[?#]", rest, maxsplit=1)[0]
+    host, slash, path = rest.partition("/")
+    return head + slashes + host.rpartition("@")[2] + slash + path
 
 
 def slug(name: str) -> str:
