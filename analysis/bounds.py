@@ -6,6 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tidegate.algebra.nodes import (
+    Imbed,
+    Join,
+    Node,
+    Product,
+    Project,
+    Rename,
+    Scan,
+    Select,
+    children,
+    occurrences,
+)
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import DataType
 from tidegate.analysis.federation import Federation
@@ -22,13 +34,15 @@ if TYPE_CHECKING:
 class Bounded:
     """At most the rows that a stream accepts within `horizon` ticks, plus its skew ahead, plus the inputs' lag.
 
-    `horizon` -∞: no row is ever kept. `lagging`: whether the query waits for several inputs, so that lag counts.
+    `horizon` -∞: no row is ever kept. `lagging`: whether the query waits for several inputs, so that lag counts. `tables`:
+    static tables joined before a row is kept, so that it is kept once per match.
     """
 
     stream: str
     horizon: Extended
     lagging: bool
     type: DataType
+    tables: tuple[str, ...] = ()
 
     def span(self, skew: Extended = 0, lag: Extended = 0) -> Extended:
         """Length in ticks of the interval whose rows bound the state; negative: nothing is kept."""
@@ -37,15 +51,17 @@ class Bounded:
     def __str__(self) -> str:
         if self.horizon == -INF:
             return f"no row of {self.stream} is kept"
-        return f"rate({self.stream}) × ({sum_text(self.length(), self._names(), self.type)})"
+        factors = [f"rate({self.stream})", *(f"matches({table})" for table in self.tables)]
+        return f"{' × '.join(factors)} × ({sum_text(self.length(), self._names(), self.type)})"
 
     def expression(self) -> sympy.Expr:
-        """The bound as a sympy expression: rate × (horizon in ticks + skew + lag)."""
+        """The bound as a sympy expression: rate × most matches of a row in tables × (horizon in ticks + skew + lag)."""
         import sympy
 
         if self.horizon == -INF:
             return sympy.Integer(0)
-        return sympy.Symbol(f"rate({self.stream})", nonnegative=True) * self.length()
+        factors = [f"rate({self.stream})", *(f"matches({table})" for table in self.tables)]
+        return sympy.Mul(*(sympy.Symbol(factor, nonnegative=True) for factor in factors), self.length())
 
     def length(self) -> sympy.Expr:
         """The length in ticks of the interval whose rows bound the state, where any is kept."""
@@ -105,7 +121,46 @@ class Static:
 Bound = Bounded | Collected | Unbounded | Static
 
 
-def bound(federation: Federation, i: int, keep: Keep, functions: Mapping[str, Propagation]) -> Bound:
+def multiplying_tables(node: Node) -> dict[int, tuple[str, ...]]:
+    """By occurrence, the static tables that are joined to its single rows, and may have several matches for one."""
+    found: dict[int, tuple[str, ...]] = {}
+
+    def visit(current: Node, first: int) -> int | None:
+        """The occurrence whose rows, one by one, the node works on."""
+        if isinstance(current, Scan):
+            return None if current.stream.static else first
+        alone, place = [], first
+        for child in children(current):
+            alone.append(visit(child, place))
+            place += len(occurrences(child))
+        match current:
+            case Select() | Project() | Rename() | Imbed():
+                return alone[0]
+            case Product() | Join():
+                one, other = alone
+                if isinstance(current, Join) and current.kind in ("semi", "anti"):
+                    return one if _is_static(current.right) else None
+                for stream, table in ((one, current.right), (other, current.left)):
+                    if stream is not None and _is_static(table):
+                        found[stream] = (*found.get(stream, ()), *(t.name for t in occurrences(table)))
+                        return stream
+        return None
+
+    visit(node, 0)
+    return found
+
+
+def _is_static(node: Node) -> bool:
+    return all(stream.static for stream in occurrences(node))
+
+
+def bound(
+    federation: Federation,
+    i: int,
+    keep: Keep,
+    functions: Mapping[str, Propagation],
+    tables: tuple[str, ...] = (),
+) -> Bound:
     """The bound of an occurrence's live rows, by its views and the propagation functions of the promised attributes.
 
     Horizon: over the views the largest of `min over j, y of (L_j + d(y, a_j))`, with `L_j = -f_j` at progress 0.
@@ -130,4 +185,4 @@ def bound(federation: Federation, i: int, keep: Keep, functions: Mapping[str, Pr
         return Unbounded(unbounded[0])
     if collected:
         return Collected(collected[0])
-    return Bounded(stream.name, horizon, len(inputs) > 1, stream.schema[stream.progress[0]].type)
+    return Bounded(stream.name, horizon, len(inputs) > 1, stream.schema[stream.progress[0]].type, tables)

@@ -9,7 +9,7 @@ from tidegate.algebra.errors import Problem, QueryError
 from tidegate.algebra.nodes import occurrences
 from tidegate.algebra.program import ProgramDef, Query
 from tidegate.algebra.schema import StreamDef
-from tidegate.analysis.bounds import bound
+from tidegate.analysis.bounds import bound, multiplying_tables
 from tidegate.analysis.components import Component, components
 from tidegate.analysis.derived import derived_relations
 from tidegate.analysis.facts import OccurrenceFacts, ProgramFacts, QueryFacts, Recursion
@@ -207,10 +207,12 @@ def _inferred(name: str, analysed: Sequence[_Analysed], problems: list[Problem])
 def _facts(one: _Analysed, output: StreamDef) -> QueryFacts:
     """Keep, relevance and state bound of every occurrence, for what the stream promises."""
     promised = {a: one.functions[a] for a in output.progress}
+    tables = multiplying_tables(one.query.node)
     found: list[OccurrenceFacts] = []
     for i, stream in enumerate(one.federation.occurrences):
         kept = keep(one.federation, i, output.progress)
-        found.append(OccurrenceFacts(i, stream, kept, relevance(kept), bound(one.federation, i, kept, promised)))
+        limit = bound(one.federation, i, kept, promised, tables.get(i, ()))
+        found.append(OccurrenceFacts(i, stream, kept, relevance(kept), limit))
     return QueryFacts(one.query, output, one.federation, promised, tuple(found))
 
 

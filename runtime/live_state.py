@@ -20,7 +20,8 @@ class StateUse:
     """One buffer over a run: the most rows after any batch, and the proof that bounds them.
 
     Of the readers it is the one that keeps rows longest: as many rows are live at most as the stream accepts within
-    `span` ticks, the bound's horizon plus the skew and lag measured in the run. `span` None: nothing bounds them.
+    `span` ticks, the bound's horizon plus the skew and lag measured in the run, each as often as it has matches in the
+    bound's `tables`. `span` None: nothing bounds them; infinite: rows have waited for a stream that has not begun.
     With garbage collection other than "exact" a buffer also holds rows that are dead but not yet collected.
     """
 
@@ -81,5 +82,5 @@ def _skew_and_lag(
             continue
         known = [arrived[key] for key in inputs if arrived[key] != INF]
         lag = max(lag, INF if -INF in known else max(known) - min(known)) if known else lag
-        skew = max([skew, *(greatest[key] - arrived[key] for key in own if key in greatest and arrived[key] != -INF)])
+        skew = max([skew, *(greatest[key] - arrived[key] for key in own if key in greatest)])
     return skew, lag

@@ -73,3 +73,33 @@ def test_an_unbounded_reader_decides() -> None:
     assert isinstance(found["E"].bound, Unbounded)
     assert found["E"].span is None
     assert isinstance(found["O"].bound, Bounded)
+
+
+def test_a_row_that_matches_several_table_rows_counts_once_per_match() -> None:
+    """A hundred matches for each event, kept until five ticks have passed without another one."""
+    e, o, n = events.as_("e"), others.as_("o"), tg.table("N", "k bigint, part bigint").as_("n")
+    matched = e.join(n, n.k == e.k)
+    alone = matched.anti_join(o, e.k == o.k, e.t <= o.t, o.t <= e.t + 5).select(t=e.t, part=n.part)
+    program = tg.program(Alone=alone)
+    bound = program.facts.queries[0].occurrences[0].bound
+    assert isinstance(bound, Bounded)
+    assert bound.tables == ("N",)
+    assert str(bound) == "rate(E) × matches(N) × (5 + skew(E) + lag)"
+    reports = []
+    with Session(program.facts, statics={"N": [(1, part) for part in range(100)]}, collect_garbage="exact") as session:
+        for t in range(30):
+            session.push("E", [row(t)])
+            session.advance("E", {"t": t})
+            session.advance("O", {"t": t})
+            reports.append(session.step())
+        use = {one.stream: one for one in state_use(session.plan, reports)}["E"]
+    assert use.span is not None
+    assert use.most == 100 * use.span
+
+
+def test_rows_pushed_before_the_first_progress_are_bounded_by_nothing() -> None:
+    with Session(tg.program(Some=events.where(events.k > 0)).facts, collect_garbage="exact") as session:
+        session.push("E", [row(t) for t in range(0, 1000, 10)])
+        (use,) = state_use(session.plan, [session.step()])
+    assert use.most == 100
+    assert use.span == INF
