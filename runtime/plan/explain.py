@@ -84,14 +84,13 @@ def _readers(plan: Plan, buffer: Buffer) -> list[str]:
 
 
 def _freed_by(plan: Plan, buffer: Buffer) -> list[str]:
-    """The rules that free rows before keep does (R21, R22), if every reader of the buffer has some."""
-    readers = plan.readers(buffer)
-    if not all(leaf.partner or leaf.kill for _, leaf in readers):
+    """The rules that free rows before keep does (R21, R22), if no other reader keeps them as long."""
+    if not plan.freed_sooner(buffer):
         return []
     found: dict[str, None] = {}
-    for query, leaf in readers:
-        assert query.purge is not None
-        assert leaf.occurrence is not None
+    for query, leaf in plan.readers(buffer):
+        if query.purge is None or leaf.occurrence is None:
+            continue
         federation = query.facts.federation
         if leaf.kill:
             for rule in query.purge.kills_of(leaf.occurrence.index):

@@ -13,6 +13,7 @@ from tidegate.algebra.terms import Attr, Term, call, conjunction, disjunction
 from tidegate.algebra.terms import Lit as Literal
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import DataType
+from tidegate.analysis.bounds import Bounded
 from tidegate.analysis.facts import OccurrenceFacts, ProgramFacts, QueryFacts, Recursion
 from tidegate.analysis.purge import Purge
 from tidegate.runtime.partials import partial_schema
@@ -203,7 +204,18 @@ class Plan:
             touched = [group for group in groups if not group.keys().isdisjoint(read)]
             groups = [group for group in groups if group.keys().isdisjoint(read)]
             groups.append({**read, **{name: buffer for group in touched for name, buffer in group.items()}})
-        return tuple(tuple(buffer for buffer in self.buffers if buffer.id in group) for group in groups)
+        swept = [group for group in groups if any(self.freed_sooner(buffer) for buffer in group.values())]
+        return tuple(tuple(buffer for buffer in self.buffers if buffer.id in group) for group in swept)
+
+    def freed_sooner(self, buffer: Buffer) -> bool:
+        """Whether some reader has rules and no other one keeps rows as long by keep alone."""
+        longest: dict[bool, Extended] = {True: -INF, False: -INF}
+        for _, leaf in self.readers(buffer):
+            bound = None if leaf.occurrence is None else leaf.occurrence.bound
+            horizon = bound.horizon if isinstance(bound, Bounded) else INF
+            ruled = leaf.partner or leaf.kill
+            longest[ruled] = max(longest[ruled], horizon)
+        return longest[True] > longest[False]
 
     def buffer_keep(self, buffer: Buffer, progress: Mapping[str, Progress]) -> Term:
         """A stored row stays while any reader keeps it, each by its own query's progress."""
