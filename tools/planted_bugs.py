@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from tools.planted_bug_list import (  # noqa: E402  # found from wherever this is started
+    ARRIVING,
     BUGS,
     COMMON,
     INPUT,
@@ -56,6 +57,8 @@ USE_TESTS = (
     "tests/runtime/test_graph.py",
     "tests/runtime/test_session.py",
 )
+#: What shows a bug in times of arrival: other tests have none.
+ARRIVING_TESTS = ("tests/runtime/test_arrival.py",)
 TIMEOUT = 420.0
 
 
@@ -159,7 +162,8 @@ def _run(bug: Bug | None) -> Outcome:
 def _tests(bug: Bug | None) -> tuple[str, ...]:
     """The tests that a bug can show in, the quick ones first: those of the rules never load an engine."""
     if bug is None:
-        return (*COMMON_TESTS, *TESTS, *INPUT_TESTS, *RECURSIVE_TESTS, *SHARDING_TESTS, *PURGING_TESTS, *USE_TESTS)
+        groups = (COMMON_TESTS, TESTS, INPUT_TESTS, RECURSIVE_TESTS, SHARDING_TESTS, PURGING_TESTS, USE_TESTS)
+        return tuple(test for group in (*groups, ARRIVING_TESTS) for test in group)
     if bug in COMMON:
         return (*COMMON_TESTS, TESTS[-1])
     if bug in INPUT:
@@ -168,6 +172,8 @@ def _tests(bug: Bug | None) -> tuple[str, ...]:
         return PURGING_TESTS
     if bug in USE:
         return USE_TESTS
+    if bug in ARRIVING:
+        return ARRIVING_TESTS
     if bug in SHARDING:
         return SHARDING_TESTS
     if bug in RECURSIVE:

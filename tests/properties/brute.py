@@ -35,6 +35,10 @@ def instants(term: Term, columns: Mapping[str, Grid]) -> Grid:
         case Call("greatest", args):
             greatest: Grid = np.maximum.reduce(np.broadcast_arrays(*(instants(arg, columns) for arg in args)))
             return greatest
+        case Call("floor", (a, Lit(int(unit), _))):
+            return instants(a, columns) // unit * unit
+        case Call("ceil", (a, Lit(int(unit), _))):
+            return -(-instants(a, columns) // unit * unit)
         case _:
             raise ValueError(f"no instant: {term}")
 
