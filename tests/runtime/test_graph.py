@@ -49,10 +49,10 @@ def recursive() -> Program:
 
 def hostile() -> Program:
     """An attribute and a constant that mean something in HTML, XML, Mermaid, or to a terminal."""
-    name = '</pre><script>alert("1")</script> `]` & \x00 \u202e \x1b[31m 漢字'
+    name = '</pre><script>alert("1")</script> `]` & 漢字'
     schema = pa.schema([pa.field("k", pa.string()), pa.field(name, pa.timestamp("us", "UTC"), nullable=False)])
     events = tg.stream("Events", schema, progress=name)
-    return tg.program(end=events.where(events["k"] != name + "<b>"))
+    return tg.program(end=events.where(events["k"] != name + "<b> \x00 \u202e \x1b[31m"))
 
 
 MADE = [several, recursive, hostile]
