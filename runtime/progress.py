@@ -10,6 +10,7 @@ from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.time import INF, Extended
 from tidegate.runtime.plan.steps import Plan
+from tidegate.runtime.state.errors import MANIFEST, StateError
 
 
 @dataclass(slots=True)
@@ -52,13 +53,29 @@ class ProgressState:
         return flat
 
     def load(self, flat: Mapping[str, Extended]) -> None:
-        """Take over what a manifest recorded for the same program."""
+        """Take over what a manifest recorded for the same program; `StateError` TG504 for what it has not."""
         for key, value in flat.items():
-            kind, name, attribute = json.loads(key)
-            if kind == "input":
-                self.inputs[name, attribute] = value
-            else:
-                self.queries[name][attribute] = value
+            match _parsed(key):
+                case ["input", str(name), str(attribute)] if (name, attribute) in self.inputs:
+                    self.inputs[name, attribute] = value
+                case ["query", str(name), str(attribute)] if attribute in self.queries.get(name, {}):
+                    self.queries[name][attribute] = value
+                case _:
+                    raise not_of_this_program(f"progress of {key!r:.200}")
+
+
+def _parsed(key: str) -> object:
+    try:
+        return json.loads(key)
+    except (ValueError, RecursionError):
+        return None
+
+
+def not_of_this_program(what: str) -> StateError:
+    """TG504: a manifest that is whole and names something that its program has not."""
+    return StateError(
+        MANIFEST, f"the manifest has {what}, which the program has not", hint="restore the checkpoint from a backup"
+    )
 
 
 def input_streams(plan: Plan) -> tuple[StreamDef, ...]:

@@ -22,7 +22,7 @@ from tidegate.runtime.idle import idle_progress
 from tidegate.runtime.intake import Intake
 from tidegate.runtime.keys import KeyMemory, key_memory
 from tidegate.runtime.plan.steps import Buffer, Plan, Progress, QueryPlan
-from tidegate.runtime.progress import ProgressState, input_streams
+from tidegate.runtime.progress import ProgressState, input_streams, not_of_this_program
 from tidegate.runtime.sources import SourceOptions
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.checkpoint import Checkpoint
@@ -208,9 +208,20 @@ class Runner:
         last = self.checkpoint.manifest
         if last is not None:
             self.progress.load(last.progress)
+            self._check_segments(last.segments)
             self.segments |= last.segments
             self.counts |= last.counts
             self.heard |= from_json(last.extra.get(HEARD))
+
+    def _check_segments(self, stored: Mapping[str, Sequence[Segment]]) -> None:
+        """`StateError` TG504 for segments of no buffer, or without the bounds by which they are found and dropped."""
+        instants = {buffer.id: buffer.instants for buffer in self._buffers}
+        for name, segments in stored.items():
+            if name not in instants:
+                raise not_of_this_program(f"a buffer {name!r:.200}")
+            for segment in segments:
+                if not segment.bounds.keys() >= set(instants[name]):
+                    raise not_of_this_program(f"{segment.path} with instants {sorted(segment.bounds)!r:.200}")
 
     def run(self, batch: Batch, work: Work) -> BatchReport:
         """One batch from ingest to commit. On any error nothing of it counts; the batch can be run again."""

@@ -1017,4 +1017,49 @@ ARRIVING = (
     bug("the idle follow arrivals", "runtime/idle.py", " and a != options[other.name].arrival\n", "\n"),
 )
 
-BUGS = REQUIRED + ANALYSIS + RUNTIME + COMMON + INPUT + RECURSIVE + SHARDING + PURGING + USE + ARRIVING
+PROTOCOL = (
+    bug(
+        "a recovery does not publish",
+        "runtime/state/checkpoint.py",
+        "            if not store.exists(marker_path(manifest.seq)):\n",
+        "            if False:\n",
+    ),
+    bug(
+        "results are out before the commit",
+        "runtime/state/checkpoint.py",
+        '        store.failpoints.hit("commit-before-manifest")\n',
+        '        self._publish(manifest)\n        store.failpoints.hit("commit-before-manifest")\n',
+    ),
+    bug(
+        "two writers commit one batch",
+        "runtime/state/checkpoint.py",
+        "            if not store.create_exclusive(manifest_path(manifest.seq), encode_manifest(manifest)):\n",
+        "            store.create_exclusive(manifest_path(manifest.seq), encode_manifest(manifest))\n            if False:\n",
+    ),
+    bug(
+        "the sweep takes state for leftovers",
+        "runtime/state/garbage.py",
+        "[path for path in found if path not in kept and not (",
+        "[path for path in found if not (",
+    ),
+    bug(
+        "a restart forgets progress",
+        RUNNER,
+        "            self.progress.load(last.progress)\n",
+        "",
+    ),
+    bug(
+        "a restart counts from nothing",
+        RUNNER,
+        "            self.counts |= last.counts\n",
+        "",
+    ),
+    bug(
+        "a failing look at a file is no refusal",
+        "runtime/state/segments.py",
+        '    with storage_errors(f"reading {file.path}"):\n        try:\n',
+        "    if store.where:\n        try:\n",
+    ),
+)
+
+BUGS = REQUIRED + ANALYSIS + RUNTIME + COMMON + INPUT + RECURSIVE + SHARDING + PURGING + USE + ARRIVING + PROTOCOL

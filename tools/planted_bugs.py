@@ -30,6 +30,7 @@ from tools.planted_bug_list import (  # noqa: E402  # found from wherever this i
     BUGS,
     COMMON,
     INPUT,
+    PROTOCOL,
     PURGING,
     RECURSIVE,
     SHARDING,
@@ -44,6 +45,12 @@ TESTS = ("tests/properties/test_tight.py", "tests/properties/test_rules.py", "te
 COMMON_TESTS = ("tests/algebra/test_rewrites.py", "tests/runtime/test_common.py")
 #: What shows a bug in how rows are judged, and in what `why` says.
 INPUT_TESTS = ("tests/properties/test_why.py", "tests/properties/test_conservation.py")
+#: What shows a bug in the commit protocol and in recovery.
+PROTOCOL_TESTS = (
+    "tests/runtime/faults/test_failpoints.py::test_a_run_that_crashes_in_every_batch_and_every_recovery",
+    "tests/runtime/state/test_checkpoint.py::test_the_manifest_alone_keeps_writers_apart",
+    "tests/runtime/faults/test_storage.py::test_a_disk_that_fails",
+)
 #: What shows a bug in recursion.
 RECURSIVE_TESTS = ("tests/properties/test_recursive.py",)
 #: What shows a bug in how keys to shard by are found.
@@ -163,9 +170,11 @@ def _tests(bug: Bug | None) -> tuple[str, ...]:
     """The tests that a bug can show in, the quick ones first: those of the rules never load an engine."""
     if bug is None:
         groups = (COMMON_TESTS, TESTS, INPUT_TESTS, RECURSIVE_TESTS, SHARDING_TESTS, PURGING_TESTS, USE_TESTS)
-        return tuple(test for group in (*groups, ARRIVING_TESTS) for test in group)
+        return tuple(test for group in (*groups, ARRIVING_TESTS, PROTOCOL_TESTS) for test in group)
     if bug in COMMON:
         return (*COMMON_TESTS, TESTS[-1])
+    if bug in PROTOCOL:
+        return PROTOCOL_TESTS
     if bug in INPUT:
         return INPUT_TESTS
     if bug in PURGING:

@@ -146,6 +146,9 @@ def _read(store: Store, segment: Segment, columns: Sequence[str] | None) -> Any:
     try:
         table = store.read_table(segment.path, columns)
     except (OSError, pa.ArrowException, ValueError) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # the disk's word, not Arrow's
+            with storage_errors(f"reading {segment.path}"):
+                raise
         raise _damaged(store, segment.path, f"it can not be read ({error})") from error
     if table.num_rows != segment.rows or (columns is None and schema_id(table.schema) != segment.schema):
         raise _damaged(store, segment.path, "its rows or columns are not those that were written")

@@ -38,7 +38,7 @@ def refusal(one: Scenario, store: Store) -> TidegateError | None:
     return None
 
 
-def check_then_go_on(name: str, store: MemoryStore | LocalStore, fails: Fails) -> None:
+def check_then_go_on(name: str, store: Store, fails: Fails) -> None:
     """What the failing disk led to is a refusal with a hint (or nothing, if no commit depends on it)."""
     found = refusal(scenario(name), FaultyStore(store, fails))
     if found is None:
@@ -58,6 +58,9 @@ def test_a_disk_that_fails(operation: str, number: int) -> None:
     count = uses(NAME, operation)
     for skip in sorted({0, count // 2, max(0, count - 1)}):
         check_then_go_on(NAME, MemoryStore(), Fails(operation, number, skip))
+    begun = MemoryStore()
+    go_on(scenario(NAME), begun, until=3)
+    check_then_go_on(NAME, again(begun), Fails(operation, number))
 
 
 @pytest.mark.long
