@@ -15,8 +15,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks import queries
 from benchmarks.run import PROGRAMS
+from tidegate.runtime.batch_report import BatchReport
 from tidegate.runtime.embedded.session import Session
-from tidegate.runtime.runner import BatchReport
 from tidegate.runtime.sources import source
 
 

@@ -16,10 +16,11 @@ from tidegate.analysis.pipeline import ProgramFacts
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from tidegate.runtime.batch_report import BatchReport
     from tidegate.runtime.clock import Clock
     from tidegate.runtime.embedded.session import Session
     from tidegate.runtime.plan.lower import PurgeMode
-    from tidegate.runtime.runner import BatchReport, GarbageCollection
+    from tidegate.runtime.runner import GarbageCollection
     from tidegate.runtime.sinks import Sink
 
 #: What a start on Spark does not do without, and how it looks.

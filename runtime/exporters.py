@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.time import INF
+from tidegate.runtime.batch_report import BatchReport
 from tidegate.runtime.metrics import Metrics, OnBatch
-from tidegate.runtime.runner import BatchReport
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import Meter

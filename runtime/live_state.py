@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.bounds import Bound, Bounded
 from tidegate.analysis.facts import QueryFacts
+from tidegate.runtime.batch_report import BatchReport
 from tidegate.runtime.plan.steps import Buffer, Plan
-from tidegate.runtime.runner import BatchReport
 
 Instant = tuple[str, str]
 """A stream and an attribute on which it progresses."""

@@ -15,9 +15,9 @@ from typing import Final
 from tidegate.algebra.time import INF, Extended, format_instant
 from tidegate.algebra.types import Kind
 from tidegate.analysis.bounds import Bounded
+from tidegate.runtime.batch_report import BatchReport
 from tidegate.runtime.moments import plain_moment
 from tidegate.runtime.plan.steps import Buffer, Leaf, Plan, QueryPlan
-from tidegate.runtime.runner import BatchReport
 from tidegate.runtime.state.manifest import SourceCounts
 from tidegate.runtime.state.positions import SparkBatch
 

@@ -19,11 +19,12 @@ from tidegate.algebra.program import ProgramDef
 if TYPE_CHECKING:
     from tidegate.analysis.pipeline import ProgramFacts
     from tidegate.runtime.api import Results
+    from tidegate.runtime.batch_report import BatchReport
     from tidegate.runtime.clock import Clock
     from tidegate.runtime.embedded.session import Session
     from tidegate.runtime.explain import ProgramExplanation
     from tidegate.runtime.plan.lower import PurgeMode
-    from tidegate.runtime.runner import BatchReport, GarbageCollection
+    from tidegate.runtime.runner import GarbageCollection
     from tidegate.runtime.sinks import Sink
     from tidegate.runtime.why import Why
 

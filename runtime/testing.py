@@ -24,13 +24,14 @@ from tidegate.algebra.schema import Schema
 from tidegate.algebra.time import EPOCH, INF, Extended, duration_ticks, format_instant
 from tidegate.algebra.types import TIMESTAMP
 from tidegate.analysis.facts import ProgramFacts
+from tidegate.runtime.batch_report import BatchReport
 from tidegate.runtime.columns import Rows, user_arrow_schema, user_rows, validate
 from tidegate.runtime.embedded.session import Session
 from tidegate.runtime.inputs import advances_of
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.program import Program
 from tidegate.runtime.progress import ProgressState, check_known, input_streams
-from tidegate.runtime.runner import BatchReport, GarbageCollection
+from tidegate.runtime.runner import GarbageCollection
 from tidegate.runtime.setup import results_area
 from tidegate.runtime.sources import Source
 from tidegate.runtime.state.checkpoint import inspect

@@ -9,8 +9,8 @@ from typing import Final, Protocol
 import tidegate as tg
 from examples.operations_room import queries
 from examples.operations_room.data import Replay
+from tidegate.runtime.batch_report import BatchReport
 from tidegate.runtime.plan.steps import Plan
-from tidegate.runtime.runner import BatchReport
 from tidegate.runtime.sinks import ParquetSink
 
 STREAMS: Final = {"Schedule": "schedule", "Departure": "departure", "Weather": "weather"}

@@ -13,8 +13,8 @@ from examples.operations_room import data, expected, report
 from examples.operations_room.data import Period, Replay
 from examples.operations_room.engines import RESULTS, STREAMS, Ran
 from tidegate.algebra.time import INF
+from tidegate.runtime.batch_report import BatchReport
 from tidegate.runtime.live_state import StateUse, state_use
-from tidegate.runtime.runner import BatchReport
 from tidegate.runtime.state.manifest import SourceCounts
 
 #: Per result: what it is, and how its most telling rows are found: the column to sort by, descending, and those shown.

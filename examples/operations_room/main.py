@@ -19,7 +19,7 @@ from typing import TextIO
 from examples.operations_room import data, engines, expected, report
 from examples.operations_room.findings import full_report
 from tidegate.algebra.time import EPOCH, INF, Extended
-from tidegate.runtime.runner import BatchReport
+from tidegate.runtime.batch_report import BatchReport
 
 OUTPUT = Path("out") / "operations_room"
 

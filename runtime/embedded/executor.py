@@ -14,10 +14,10 @@ from tidegate.runtime.columns import polars_schema, to_user_table
 from tidegate.runtime.embedded.aggregates import merge
 from tidegate.runtime.embedded.increment import Ready, compute_common, increment, keep_true, read_leaves
 from tidegate.runtime.embedded.sweep import surviving
+from tidegate.runtime.executor import Increment, Ingested, Job, Rewrite, Stratum, Work
 from tidegate.runtime.intake import Intake, absorb, ingest_rows, load_seen
 from tidegate.runtime.plan.common import Demand
 from tidegate.runtime.plan.steps import Buffer, QueryPlan
-from tidegate.runtime.runner import Increment, Ingested, Job, Rewrite, Stratum, Work
 from tidegate.runtime.sources import SourceOptions
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.segments import Segment, int64_bounds, read_segments

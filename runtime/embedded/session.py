@@ -16,15 +16,17 @@ from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.pipeline import ProgramFacts
+from tidegate.runtime.batch_report import BatchReport
 from tidegate.runtime.clock import Clock, read_clock, system_clock
 from tidegate.runtime.columns import Rows, raw, user_arrow_schema, user_rows
 from tidegate.runtime.embedded.executor import EmbeddedExecutor
+from tidegate.runtime.executor import Work
 from tidegate.runtime.inputs import advances_of, read_file
 from tidegate.runtime.intake import Arrival
 from tidegate.runtime.plan.lower import PurgeMode
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.progress import check_known
-from tidegate.runtime.runner import BatchReport, GarbageCollection, Runner, Work
+from tidegate.runtime.runner import GarbageCollection, Runner
 from tidegate.runtime.setup import Setup, prepare, results_area
 from tidegate.runtime.sinks import MemorySink, ParquetSink, Sink
 from tidegate.runtime.sources import Files, Source

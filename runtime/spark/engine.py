@@ -18,14 +18,16 @@ import tidegate
 from tidegate.algebra.errors import InternalError, QueryError, TidegateError
 from tidegate.algebra.time import INF
 from tidegate.analysis.pipeline import ProgramFacts
+from tidegate.runtime.batch_report import BatchReport
 from tidegate.runtime.clock import Clock, read_clock, system_clock
 from tidegate.runtime.embedded.executor import EmbeddedExecutor
+from tidegate.runtime.executor import Work
 from tidegate.runtime.inputs import advances_of
 from tidegate.runtime.plan.lower import PurgeMode
 from tidegate.runtime.plan.sharding import DRIVER_BYTES, SHARD_BYTES
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.progress import check_known
-from tidegate.runtime.runner import BatchReport, GarbageCollection, Runner, Work
+from tidegate.runtime.runner import GarbageCollection, Runner
 from tidegate.runtime.setup import Setup, prepare
 from tidegate.runtime.sinks import Sink
 from tidegate.runtime.sources import Files, Source

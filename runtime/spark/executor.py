@@ -18,11 +18,11 @@ from tidegate.analysis.facts import Rank
 from tidegate.analysis.recursion import ranks_below
 from tidegate.runtime.columns import spark_schema
 from tidegate.runtime.embedded.executor import EmbeddedExecutor
+from tidegate.runtime.executor import Increment, Ingested, Job, Rewrite, Stratum, Work
 from tidegate.runtime.intake import Arrival, Intake
 from tidegate.runtime.plan.common import Demand
 from tidegate.runtime.plan.sharding import DRIVER_BYTES, SHARD_BYTES
 from tidegate.runtime.plan.steps import Buffer, QueryPlan
-from tidegate.runtime.runner import Increment, Ingested, Job, Rewrite, Stratum, Work
 from tidegate.runtime.spark.aggregates import merge
 from tidegate.runtime.spark.failures import read_summaries
 from tidegate.runtime.spark.increment import Common, empty, increment, keep_true, plainly_named, quoted, read_leaves

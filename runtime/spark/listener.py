@@ -13,8 +13,8 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
+from tidegate.runtime.batch_report import BatchReport
 from tidegate.runtime.metrics import Metrics
-from tidegate.runtime.runner import BatchReport
 
 #: Batches whose progress Spark has not told yet; more only wait where this was never added as a listener.
 _WAITING: Final = 1_000

@@ -16,10 +16,11 @@ from tidegate.algebra.errors import InternalError
 from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.time import Extended
 from tidegate.analysis.facts import ProgramFacts
+from tidegate.runtime.batch_report import BatchReport
 from tidegate.runtime.inputs import input_table
 from tidegate.runtime.plan.sharding import DRIVER_BYTES
 from tidegate.runtime.plan.steps import Plan
-from tidegate.runtime.runner import BatchReport, GarbageCollection
+from tidegate.runtime.runner import GarbageCollection
 from tidegate.runtime.setup import prepare
 from tidegate.runtime.sources import Files, Source
 from tidegate.runtime.spark.engine import start

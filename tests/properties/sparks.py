@@ -19,8 +19,8 @@ from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.semantics import evaluate, evaluate_program
 from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.facts import ProgramFacts
+from tidegate.runtime.batch_report import BatchReport
 from tidegate.runtime.columns import user_arrow_schema
-from tidegate.runtime.runner import BatchReport
 from tidegate.runtime.sinks import parquet_sink
 from tidegate.runtime.sources import Files, Source
 from tidegate.runtime.spark.engine import start

@@ -17,11 +17,11 @@ import pytest
 
 import tidegate as tg
 from tidegate import metrics
+from tidegate.runtime.batch_report import BatchReport
 from tidegate.runtime.embedded.session import Session
 from tidegate.runtime.exporters import INSTRUMENTS
 from tidegate.runtime.metrics import BufferUse, Metrics
 from tidegate.runtime.program import Program
-from tidegate.runtime.runner import BatchReport
 
 orders = tg.stream("Orders", "order_id bigint, ordered timestamp", progress="ordered")
 payments = tg.stream("Payments", "order_id bigint, paid timestamp", progress="paid")

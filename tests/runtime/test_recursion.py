@@ -13,8 +13,8 @@ import tidegate as tg
 from tidegate import minutes, testing
 from tidegate.algebra.errors import QueryError
 from tidegate.analysis.facts import Rank
+from tidegate.runtime.executor import Job, Stratum
 from tidegate.runtime.program import Program
-from tidegate.runtime.runner import Job, Stratum
 from tidegate.runtime.state.batch import Batch
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

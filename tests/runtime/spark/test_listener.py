@@ -14,7 +14,7 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 
 import tidegate as tg
 from tidegate import metrics
-from tidegate.runtime.runner import BatchReport
+from tidegate.runtime.batch_report import BatchReport
 from tidegate.runtime.state import LocalStore
 from tidegate.runtime.state_listing import list_state
 

@@ -1,0 +1,38 @@
+"""What one batch did, in numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tidegate.algebra.time import Extended
+from tidegate.runtime.plan.steps import Plan
+from tidegate.runtime.state.manifest import SourceCounts
+from tidegate.runtime.state.positions import SparkBatch
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReport:
+    """What one batch did: rows by fate per source, new rows per query, progress, live rows per buffer, time per step.
+
+    Of every stream that a query reads, by attribute: `bounds` says how far it has arrived, `greatest` what the batch brought.
+    `live_ranges` has the least and greatest instants that a buffer holds, `clock` is in microseconds. `read` has rows and
+    bytes of the segments that a query's increment read.
+    """
+
+    seq: int
+    counts: Mapping[str, SourceCounts]
+    results: Mapping[str, int]
+    progress: Mapping[str, Mapping[str, Extended]]
+    bounds: Mapping[tuple[str, str], Extended]
+    greatest: Mapping[tuple[str, str], int]
+    live_rows: Mapping[str, int]
+    seconds: Mapping[str, float]
+    places: Mapping[str, str]
+    freed: Mapping[str, int]
+    live_bytes: Mapping[str, int]
+    live_ranges: Mapping[tuple[str, str], tuple[int, int]]
+    clock: int
+    spark: SparkBatch | None
+    read: Mapping[str, tuple[int, int]]
+    plan: Plan = field(repr=False, compare=False)
