@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tidegate as tg
+from tests.runtime.conftest import Start
 from tidegate import minutes, testing
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.semantics import evaluate_program
@@ -27,17 +28,8 @@ if TYPE_CHECKING:
 detection = tg.stream("Detection", "area string, time timestamp", progress="time")
 report = tg.stream("Report", "area string, received timestamp", progress="received")
 
-Start = Callable[..., testing.Drive]
 NOON = "2026-03-02T12:00Z"
 SOURCES = {"Detection": tg.source(None, delay="0s", skew_guard=None), "Report": tg.source(None, arrival="received")}
-
-
-@pytest.fixture(params=["embedded", pytest.param("spark", marks=pytest.mark.spark)])
-def start(request: pytest.FixtureRequest) -> Start:
-    if request.param == "embedded":
-        return testing.drive
-    session: SparkSession = request.getfixturevalue("spark")
-    return lambda program, **options: testing.drive(program, spark=session, **options)
 
 
 def alarms() -> tg.Program:

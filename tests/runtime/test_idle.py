@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tidegate as tg
+from tests.runtime.conftest import Start
 from tidegate import testing
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.time import instant_ticks
@@ -23,16 +24,6 @@ a = tg.stream("A", "k bigint, t timestamp", progress="t")
 b = tg.stream("B", "k bigint, t timestamp", progress="t")
 c = tg.stream("C", "k bigint, t bigint", progress="t")
 d = tg.stream("D", "k bigint, day date", progress="day")
-
-Start = Callable[..., testing.Drive]
-
-
-@pytest.fixture(params=["embedded", pytest.param("spark", marks=pytest.mark.spark)])
-def start(request: pytest.FixtureRequest) -> Start:
-    if request.param == "embedded":
-        return testing.drive
-    session: SparkSession = request.getfixturevalue("spark")
-    return lambda program, **options: testing.drive(program, spark=session, **options)
 
 
 def both() -> tg.Program:

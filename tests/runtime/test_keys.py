@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ import polars as pl
 import pytest
 
 import tidegate as tg
+from tests.runtime.conftest import Start
 from tidegate import testing
 from tidegate.algebra.errors import QueryError
 from tidegate.runtime.keys import repeated
@@ -23,16 +23,6 @@ if TYPE_CHECKING:
 
 readings = tg.stream("R", "sensor bigint, t bigint, v double", progress="t")
 KEYED = {"R": tg.source(None, delay=10, key=("sensor", "t"))}
-
-Start = Callable[..., testing.Drive]
-
-
-@pytest.fixture(params=["embedded", pytest.param("spark", marks=pytest.mark.spark)])
-def start(request: pytest.FixtureRequest) -> Start:
-    if request.param == "embedded":
-        return testing.drive
-    session: SparkSession = request.getfixturevalue("spark")
-    return lambda program, **options: testing.drive(program, spark=session, **options)
 
 
 def hourly() -> tg.Program:

@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
 import pytest
 
 import tidegate as tg
+from tests.runtime.conftest import Start
 from tidegate import testing
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.time import INF
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 orders = tg.stream("Orders", "order_id bigint, ordered timestamp", progress="ordered")
 payments = tg.stream("Payments", "order_id bigint, paid timestamp", progress="paid")
-
-Start = Callable[..., testing.Drive]
-
-
-@pytest.fixture(params=["embedded", pytest.param("spark", marks=pytest.mark.spark)])
-def start(request: pytest.FixtureRequest) -> Start:
-    """`drive`, on either engine."""
-    if request.param == "embedded":
-        return testing.drive
-    session: SparkSession = request.getfixturevalue("spark")
-    return lambda program, **options: testing.drive(program, spark=session, **options)
 
 
 def unpaid() -> tg.Program:

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 import tidegate as tg
+from tests.runtime.conftest import Start
 from tidegate import testing
 from tidegate.algebra.errors import QueryError
 from tidegate.runtime.cli import main
 from tidegate.runtime.state import StateError
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 FILE = """\
 import tidegate as tg
@@ -32,16 +28,6 @@ unpaid = o.anti_join(
 )
 program = tg.program(Unpaid=unpaid)
 """
-
-Start = Callable[..., testing.Drive]
-
-
-@pytest.fixture(params=["embedded", pytest.param("spark", marks=pytest.mark.spark)])
-def start(request: pytest.FixtureRequest) -> Start:
-    if request.param == "embedded":
-        return testing.drive
-    session: SparkSession = request.getfixturevalue("spark")
-    return lambda program, **options: testing.drive(program, spark=session, **options)
 
 
 @pytest.fixture
