@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from tools import fuzz, planted_bugs
-from tools.planted_bug_list import BUGS, Bug
+from tools.planted import GROUPS
+from tools.planted.bugs import Bug, Group
 
+TEST = ("tests/test_tools.py",)
 RUN = ["--family", "rules", "--cases", "12", "--shard", "1/2"]
 
 
@@ -71,10 +73,18 @@ def test_the_hashed_folders_exist(folder: str) -> None:
 
 
 def test_planted_bugs_have_names_of_their_own_and_still_apply() -> None:
-    assert len({bug.name for bug in BUGS}) == len(BUGS)
-    assert [planted_bugs._misfit(patch, fuzz.ROOT) for bug in BUGS for patch in bug.patches] == [None] * sum(
-        len(bug.patches) for bug in BUGS
+    bugs = planted_bugs.all_bugs()
+    assert len({bug.name for bug in bugs}) == len(bugs) > 150
+    assert {bug.name: planted_bugs._misfit(patch, fuzz.ROOT) for bug in bugs for patch in bug.patches} == dict.fromkeys(
+        bug.name for bug in bugs
     )
+
+
+@pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.name)
+def test_the_tests_of_planted_bugs_exist(group: Group) -> None:
+    for test in group.tests:
+        path, _, function = test.partition("::")
+        assert f"def {function}(" in (fuzz.ROOT / path).read_text() or not function
 
 
 def timeout(*_: object, **__: object) -> str | None:
@@ -83,7 +93,7 @@ def timeout(*_: object, **__: object) -> str | None:
 
 def test_a_timeout_is_no_kill_save_for_bugs_that_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planted_bugs, "_failed", timeout)
-    slow, looping = planted_bugs._run(Bug("slow", ())), planted_bugs._run(Bug("endless", (), loops=True))
+    slow, looping = planted_bugs._run(Bug("slow", ()), TEST), planted_bugs._run(Bug("endless", (), loops=True), TEST)
     assert slow.killed_by is None
     assert "TIMED OUT" in str(slow)
     assert looping.killed_by is not None

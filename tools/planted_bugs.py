@@ -1,6 +1,6 @@
 """Plants one bug at a time in a copy of the tree and asks the property tests whether they notice.
 
-    python tools/planted_bugs.py [--only NAME ...] [--jobs 2] [--list]
+    python tools/planted_bugs.py [--group NAME ...] [--only NAME ...] [--jobs 2] [--list]
 
 A bug is a patch: one file, a text that occurs in it exactly once, and what stands there instead. A patch that no longer
 fits fails the run, and so does a run that is broken before any bug is planted. Tests that do not end in time have not
@@ -25,47 +25,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tools.planted_bug_list import (  # noqa: E402  # found from wherever this is started
-    ARRIVING,
-    BUGS,
-    COMMON,
-    INPUT,
-    PROTOCOL,
-    PURGING,
-    RECURSIVE,
-    SHARDING,
-    USE,
-    Bug,
-    Patch,
-)
+from tools.planted import GROUPS  # noqa: E402  # found from wherever this is started
+from tools.planted.bugs import Bug, Patch  # noqa: E402
 
 COPIED = ("algebra", "analysis", "contexts", "runtime", "tidegate", "tests", "tools", "pyproject.toml")
-TESTS = ("tests/properties/test_tight.py", "tests/properties/test_rules.py", "tests/properties/test_embedded.py")
-#: What shows a bug in how common parts are found and computed, besides the engine's property tests.
-COMMON_TESTS = ("tests/algebra/test_rewrites.py", "tests/runtime/test_common.py")
-#: What shows a bug in how rows are judged, and in what `why` says.
-INPUT_TESTS = ("tests/properties/test_why.py", "tests/properties/test_conservation.py")
-#: What shows a bug in the commit protocol and in recovery.
-PROTOCOL_TESTS = (
-    "tests/runtime/faults/test_failpoints.py::test_a_run_that_crashes_in_every_batch_and_every_recovery",
-    "tests/runtime/state/test_checkpoint.py::test_the_manifest_alone_keeps_writers_apart",
-    "tests/runtime/faults/test_storage.py::test_a_disk_that_fails",
-)
-#: What shows a bug in recursion.
-RECURSIVE_TESTS = ("tests/properties/test_recursive.py",)
-#: What shows a bug in how keys to shard by are found.
-SHARDING_TESTS = ("tests/runtime/test_sharding.py",)
-#: What shows a bug in partner or kill rule: rules off, the other tests never meet them.
-PURGING_TESTS = ("tests/runtime/test_purge.py", "tests/properties/test_purge.py")
-#: What shows a bug in what is told of a run and of a checkpoint.
-USE_TESTS = (
-    "tests/runtime/test_state_listing.py",
-    "tests/runtime/test_metrics.py",
-    "tests/runtime/test_graph.py",
-    "tests/runtime/test_session.py",
-)
-#: What shows a bug in times of arrival: other tests have none.
-ARRIVING_TESTS = ("tests/runtime/test_arrival.py",)
 TIMEOUT = 420.0
 
 
@@ -86,27 +49,32 @@ class Outcome:
 def main() -> int:
     options = _options()
     if options.list:
-        print("\n".join(f"{'*' if b.required else ' '} {b.name:52} {b.patches[0].file}" for b in BUGS))
+        for group in GROUPS:
+            print(f"{group.name}: {', '.join(group.tests)}")
+            for bug in group.bugs:
+                print(f"{'*' if bug.required else ' '} {bug.name:52} {bug.patches[0].file}")
         return 0
-    unknown = sorted(set(options.only) - {bug.name for bug in BUGS})
+    known = {bug.name for group in GROUPS for bug in group.bugs}
+    unknown = sorted({*options.only} - known) + sorted({*options.group} - {group.name for group in GROUPS})
     if unknown:
-        print(f"no bugs of these names (see --list): {', '.join(unknown)}")
+        print(f"no bugs or groups of these names (see --list): {', '.join(unknown)}")
         return 2
-    unfit = [f"{b.name}: {why}" for b in BUGS for patch in b.patches if (why := _misfit(patch, ROOT)) is not None]
+    unfit = [f"{bug.name}: {why}" for bug in all_bugs() for patch in bug.patches if (why := _misfit(patch, ROOT))]
     if unfit:
         print("patches that no longer apply:\n  " + "\n  ".join(unfit))
         return 2
-    chosen = [bug for bug in BUGS if not options.only or bug.name in options.only]
+    groups = [group for group in GROUPS if not options.group or group.name in options.group]
+    chosen = [(bug, group.tests) for group in groups for bug in group.bugs if bug.name in (options.only or known)]
     started = time.monotonic()
     if not options.only:
-        sound = _run(None)
+        sound = _run(None, tuple(dict.fromkeys(test for group in groups for test in group.tests)))
         if sound.killed_by is not None or sound.timed_out:
             print(f"the tests fail before any bug is planted: {sound}\n{sound.detail}")
             return 2
         print(f"no bug: all pass in {sound.seconds:.0f} s", flush=True)
     outcomes: list[Outcome] = []
     with ThreadPoolExecutor(options.jobs) as pool:
-        for outcome in pool.map(_run, chosen):
+        for outcome in pool.map(lambda one: _run(*one), chosen):
             outcomes.append(outcome)
             print(outcome, flush=True)
     print(f"{summary(outcomes)}, in {time.monotonic() - started:.0f} s")
@@ -141,7 +109,12 @@ def _misfit(patch: Patch, root: Path) -> str | None:
     return None
 
 
-def _run(bug: Bug | None) -> Outcome:
+def all_bugs() -> list[Bug]:
+    return [bug for group in GROUPS for bug in group.bugs]
+
+
+def _run(bug: Bug | None, tests: Sequence[str]) -> Outcome:
+    """What the tests, one file after the other, say to a copy of the tree with the bug in it."""
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="planted-") as folder:
         copy = Path(folder)
@@ -154,46 +127,21 @@ def _run(bug: Bug | None) -> Outcome:
         for patch in bug.patches if bug is not None else ():
             path = copy / patch.file
             path.write_text(path.read_text().replace(patch.old, patch.new))
-        for tests in _tests(bug):
+        for test in tests:
             try:
-                failed = _failed(copy, tests)
+                failed = _failed(copy, test)
             except subprocess.TimeoutExpired:
                 loops = bug is not None and bug.loops
-                killer = f"{Path(tests).name}, which did not end" if loops else None
+                killer = f"{Path(test).name}, which did not end" if loops else None
                 return Outcome(bug, killer, time.monotonic() - started, "timed out", timed_out=True)
             if failed is not None:
-                return Outcome(bug, Path(tests).name, time.monotonic() - started, failed)
+                return Outcome(bug, Path(test).name, time.monotonic() - started, failed)
     return Outcome(bug, None, time.monotonic() - started)
 
 
-def _tests(bug: Bug | None) -> tuple[str, ...]:
-    """The tests that a bug can show in, the quick ones first: those of the rules never load an engine."""
-    if bug is None:
-        groups = (COMMON_TESTS, TESTS, INPUT_TESTS, RECURSIVE_TESTS, SHARDING_TESTS, PURGING_TESTS, USE_TESTS)
-        return tuple(test for group in (*groups, ARRIVING_TESTS, PROTOCOL_TESTS) for test in group)
-    if bug in COMMON:
-        return (*COMMON_TESTS, TESTS[-1])
-    if bug in PROTOCOL:
-        return PROTOCOL_TESTS
-    if bug in INPUT:
-        return INPUT_TESTS
-    if bug in PURGING:
-        return PURGING_TESTS
-    if bug in USE:
-        return USE_TESTS
-    if bug in ARRIVING:
-        return ARRIVING_TESTS
-    if bug in SHARDING:
-        return SHARDING_TESTS
-    if bug in RECURSIVE:
-        return RECURSIVE_TESTS
-    runtime = all(p.file.startswith(("runtime/", "algebra/rewrites/")) for p in bug.patches)
-    return TESTS[-1:] if runtime else TESTS
-
-
-def _failed(copy: Path, tests: str) -> str | None:
+def _failed(copy: Path, test: str) -> str | None:
     """What the tests said if any failed; a bug that keeps them from starting is an error of the patch."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--tb=short", tests]
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--tb=short", test]
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "TIDEGATE_SCALE": "1.5"}
     done = subprocess.run(
         command, cwd=copy, env=environment, capture_output=True, text=True, timeout=TIMEOUT, check=False
@@ -207,9 +155,10 @@ def _failed(copy: Path, tests: str) -> str | None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--group", nargs="*", default=[], help="names of groups of bugs")
     parser.add_argument("--only", nargs="*", default=[], help="names of bugs")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--list", action="store_true", help="print the bugs; * marks required ones")
+    parser.add_argument("--list", action="store_true", help="print groups, their tests and bugs; * marks required ones")
     return parser.parse_args()
 
 

@@ -1,0 +1,33 @@
+"""The bugs that `planted_bugs.py` plants: each a plausible slip in a rule of the analysis or in how an engine obeys it."""
+
+from __future__ import annotations
+
+from tools.planted import (
+    analysis,
+    arriving,
+    common,
+    input,
+    operators,
+    protocol,
+    purging,
+    recursive,
+    required,
+    runtime,
+    sharding,
+    use,
+)
+
+GROUPS = (
+    required.GROUP,
+    analysis.GROUP,
+    runtime.GROUP,
+    operators.GROUP,
+    common.GROUP,
+    input.GROUP,
+    recursive.GROUP,
+    sharding.GROUP,
+    purging.GROUP,
+    use.GROUP,
+    arriving.GROUP,
+    protocol.GROUP,
+)

@@ -1,0 +1,42 @@
+"""Slips in times of arrival; other tests have none."""
+
+from __future__ import annotations
+
+from tools.planted.bugs import Group, bug
+
+RUNNER = "runtime/runner.py"
+INTAKE = "runtime/intake.py"
+KEYS = "runtime/keys.py"
+
+GROUP = Group(
+    "arrival",
+    ("tests/runtime/test_arrival.py",),
+    (
+        bug(
+            "the time of arrival needs data to go on",
+            RUNNER,
+            "            if one_source.arrival is not None:\n",
+            "            if one_source.arrival is not None and name in ingested:\n",
+        ),
+        bug(
+            "rows arrive at the clock although it runs behind",
+            RUNNER,
+            "        return max([clock, *(b + 1 for b in before)])\n",
+            "        return clock\n",
+        ),
+        bug(
+            "rows arrive when others had arrived already",
+            RUNNER,
+            "*(b + 1 for b in before)",
+            "*before",
+        ),
+        bug(
+            "rows arrive after the batch that takes them in",
+            INTAKE,
+            "pl.lit(intake.arrival, pl.Int64)",
+            "pl.lit(intake.arrival + 1, pl.Int64)",
+        ),
+        bug("equal rows that arrive at different times conflict", KEYS, "not in (*key, arrival)]", "not in key]"),
+        bug("the idle follow arrivals", "runtime/idle.py", " and a != options[other.name].arrival\n", "\n"),
+    ),
+)

@@ -1,0 +1,46 @@
+"""Slips in how common parts are found and computed."""
+
+from __future__ import annotations
+
+from tools.planted.bugs import Group, bug
+
+REWRITES = "algebra/rewrites/"
+COMMON_PARTS = "algebra/rewrites/common.py"
+COMMON_PLAN = "runtime/plan/common.py"
+
+GROUP = Group(
+    "common parts",
+    ("tests/algebra/test_rewrites.py", "tests/runtime/test_common.py", "tests/properties/test_embedded.py"),
+    (
+        bug(
+            "joins do not read their condition",
+            COMMON_PARTS,
+            "wanted = needed | attributes_of(condition)",
+            "wanted = needed",
+        ),
+        bug(
+            "selections above a common part do not count",
+            COMMON_PARTS,
+            "        return node.condition != TRUE\n    return selected and isinstance(node, Project | Rename | Imbed)",
+            "        return False\n    return False",
+        ),
+        bug(
+            "a common part keeps what its last use reads",
+            REWRITES + "__init__.py",
+            "needed[scan] = needed.get(scan, frozenset()) | names",
+            "needed[scan] = names",
+        ),
+        bug(
+            "a part is common whatever rows of it are relevant",
+            COMMON_PLAN,
+            "return _identity(part, self.query.leaves), self.relevant[part.first : part.first + part.count]",
+            "return _identity(part, self.query.leaves)",
+        ),
+        bug(
+            "a part is common whatever buffers it reads",
+            COMMON_PLAN,
+            "return part.node, tuple((leaf.buffer.id if leaf.buffer else leaf.static, leaf.columns) for leaf in read)",
+            "return part.node, len(read)",
+        ),
+    ),
+)

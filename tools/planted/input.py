@@ -1,0 +1,103 @@
+"""Slips in how rows are judged, and in what `why` says."""
+
+from __future__ import annotations
+
+from tools.planted.bugs import Group, bug
+
+RUNNER = "runtime/runner.py"
+INTAKE = "runtime/intake.py"
+KEYS = "runtime/keys.py"
+WHY = "runtime/why.py"
+
+GROUP = Group(
+    "input",
+    ("tests/properties/test_why.py", "tests/properties/test_conservation.py"),
+    (
+        bug(
+            "exactly the guard ahead is ahead",
+            INTAKE,
+            "tests.append((AHEAD, name, pl.col(name) > limit))",
+            "tests.append((AHEAD, name, pl.col(name) >= limit))",
+        ),
+        bug(
+            "progress that is ahead counts",
+            INTAKE,
+            "            said = pc.if_else(beyond, pa.scalar(None, said.type), said)\n",
+            "",
+        ),
+        bug(
+            "rows whose progress is ahead are accepted",
+            INTAKE,
+            "tests.append((AHEAD, column, (pl.col(column) > limit).fill_null(False)))",
+            "continue",
+        ),
+        bug(
+            "punctuation is counted as a malformed row as well",
+            INTAKE,
+            '            if r["position"] not in said.alone\n',
+            "",
+        ),
+        bug("a row without values is punctuation", INTAKE, "    speaks = np.zeros(", "    speaks = np.ones("),
+        bug(
+            "duplicates are conflicts",
+            KEYS,
+            "(pl.col(others[name])) for name in told))",
+            "(pl.col(others[name])) for name in told[:0]))",
+        ),
+        bug(
+            "NULL in a key equals nothing",
+            KEYS,
+            'compared = numbered.join(accepted.rename(others), on=key, how="left", nulls_equal=True,',
+            'compared = numbered.join(accepted.rename(others), on=key, how="left", nulls_equal=False,',
+        ),
+        bug(
+            "keys are forgotten after each batch",
+            RUNNER,
+            "remembered = tuple(segment for buffer in own for segment in self.segments[buffer.id])",
+            "remembered = ()",
+        ),
+        bug(
+            "keys are forgotten an instant too early",
+            KEYS,
+            "return pass_window([(name, b[name]) for name in self.instants], None, self.buffer.schema)",
+            "return pass_window([(name, b[name] + 60_000_000) for name in self.instants], None, self.buffer.schema)",
+        ),
+        bug(
+            "segments of keys go by their least instant",
+            KEYS,
+            "return all(bounds[name][1] > b[name] for name in self.instants)",
+            "return all(bounds[name][0] > b[name] for name in self.instants)",
+        ),
+        bug(
+            "rejected rows are remembered",
+            INTAKE,
+            "done.seen = pl.concat([done.seen, fine.select(done.seen.columns)])",
+            "done.seen = pl.concat([done.seen, rows.select(done.seen.columns)])",
+        ),
+        bug(
+            "why: a row needs one tick less",
+            WHY,
+            "Wait(attribute, clause.stream, y, value + d,",
+            "Wait(attribute, clause.stream, y, value + d - 1,",
+        ),
+        bug(
+            "why: distances count backwards",
+            WHY,
+            "Wait(attribute, clause.stream, y, value + d,",
+            "Wait(attribute, clause.stream, y, value - d,",
+        ),
+        bug("why: any clause holds", WHY, "return min(function.clauses, key=", "return max(function.clauses, key="),
+        bug(
+            "why: without an input, its other clauses still count",
+            WHY,
+            "for other in function.clauses if other.stream != clause.stream]",
+            "for other in function.clauses if other is not clause]",
+        ),
+        bug(
+            "why: one case that excludes a row is enough",
+            WHY,
+            "            if not pairs:\n                return ()\n",
+            "            if not pairs:\n                continue\n",
+        ),
+    ),
+)

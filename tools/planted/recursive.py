@@ -1,0 +1,122 @@
+"""Slips in recursion."""
+
+from __future__ import annotations
+
+from tools.planted.bugs import Group, bug
+
+RECURSION = "analysis/recursion.py"
+FACTS = "analysis/facts.py"
+RUNNER = "runtime/runner.py"
+EXECUTOR = "runtime/embedded/executor.py"
+
+GROUP = Group(
+    "recursion",
+    ("tests/properties/test_recursive.py",),
+    (
+        bug(
+            "all candidates pass at once, by the rules",
+            "tests/properties/drive.py",
+            "limit = min(r for _, r, _ in candidates) + rank.step",
+            "limit = max(r for _, r, _ in candidates) + rank.step",
+            required=True,
+        ),
+        bug(
+            "all candidates pass at once, embedded",
+            EXECUTOR,
+            "limit = min(least) + rank.step",
+            "limit = min(least) + 10**12",
+            required=True,
+        ),
+        bug(
+            "a step too long",
+            RECURSION,
+            "scale, step = gain.denominator, gain.numerator",
+            "scale, step = gain.denominator, gain.numerator + 1",
+            required=True,
+        ),
+        bug(
+            "the fastest way round is the step",
+            RECURSION,
+            "return max(means, default=Fraction(-1))",
+            "return min(means, default=Fraction(-1))",
+            required=True,
+        ),
+        bug(
+            "ticks are not scaled",
+            RECURSION,
+            "scale, step = gain.denominator, gain.numerator",
+            "scale, step = 1, -(-gain.numerator // gain.denominator)",
+            required=True,
+        ),
+        bug(
+            "the sign of potentials",
+            FACTS,
+            "return min(self.scale * row[a] - potential for",
+            "return min(self.scale * row[a] + potential for",
+            required=True,
+        ),
+        bug(
+            "the sign of potentials in conditions",
+            FACTS,
+            "(limit + potential - 1) // self.scale",
+            "(limit - potential - 1) // self.scale",
+            required=True,
+        ),
+        bug(
+            "no potentials",
+            RECURSION,
+            "found[edge.target] = min(found[edge.target], limit)",
+            "found[edge.target] = 0",
+            required=True,
+        ),
+        bug(
+            "the rank of the latest instant",
+            FACTS,
+            "return min(self.scale * row[a] - potential for",
+            "return max(self.scale * row[a] - potential for",
+            required=True,
+        ),
+        bug(
+            "the limit is within the stratum",
+            FACTS,
+            "(limit + potential - 1) // self.scale",
+            "(limit + potential) // self.scale",
+            required=True,
+        ),
+        bug(
+            "progress rises before the loop, and with it the doors",
+            RUNNER,
+            "        rank, limit, idle = recursion.rank, None, 0\n",
+            "        rank, limit, idle = recursion.rank, None, 0\n        self.progress.queries |= new\n",
+            required=True,
+        ),
+        bug(
+            "garbage is collected within the loop",
+            RUNNER,
+            "            limit = stratum.limit\n",
+            "            limit = stratum.limit\n            self.progress.queries |= new\n            self._collect(batch)\n",
+            required=True,
+        ),
+        bug(
+            "progress of a component starts from below",
+            RECURSION,
+            "dict.fromkeys(own, INF) for name, own",
+            "dict.fromkeys(own, -INF) for name, own",
+            required=True,
+        ),
+        bug(
+            "former progress enters the fixpoint",
+            RECURSION,
+            "                known[key] = INF\n",
+            "                known.setdefault(key, INF)\n",
+            required=True,
+        ),
+        bug(
+            "later strata do not read what earlier ones found",
+            RUNNER,
+            "                added = offered(query, fresh)\n",
+            "                added = offered(query, {})\n",
+            required=True,
+        ),
+    ),
+)

@@ -1,0 +1,138 @@
+"""The slips in the rules of the analysis that must be noticed."""
+
+from __future__ import annotations
+
+from tools.planted.bugs import Bug, Group, Patch, bug
+
+PROPAGATION = "analysis/propagation.py"
+KEEP = "analysis/keep.py"
+VIEWS = "analysis/views.py"
+PRUNING = "analysis/pruning.py"
+NORMAL_FORM = "analysis/normal_form.py"
+FEDERATION = "analysis/federation.py"
+NODES = "algebra/nodes.py"
+
+GROUP = Group(
+    "required",
+    ("tests/properties/test_tight.py", "tests/properties/test_rules.py", "tests/properties/test_embedded.py"),
+    (
+        bug(
+            "sign in f",
+            PROPAGATION,
+            "return -INF if d == INF else b - d",
+            "return -INF if d == INF else b + d",
+            required=True,
+        ),
+        bug(
+            "keep off by one",
+            VIEWS,
+            "return self._bound(self.columns.index(x), self._promised(a))",
+            "return self._bound(self.columns.index(x), self._promised(a)) - 1",
+            required=True,
+        ),
+        bug(
+            "flag-blind pruning",
+            PRUNING,
+            "    zones = prune_equal_flags(zones)\n    by_flags",
+            '    every_row = dict.fromkeys(row for zone in zones for row in zone.layout.rows if row[0] == "x")\n'
+            '    blind: list[Variable] = [*(("a", name) for name in attributes), *every_row]\n'
+            "    zones = [zones[k] for k in maximal([zone.view(blind) for zone in zones])]\n    by_flags",
+            required=True,
+        ),
+        bug(
+            "< a tick off",
+            NORMAL_FORM,
+            'case "<":\n            return _at_most(left, right, -1, source)',
+            'case "<":\n            return _at_most(left, right, -2, source)',
+            required=True,
+        ),
+        bug(
+            "floor before negation",
+            NORMAL_FORM,
+            "            return _comparison(left, op if positive else _NEGATED[op], right, source)",
+            "            def negated(n: Normal) -> Normal:\n"
+            "                if isinstance(n, Bound):\n"
+            "                    return _bound(n.w, n.v, -n.c - 1, n.source)\n"
+            "                parts = [negated(part) for part in n.parts]\n"
+            "                return disjoin(parts) if isinstance(n, All) else conjoin(parts)\n\n"
+            "            found = _comparison(left, op, right, source)\n"
+            "            return found if positive else negated(found)",
+            required=True,
+        ),
+        bug(
+            "H of a difference is its left side's",
+            FEDERATION,
+            "        pairs = self.joined(first, second, both, (conjoin(equal),))\n",
+            "        pairs = self.joined(first, second, both, (conjoin(equal),))[:0]\n",
+            required=True,
+        ),
+        Bug(
+            "self-joins share hidden variables",
+            (
+                Patch(
+                    FEDERATION,
+                    "                pairs.append(left.product(right, layouts[key]))\n",
+                    "                pair = left.product(right, layouts[key])\n"
+                    "                matrix = pair.matrix.copy()\n"
+                    "                for a, one in enumerate(pair.layout.rows):\n"
+                    "                    for c, other in enumerate(pair.layout.rows):\n"
+                    '                        if one[0] == other[0] == "x" and one[2] == other[2]:\n'
+                    "                            if self.occurrences[one[1]].name == self.occurrences[other[1]].name:\n"
+                    "                                matrix[a, c] = min(int(matrix[a, c]), 0)\n"
+                    "                closed = close(matrix)\n"
+                    "                if closed is not None:\n"
+                    "                    pairs.append(replace(pair, matrix=closed))\n",
+                ),
+                Patch(
+                    FEDERATION,
+                    "from tidegate.analysis.zones import Conflict, Hidden, Layout, Zone",
+                    "from tidegate.analysis.zones import Conflict, Hidden, Layout, Zone, close",
+                ),
+            ),
+            required=True,
+        ),
+        bug(
+            "relevance swapped",
+            VIEWS,
+            "return self._bound(self._promised(a), self.columns.index(x))",
+            "return self._bound(self.columns.index(x), self._promised(a))",
+            required=True,
+        ),
+        bug(
+            "segment min for max",
+            KEEP,
+            "min((greatest(bounds, x) + view.ahead(x, a) for x in view.columns), default=INF)",
+            "min((least(bounds, x) + view.ahead(x, a) for x in view.columns), default=INF)",
+            required=True,
+        ),
+        Bug(
+            "aggregate over hidden time",
+            (
+                Patch(
+                    NODES,
+                    "    return Attribute(aggregate.name, aggregate_type(aggregate, argument, by), nullable=True, temporal=False)",
+                    "    hidden = isinstance(aggregate.argument, Attr) and schema[aggregate.argument.name].temporal\n"
+                    "    hidden = hidden and aggregate.function in (Function.MIN, Function.MAX)\n"
+                    "    type_ = aggregate_type(aggregate, argument, by)\n"
+                    "    return Attribute(aggregate.name, type_, nullable=not hidden, temporal=hidden)",
+                ),
+                Patch(
+                    FEDERATION,
+                    "                case Project(input_, _) | Group(input_, _, _):\n",
+                    "                case Group(input_, _, aggregates):\n"
+                    "                    zones = self.build(input_)\n"
+                    "                    for made in (a for a in aggregates if node.schema[a.name].temporal):\n"
+                    "                        zones = _relaid(\n"
+                    "                            zones,\n"
+                    "                            lambda old, m=made: Layout(\n"
+                    "                                old.rows, {**old.attributes, m.name: old.attributes[m.argument.name]}\n"
+                    "                            ),\n"
+                    "                        )\n"
+                    "                    return self.pruned(self.named(zones, node.schema), node.schema)\n"
+                    "                case Project(input_, _):\n",
+                ),
+            ),
+            required=True,
+        ),
+    ),
+)

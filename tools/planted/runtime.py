@@ -1,0 +1,125 @@
+"""Slips in how engines obey the rules, and in rewrites."""
+
+from __future__ import annotations
+
+from tools.planted.bugs import Group, bug
+
+RUNNER = "runtime/runner.py"
+INTAKE = "runtime/intake.py"
+PROGRESS = "runtime/progress.py"
+STEPS = "runtime/plan/steps.py"
+LOWER = "runtime/plan/lower.py"
+EXECUTOR = "runtime/embedded/executor.py"
+REWRITES = "algebra/rewrites/"
+
+GROUP = Group(
+    "runtime",
+    ("tests/properties/test_embedded.py",),
+    (
+        bug(
+            "collection before passing",
+            RUNNER,
+            "            jobs += self._job(query, relevant(query, offered(query, self.segments), old, new), old, new)\n            self.progress.queries[query.name] = new\n",
+            "            self.progress.queries[query.name] = new\n            self._collect(batch)\n"
+            "            jobs += self._job(query, relevant(query, offered(query, self.segments), old, new), old, new)\n",
+            required=True,
+        ),
+        bug(
+            "late rule < for <=",
+            INTAKE,
+            "else pl.col(name) <= b",
+            "else pl.col(name) < b",
+            required=True,
+        ),
+        bug(
+            "results progress with the fastest query",
+            PROGRESS,
+            "b[key] = min(b.get(key, INF), self.queries[query.name][a])",
+            "b[key] = max(b.get(key, -INF), self.queries[query.name][a])",
+        ),
+        bug(
+            "progress can go back",
+            PROGRESS,
+            "self.inputs[stream, attribute] = max(known, value)",
+            "self.inputs[stream, attribute] = value if known != value else known",
+        ),
+        bug(
+            "a shared buffer keeps what all readers need",
+            STEPS,
+            "return disjunction([leaf.keep(progress[query.name])",
+            "return conjunction([leaf.keep(progress[query.name])",
+        ),
+        bug(
+            "a shared segment goes with its first reader",
+            STEPS,
+            "return any(leaf.keeps_segment(bounds, progress[query.name])",
+            "return all(leaf.keeps_segment(bounds, progress[query.name])",
+        ),
+        bug(
+            "partial aggregates a tick late",
+            STEPS,
+            '_compare("le", c, value, schema[c].type)',
+            '_compare("lt", c, value, schema[c].type)',
+        ),
+        bug(
+            "partial aggregates go with their earliest",
+            STEPS,
+            "return all(bounds[column][1] > b for column, b in self._by_key(p))",
+            "return all(bounds[column][0] > b for column, b in self._by_key(p))",
+        ),
+        bug(
+            "segments go with their earliest row",
+            RUNNER,
+            "self._needed(buffer, s, _whole)",
+            "self._needed(buffer, s, _earliest)",
+        ),
+        bug(
+            "rows are stored after the increments",
+            RUNNER,
+            '                self._advance(work, ingested, batch.intent.clock)\n            with _timed("increments", seconds):\n                increments = self._increments(batch)\n',
+            '                pass\n            with _timed("increments", seconds):\n                increments = self._increments(batch)\n                self._advance(work, ingested, batch.intent.clock)\n',
+        ),
+        bug(
+            "a restart forgets the progress of queries",
+            PROGRESS,
+            "                self.queries[name][attribute] = value",
+            "                self.queries[name][attribute] = -INF",
+        ),
+        bug(
+            "late by all attributes instead of any",
+            INTAKE,
+            "        for name, b in intake.progress.items()\n        if b != -INF\n    ]\n",
+            "        for name, b in intake.progress.items()\n        if b != -INF and name == min(intake.progress)\n    ]\n",
+        ),
+        bug(
+            "distinct counts merge as sums",
+            LOWER,
+            "MERGEABLE = frozenset(Function) - {Function.COUNT_DISTINCT}",
+            "MERGEABLE = frozenset(Function)",
+        ),
+        bug(
+            "partials although a promise is no key",
+            LOWER,
+            "    if any(a not in made for a in facts.propagation):\n        return None\n",
+            "",
+        ),
+        bug(
+            "merged partials lose a part",
+            EXECUTOR,
+            "return pl.concat([self._load(segment) for segment in segments]).lazy()",
+            "return self._load(segments[-1]).lazy()",
+        ),
+        bug(
+            "selections go through the right of anti-joins",
+            REWRITES + "select_through_join.py",
+            'if isinstance(both, Product) or both.kind == "inner":',
+            'if isinstance(both, Product) or both.kind in ("inner", "left"):',
+        ),
+        bug(
+            "anti-join conditions filter the left",
+            REWRITES + "select_in_join.py",
+            'if kind in ("inner", "semi"):',
+            'if kind in ("inner", "semi", "anti"):',
+        ),
+    ),
+)

@@ -1,0 +1,30 @@
+"""Slips in how keys to shard by are found."""
+
+from __future__ import annotations
+
+from tools.planted.bugs import Group, bug
+
+GROUP = Group(
+    "sharding",
+    ("tests/runtime/test_sharding.py",),
+    (
+        bug(
+            "shards by the padded side of an outer join",
+            "runtime/plan/sharding.py",
+            'if kind == "inner":\n                    found[other]',
+            'if kind != "semi":\n                    found[other]',
+        ),
+        bug(
+            "shards of a grouping by what it does not group by",
+            "runtime/plan/sharding.py",
+            "return _kept(_keys(input_, leaves, first), keys)",
+            "return _keys(input_, leaves, first) or {}",
+        ),
+        bug(
+            "every shard has the static side of a union",
+            "runtime/plan/sharding.py",
+            "if keys is None:  # its rows would stand in every shard\n            return {}",
+            "if keys is None:\n            continue",
+        ),
+    ),
+)
