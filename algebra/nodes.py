@@ -6,7 +6,7 @@ Each reference to a stream is an occurrence of its own, also where a subtree is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import Enum
 from typing import Literal, assert_never
 
@@ -169,7 +169,55 @@ class Difference(_Hashed):
     right: Node
 
 
-Node = Scan | Select | Project | Rename | Imbed | Group | Distinct | Product | Join | Union | Difference
+@dataclass(frozen=True, slots=True, eq=False)
+class Derive(_Hashed):
+    """Situations: the longest runs of a partition's events for which the condition is true (TPStream Def. 5 to 8).
+
+    Events are ordered by `time`, ties by `tie`; NULL is not true. A situation is valid in [ts, te): from its first event to
+    the first event after it for which the condition is not true. It takes `at_least` to `at_most` ticks, one at least.
+    Aggregates are over its events. With `flush`, situations that are open when the input ends are closed one tick after
+    the last event of their partition; otherwise they are not reported.
+    """
+
+    input: Node
+    keys: tuple[str, ...]
+    time: str
+    tie: str | None
+    condition: Term
+    at_least: int = 1
+    at_most: int | None = None
+    flush: bool = False
+    aggregates: tuple[Aggregate, ...] = ()
+
+
+Emission = Literal["earliest", "final"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Match(_Hashed):
+    """Temporal patterns: one situation per symbol, of one partition, such that the pattern holds (TPStream Def. 9 to 13).
+
+    The pattern speaks of the endpoints `symbol.ts` and `symbol.te`. `detected` is the instant at which the match is known.
+    final: the greatest `te`; the pattern holds, and all lies within a window. earliest: the first instant at which pattern
+    and durations are certain, whatever ends are still to come; `te` is NULL where it lies beyond it, aggregates cover the
+    events up to it, and the window reaches to it.
+    """
+
+    situations: tuple[Derive, ...]
+    symbols: tuple[str, ...]
+    pattern: Term
+    within: int | None = None
+    emission: Emission = "earliest"
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The attributes by which all situations are partitioned."""
+        return self.situations[0].keys
+
+
+Node = (
+    Scan | Select | Project | Rename | Imbed | Group | Distinct | Product | Join | Union | Difference | Derive | Match
+)
 
 
 def children(node: Node) -> tuple[Node, ...]:
@@ -177,12 +225,14 @@ def children(node: Node) -> tuple[Node, ...]:
     match node:
         case Scan():
             return ()
-        case Select() | Project() | Rename() | Imbed() | Group() | Distinct():
+        case Select() | Project() | Rename() | Imbed() | Group() | Distinct() | Derive():
             return (node.input,)
         case Product() | Join() | Difference():
             return (node.left, node.right)
         case Union():
             return node.inputs
+        case Match():
+            return node.situations
         case _:
             assert_never(node)
 
@@ -214,6 +264,12 @@ def with_children(node: Node, inputs: tuple[Node, ...]) -> Node:
             return Union(inputs)
         case Difference():
             return Difference(inputs[0], inputs[1])
+        case Derive():
+            return replace(node, input=inputs[0])
+        case Match():
+            situations = tuple(one for one in inputs if isinstance(one, Derive))
+            assert len(situations) == len(inputs), "a match is over situations"
+            return replace(node, situations=situations)
         case _:
             assert_never(node)
 
@@ -226,20 +282,22 @@ def occurrences(node: Node) -> tuple[StreamDef, ...]:
 
 
 def _schema_of(node: Node) -> Schema:
+    from tidegate.algebra.situations import match_schema, situation_schema
+
     match node:
         case Scan(stream):
             return stream.schema
         case Select(input_, condition):
-            _check_condition(condition, input_.schema)
+            check_condition(condition, input_.schema)
             return _without_nulls(input_.schema, condition)
         case Project(input_, names):
             for name in names:
-                _require(name, input_.schema)
+                require_attribute(name, input_.schema)
             return Schema(tuple(input_.schema[name] for name in names))
         case Rename(input_, pairs):
             new = dict(pairs)
             for name in new:
-                _require(name, input_.schema)
+                require_attribute(name, input_.schema)
             return Schema(tuple(a.renamed(new.get(a.name, a.name)) for a in input_.schema.attributes))
         case Imbed(input_, name, term):
             if name in input_.schema:
@@ -251,8 +309,8 @@ def _schema_of(node: Node) -> Schema:
             )
         case Group(input_, keys, aggregates):
             for key in keys:
-                _require(key, input_.schema)
-            made = tuple(_aggregate_attribute(aggregate, input_.schema) for aggregate in aggregates)
+                require_attribute(key, input_.schema)
+            made = tuple(aggregate_attribute(aggregate, input_.schema) for aggregate in aggregates)
             return Schema((*(input_.schema[key] for key in keys), *made))
         case Distinct(input_):
             return input_.schema
@@ -260,7 +318,7 @@ def _schema_of(node: Node) -> Schema:
             return Schema((*left.schema.attributes, *right.schema.attributes))
         case Join(left, right, condition, kind):
             both = Schema((*left.schema.attributes, *right.schema.attributes))
-            _check_condition(condition, both)
+            check_condition(condition, both)
             match kind:
                 case "inner":
                     return _without_nulls(both, condition)
@@ -275,16 +333,22 @@ def _schema_of(node: Node) -> Schema:
         case Difference(left, right):
             _check_same_attributes(left.schema, right.schema, "difference")
             return left.schema
+        case Derive():
+            return situation_schema(node)
+        case Match():
+            return match_schema(node)
         case _:
             assert_never(node)
 
 
-def _require(name: str, schema: Schema) -> None:
+def require_attribute(name: str, schema: Schema) -> None:
+    """`QueryError` TG101 for an attribute that a schema does not have."""
     if name not in schema:
         raise unknown_attribute(name, schema)
 
 
-def _check_condition(condition: Term, schema: Schema) -> None:
+def check_condition(condition: Term, schema: Schema) -> None:
+    """`QueryError` TG102 for a condition that is not boolean."""
     found = term_type(condition, schema)
     if found != BOOLEAN:
         raise QueryError("TG102", f"a condition must be boolean, this one is {found}", hint="compare it with something")
@@ -309,7 +373,7 @@ def _without_nulls(schema: Schema, condition: Term) -> Schema:
     )
 
 
-def _aggregate_attribute(aggregate: Aggregate, schema: Schema) -> Attribute:
+def aggregate_attribute(aggregate: Aggregate, schema: Schema) -> Attribute:
     """Attribute of an aggregate. It is never temporal: what groups yield is bound to no hidden time (rule on aggregates)."""
     from tidegate.algebra.operations import aggregate_type
 

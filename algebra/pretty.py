@@ -22,11 +22,13 @@ from tidegate.algebra.formulas import (
 )
 from tidegate.algebra.nodes import (
     Aggregate,
+    Derive,
     Difference,
     Distinct,
     Group,
     Imbed,
     Join,
+    Match,
     Node,
     Product,
     Project,
@@ -210,8 +212,29 @@ def _operator(node: Node, inputs: list[str]) -> str:
             return f"union {', '.join(inputs)}"
         case Difference():
             return f"difference {inputs[0]} \\ {inputs[1]}"
+        case Derive():
+            return f"derive from {inputs[0]}{_situation(node)}"
+        case Match(_, symbols, pattern, within, emission):
+            named = ", ".join(f"{symbol} = {input_}" for symbol, input_ in zip(symbols, inputs, strict=True))
+            window = "" if within is None else f" within {_ticks(within, node.situations[0])}"
+            return f"match {named} where {term_text(pattern)}{window}, {emission}"
         case _:
             assert_never(node)
+
+
+def _situation(node: Derive) -> str:
+    order = node.time if node.tie is None else f"{node.time}, {node.tie}"
+    text = f" by {', '.join(node.keys) or '()'} in order of {order}: while {term_text(node.condition)}"
+    if node.at_least > 1:
+        text += f", at least {_ticks(node.at_least, node)}"
+    if node.at_most is not None:
+        text += f", at most {_ticks(node.at_most, node)}"
+    made = ", ".join(f"{aggregate.name} = {aggregate_text(aggregate)}" for aggregate in node.aggregates)
+    return text + (f": {made}" if made else "") + (", flushed" if node.flush else "")
+
+
+def _ticks(amount: int, node: Derive) -> str:
+    return format_duration(amount) if node.input.schema[node.time].type.kind is Kind.TIMESTAMP else str(amount)
 
 
 def aggregate_text(aggregate: Aggregate) -> str:

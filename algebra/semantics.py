@@ -23,11 +23,13 @@ from tidegate.algebra.evaluation import (
 )
 from tidegate.algebra.nodes import (
     Aggregate,
+    Derive,
     Difference,
     Distinct,
     Group,
     Imbed,
     Join,
+    Match,
     Node,
     Product,
     Project,
@@ -40,6 +42,7 @@ from tidegate.algebra.nodes import (
 from tidegate.algebra.operations import resolve
 from tidegate.algebra.program import ProgramDef
 from tidegate.algebra.schema import Schema
+from tidegate.algebra.situation_semantics import matches, situations
 from tidegate.algebra.terms import Term, Value, term_type
 from tidegate.algebra.types import BIGINT, DataType
 
@@ -82,6 +85,10 @@ def evaluate(node: Node, relations: Mapping[str, Sequence[Row]]) -> list[Row]:
         case Difference(left, right):
             removed = {_key(row) for row in _aligned(evaluate(right, relations), right.schema, left.schema)}
             return [row for row in evaluate(left, relations) if _key(row) not in removed]
+        case Derive():
+            return situations(node, evaluate(node.input, relations), _aggregate)
+        case Match():
+            return matches(node, [evaluate(one.input, relations) for one in node.situations], _aggregate)
         case _:
             assert_never(node)
 

@@ -1,0 +1,134 @@
+"""What situations and temporal patterns yield over complete finite relations, as the definitions say it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tidegate.algebra.certainty import first_certain
+from tidegate.algebra.evaluation import EvaluationError, evaluator, key_of
+from tidegate.algebra.formulas import Formula, temporal_formula
+from tidegate.algebra.nodes import Aggregate, Derive, Match
+from tidegate.algebra.operations import resolve
+from tidegate.algebra.pretty import value_text
+from tidegate.algebra.schema import Schema
+from tidegate.algebra.situations import condition_of, endpoint_schema
+from tidegate.algebra.terms import Value
+
+Row = tuple[Value, ...]
+#: The value of an aggregate over some rows of a relation.
+Aggregation = Callable[[Aggregate, list[Row], Schema], Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A situation before its duration is looked at: its end is None where the input ends first."""
+
+    key: Row
+    start: int
+    end: int | None
+    events: list[Row]
+
+
+def situations(node: Derive, events: Sequence[Row], aggregation: Aggregation) -> list[Row]:
+    """The rows of a derivation: its runs of the right duration that have ended."""
+    return [
+        (*run.key, run.start, run.end, *(aggregation(a, run.events, node.input.schema) for a in node.aggregates))
+        for run in runs(node, events)
+        if run.end is not None and lasts(node, run.end - run.start)
+    ]
+
+
+def lasts(node: Derive, duration: int) -> bool:
+    """Whether a duration is within the limits of the situation."""
+    return node.at_least <= duration and (node.at_most is None or duration <= node.at_most)
+
+
+def runs(node: Derive, events: Sequence[Row]) -> list[Run]:
+    """The longest runs of each partition's events for which the condition is true, those of no duration left out."""
+    names = node.input.schema.names
+    time, condition = names.index(node.time), evaluator(resolve(node.condition, node.input.schema))
+    found: list[Run] = []
+    for key, members in partitions(node, events):
+        run: list[Row] = []
+        for event in [*_in_order(node, members), None]:
+            if event is not None and condition(dict(zip(names, event, strict=True))) is True:
+                run.append(event)
+                continue
+            if run:
+                start = _instant(run[0][time])
+                end = _instant(event[time]) if event is not None else None
+                if end is None and node.flush:
+                    end = _instant(run[-1][time]) + 1
+                if end is None or start < end:
+                    found.append(Run(key, start, end, run))
+            run = []
+    return found
+
+
+def partitions(node: Derive, events: Sequence[Row]) -> list[tuple[Row, list[Row]]]:
+    """Events by their keys, NULL equal to NULL."""
+    places = [node.input.schema.names.index(key) for key in node.keys]
+    found: dict[tuple[object, ...], tuple[Row, list[Row]]] = {}
+    for event in events:
+        key = tuple(event[place] for place in places)
+        found.setdefault(tuple(map(key_of, key)), (key, []))[1].append(event)
+    return list(found.values())
+
+
+def _in_order(node: Derive, events: list[Row]) -> list[Row]:
+    """Events by time, then by the tie-break; `EvaluationError` TG304 where these leave the order open."""
+    schema = node.input.schema
+    places = [schema.names.index(name) for name in (node.time, node.tie) if name is not None]
+    ordered = sorted(events, key=lambda event: tuple(key_of(event[place]) for place in places))
+    for one, other in itertools.pairwise(ordered):
+        if all(key_of(one[place]) == key_of(other[place]) for place in places):
+            at = value_text(one[places[0]], schema[node.time].type)
+            raise EvaluationError(
+                "TG304",
+                f"two events of one partition at {at}: nothing says which comes first",
+                hint='name an attribute that orders them: partition_by(..., tie="sequence")',
+            )
+    return ordered
+
+
+def _instant(value: Value) -> int:
+    assert isinstance(value, int)
+    return value
+
+
+def matches(node: Match, events: Sequence[Sequence[Row]], aggregation: Aggregation) -> list[Row]:
+    """The rows of a pattern; `events` are those that each symbol's situations are derived from."""
+    condition = temporal_formula(condition_of(node), endpoint_schema(node))
+    by_symbol = [runs(situation, rows) for situation, rows in zip(node.situations, events, strict=True)]
+    found: list[Row] = []
+    for chosen in itertools.product(*by_symbol):
+        if len({tuple(map(key_of, run.key)) for run in chosen}) > 1:
+            continue
+        ends = {symbol: (run.start, run.end) for symbol, run in zip(node.symbols, chosen, strict=True)}
+        detected = _detected(node, condition, ends)
+        if detected is not None and (node.within is None or detected - min(run.start for run in chosen) <= node.within):
+            found.append(_row(node, chosen, detected, aggregation))
+    return found
+
+
+def _detected(node: Match, condition: Formula, ends: Mapping[str, tuple[int, int | None]]) -> int | None:
+    """When the match is known, or None where it is none."""
+    if node.emission == "earliest":
+        return first_certain(condition, ends)
+    last = [end for _, end in ends.values() if end is not None]
+    certain = first_certain(condition, ends) if len(last) == len(ends) else None
+    return None if certain is None else max(last)
+
+
+def _row(node: Match, chosen: Sequence[Run], detected: int, aggregation: Aggregation) -> Row:
+    values: list[Value] = list(chosen[0].key)
+    for situation, run in zip(node.situations, chosen, strict=True):
+        schema = situation.input.schema
+        time = schema.names.index(situation.time)
+        seen = [event for event in run.events if _instant(event[time]) <= detected]
+        known = run.end is not None and run.end <= detected
+        values += [run.start, run.end if known else None]
+        values += [aggregation(aggregate, seen, schema) for aggregate in situation.aggregates]
+    return (*values, detected)

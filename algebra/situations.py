@@ -1,0 +1,150 @@
+"""Schemas of situations and of matches of temporal patterns."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.formulas import (
+    And,
+    Ceil,
+    Floor,
+    Formula,
+    Greatest,
+    Least,
+    Not,
+    Opaque,
+    Or,
+    Shift,
+    TemporalTerm,
+    Truth,
+    Var,
+    temporal_formula,
+)
+from tidegate.algebra.formulas import Compare as Comparison
+from tidegate.algebra.nodes import Derive, Match, aggregate_attribute, check_condition, require_attribute
+from tidegate.algebra.pretty import term_text
+from tidegate.algebra.schema import Attribute, Schema
+from tidegate.algebra.terms import Attr, Lit, Term, call, conjunction
+from tidegate.algebra.types import BIGINT, DURATION, DataType, Kind
+
+START: Final = "ts"
+END: Final = "te"
+DETECTED: Final = "detected"
+
+
+def situation_schema(node: Derive) -> Schema:
+    """Keys, `ts`, `te` and aggregates; checks what the operator reads."""
+    schema = node.input.schema
+    for name in (*node.keys, node.time, *(() if node.tie is None else (node.tie,))):
+        require_attribute(name, schema)
+    if not schema[node.time].temporal:
+        raise QueryError(
+            "TG117", f"{node.time!r} orders no events: it holds no instants", hint="name a temporal attribute"
+        )
+    check_condition(node.condition, schema)
+    if node.at_least < 1 or (node.at_most is not None and node.at_most < node.at_least):
+        raise QueryError(
+            "TG160", "no situation takes so long", hint="at_least is at least one tick and not longer than at_most"
+        )
+    made = tuple(aggregate_attribute(aggregate, schema) for aggregate in node.aggregates)
+    return Schema((*(schema[key] for key in node.keys), *_ends(schema[node.time].type), *made))
+
+
+def _ends(type_: DataType, prefix: str = "", *, known: bool = True) -> tuple[Attribute, Attribute]:
+    start = Attribute(prefix + START, type_, nullable=False, temporal=True)
+    return start, Attribute(prefix + END, type_, nullable=not known, temporal=known)
+
+
+def match_schema(node: Match) -> Schema:
+    """Keys, then per symbol `ts`, `te` and aggregates under its name, then `detected`; checks the pattern."""
+    first = node.situations[0].schema
+    ends = endpoint_schema(node)
+    check_condition(node.pattern, ends)
+    require_exact(node.pattern, ends)
+    attributes = [first[key] for key in node.keys]
+    for symbol, situation in zip(node.symbols, node.situations, strict=True):
+        schema = situation.schema
+        if situation.keys != node.keys or [schema[k].type for k in node.keys] != [first[k].type for k in node.keys]:
+            raise QueryError(
+                "TG108",
+                f"{symbol} is partitioned by other attributes",
+                hint="partition all situations by the same keys",
+            )
+        if schema[START].type != first[START].type:
+            raise QueryError("TG102", f"{symbol} holds {schema[START].type}, others hold {first[START].type}")
+        if situation.flush and node.emission == "earliest":
+            raise QueryError(
+                "TG161",
+                f"{symbol} closes open situations at the end, and its match does not wait for it",
+                hint='leave flush out, or wait for all ends: emission="final"',
+            )
+        attributes += _ends(schema[START].type, f"{symbol}.", known=node.emission == "final")
+        attributes += [schema[a.name].renamed(f"{symbol}.{a.name}") for a in situation.aggregates]
+    return Schema((*attributes, Attribute(DETECTED, first[START].type, nullable=False, temporal=True)))
+
+
+def endpoint_schema(node: Match) -> Schema:
+    """The endpoints that a pattern may speak of: `symbol.ts` and `symbol.te` of every symbol."""
+    ends = [
+        _ends(situation.schema[START].type, f"{symbol}.")
+        for symbol, situation in zip(node.symbols, node.situations, strict=True)
+    ]
+    return Schema(tuple(end for pair in ends for end in pair))
+
+
+def require_exact(pattern: Term, ends: Schema) -> None:
+    """`QueryError` TG116 for a pattern that says more than how endpoints lie to each other: its negation must be as exact."""
+    found = _inexact(temporal_formula(pattern, ends))
+    if found is not None:
+        raise QueryError(
+            "TG116",
+            f"a pattern compares endpoints, and {term_text(found)} does something else",
+            hint="compare endpoints and constant distances between them; filter by anything else with where()",
+        )
+
+
+def _inexact(formula: Formula) -> Term | None:
+    match formula:
+        case Opaque(source):
+            return source
+        case And(parts) | Or(parts):
+            return next((found for part in parts if (found := _inexact(part)) is not None), None)
+        case Not(part):
+            return _inexact(part)
+        case Comparison(left, _, right, source):
+            return source if _rounds(left) or _rounds(right) else None
+        case Truth():
+            return None
+
+
+def _rounds(term: TemporalTerm) -> bool:
+    match term:
+        case Var():
+            return False
+        case Shift(inner, _):
+            return _rounds(inner)
+        case Least(terms) | Greatest(terms):
+            return any(map(_rounds, terms))
+        case Floor() | Ceil():
+            return True
+
+
+def condition_of(node: Match) -> Term:
+    """What must be certain of a match: the pattern, and the durations of its situations."""
+    return conjunction(
+        (node.pattern, *(part for pair in zip(node.symbols, node.situations, strict=True) for part in durations(*pair)))
+    )
+
+
+def durations(symbol: str, situation: Derive) -> tuple[Term, ...]:
+    """The duration limits of a situation as conditions on its endpoints."""
+    start, end = Attr(f"{symbol}.{START}"), Attr(f"{symbol}.{END}")
+    type_ = situation.schema[START].type
+    ticks = DURATION if type_.kind is Kind.TIMESTAMP else BIGINT
+    limits: list[Term] = []
+    if situation.at_least > 1:
+        limits.append(call("ge", end, call("add", start, Lit(situation.at_least, ticks))))
+    if situation.at_most is not None:
+        limits.append(call("le", end, call("add", start, Lit(situation.at_most, ticks))))
+    return tuple(limits)
