@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tidegate.algebra.errors import Site
 from tidegate.algebra.nodes import Node, occurrences
@@ -17,7 +17,7 @@ class Query:
 
     `declared` is the result stream's definition (its G and H are promises to be proved); without it, every output
     attribute with a finite propagation function is promised to progress. `sites` says where in the user's code each
-    term and node was written.
+    term and node was written. An `inner` query is a stage of another one: its result is for the program's own use.
     """
 
     name: str
@@ -26,6 +26,11 @@ class Query:
     declared: StreamDef | None = None
     site: Site | None = field(default=None, compare=False)
     sites: Mapping[Term | Node, Site] = field(default_factory=dict, compare=False, hash=False)
+    inner: bool = False
+
+    def over(self, node: Node) -> Query:
+        """The same query with another expression of the same rows."""
+        return replace(self, node=node)
 
 
 @dataclass(frozen=True, slots=True)

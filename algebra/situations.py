@@ -138,13 +138,39 @@ def condition_of(node: Match) -> Term:
 
 
 def durations(symbol: str, situation: Derive) -> tuple[Term, ...]:
-    """The duration limits of a situation as conditions on its endpoints."""
-    start, end = Attr(f"{symbol}.{START}"), Attr(f"{symbol}.{END}")
-    type_ = situation.schema[START].type
-    ticks = DURATION if type_.kind is Kind.TIMESTAMP else BIGINT
+    """The duration limits of a situation as conditions on its endpoints, under the symbol's name where it has one."""
+    prefix = f"{symbol}." if symbol else ""
+    start, end, ticks = Attr(prefix + START), Attr(prefix + END), _step(situation)
     limits: list[Term] = []
     if situation.at_least > 1:
         limits.append(call("ge", end, call("add", start, Lit(situation.at_least, ticks))))
     if situation.at_most is not None:
         limits.append(call("le", end, call("add", start, Lit(situation.at_most, ticks))))
     return tuple(limits)
+
+
+def derivation_relations(node: Derive) -> tuple[Term, ...]:
+    """What holds of the endpoints of every situation that is derived."""
+    return (call("lt", Attr(START), Attr(END)), *durations("", node))
+
+
+def match_relations(node: Match) -> tuple[Term, ...]:
+    """What holds of the endpoints, known or still to come, and the detection of every match."""
+    detected = Attr(DETECTED)
+    parts: list[Term] = [condition_of(node)]
+    for symbol, situation in zip(node.symbols, node.situations, strict=True):
+        start, end = Attr(f"{symbol}.{START}"), Attr(f"{symbol}.{END}")
+        parts += [call("lt", start, end), call("le", start, detected)]
+        if node.within is not None:
+            parts.append(call("le", detected, call("add", start, Lit(node.within, _step(situation)))))
+        if node.emission == "final":
+            parts.append(call("le", end, detected))
+    if node.emission == "final":
+        ends = [Attr(f"{symbol}.{END}") for symbol in node.symbols]
+        parts.append(call("eq", detected, ends[0] if len(ends) == 1 else call("greatest", *ends)))
+    return tuple(parts)
+
+
+def _step(situation: Derive) -> DataType:
+    """Type of what is added to an instant of a situation."""
+    return DURATION if situation.schema[START].type.kind is Kind.TIMESTAMP else BIGINT

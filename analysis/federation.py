@@ -9,11 +9,13 @@ from typing import assert_never
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.formulas import Compare, Var, temporal_formula, temporal_term
 from tidegate.algebra.nodes import (
+    Derive,
     Difference,
     Distinct,
     Group,
     Imbed,
     Join,
+    Match,
     Node,
     Product,
     Project,
@@ -24,12 +26,16 @@ from tidegate.algebra.nodes import (
     children,
 )
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
-from tidegate.algebra.terms import Term
+from tidegate.algebra.situations import DETECTED, END, derivation_relations, endpoint_schema, match_relations
+from tidegate.algebra.terms import Term, conjunction
 from tidegate.algebra.types import DataType
 from tidegate.analysis.expansion import MAX_ZONES, check_number, expand
 from tidegate.analysis.normal_form import Bound, Normal, conjoin, normal_form
 from tidegate.analysis.pruning import prune
 from tidegate.analysis.zones import Conflict, Hidden, Layout, Zone
+
+#: The time of the event that completes a match, while its zones are built; no attribute of a user has such a name.
+_COMPLETING = "\0completing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +138,10 @@ class _Builder:
                     return self.difference(node)
                 case Union():
                     return self.union(node)
+                case Derive():
+                    return self.derive(node)
+                case Match():
+                    return self.match(node)
                 case _:
                     assert_never(node)
         except QueryError as error:
@@ -204,6 +214,50 @@ class _Builder:
         pairs = self.joined(first, second, both, (conjoin(equal),))
         alone = [zone.ignoring(right) for zone in first]
         return self.pruned(self.named([*alone, *pairs], node.schema), node.schema)
+
+    def derive(self, node: Derive) -> list[Zone]:
+        """The completing event: what an operator that gathers events in order has kept of those before it is its state."""
+        relations = list(derivation_relations(node))
+        zones = self.build(node.input)
+        if not node.flush:
+            zones = self.named(self.completed(zones, node, END), node.schema)
+            return self.constrain(zones, normal_form(temporal_formula(conjunction(relations), node.schema)))
+        # At the end of the input a situation is closed one tick after its last event.
+        time = Schema((*node.schema.attributes, node.schema[END].renamed(_COMPLETING)))
+        near = [Bound(END, _COMPLETING, 1), Bound(_COMPLETING, END, 0)]
+        zones = self.named(self.completed(zones, node, _COMPLETING), time)
+        zones = self.constrain(zones, conjoin([*near, normal_form(temporal_formula(conjunction(relations), time))]))
+        return self.named(zones, node.schema)
+
+    def completed(self, zones: list[Zone], node: Derive, name: str) -> list[Zone]:
+        """Zones over the keys and, by this name, the time of the event that completes a situation."""
+
+        def over(layout: Layout) -> Layout:
+            kept = {key: layout.attributes[key] for key in node.keys if key in layout.attributes}
+            return Layout(layout.rows, {**kept, name: layout.attributes[node.time]})
+
+        return _relaid(zones, over)
+
+    def match(self, node: Match) -> list[Zone]:
+        """What holds of a match, beside each of the events that may complete it: it waits for those of every symbol."""
+        ends = Schema((*endpoint_schema(node).attributes, node.schema[DETECTED]))
+        free = self.named([Zone.free(Layout((), {}))], ends)
+        known = Schema(tuple(a for a in node.schema.attributes if a.name in ends))
+        relations = normal_form(temporal_formula(conjunction(match_relations(node)), ends))
+        matched = self.pruned(self.named(self.constrain(free, relations), known), known)
+        sides = [self.build_range(situation.input) for situation in node.situations]
+        everything = range(sides[0][1].start, sides[-1][1].stop)
+        found: list[Zone] = []
+        time = node.schema[DETECTED].renamed(_COMPLETING)
+        for (zones, own), situation in zip(sides, node.situations, strict=True):
+            completing = self.completed(zones, situation, _COMPLETING)
+            keys = [node.schema[key] for key in node.keys]
+            both = Schema((*keys, time, *known.attributes))
+            same = conjoin([Bound(DETECTED, _COMPLETING, 0), Bound(_COMPLETING, DETECTED, 0)])
+            pairs = self.joined(self.named(completing, Schema((*keys, time))), matched, both, (same,))
+            others = [i for i in everything if i not in own]
+            found += [zone.ignoring(others) for zone in self.named(pairs, node.schema)]
+        return self.pruned(found, node.schema)
 
     def union(self, node: Union) -> list[Zone]:
         if self.uses(node, {}) > self.limit:

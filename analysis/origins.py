@@ -6,13 +6,16 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
+from tidegate.algebra.errors import InternalError
 from tidegate.algebra.formulas import Shift, Var, temporal_term
 from tidegate.algebra.nodes import (
+    Derive,
     Difference,
     Distinct,
     Group,
     Imbed,
     Join,
+    Match,
     Node,
     Product,
     Project,
@@ -127,6 +130,8 @@ class _Walk:
                 for name in first.keys() & second.keys():
                     self.pair(first[name], second[name])
                 return first
+            case Derive() | Match():
+                raise InternalError("TG490", "rows of an operator that gathers events in order are no copies")
             case _:
                 assert_never(node)
 

@@ -19,6 +19,7 @@ from tidegate.analysis.progress_sets import is_static
 from tidegate.analysis.propagation import Propagation, propagations
 from tidegate.analysis.recursion import Standstill, recursion, standstill_problem
 from tidegate.analysis.relevance import relevance
+from tidegate.analysis.stages import staged
 from tidegate.analysis.validity import (
     contradictions,
     no_progress,
@@ -43,6 +44,7 @@ class _Analysed:
 
 def analyse(program: ProgramDef) -> ProgramFacts:
     """All facts of a program; `QueryError` with the problems of all its queries where it is not valid."""
+    program = staged(program, _definition)
     order = components(program)
     problems = _conflicting_inputs(program)
     streams: dict[str, StreamDef] = {}
@@ -62,6 +64,16 @@ def analyse(program: ProgramDef) -> ProgramFacts:
     if problems:
         raise QueryError.of(problems)
     return ProgramFacts(program, tuple(facts), order, streams, recursions)
+
+
+def _definition(query: Query) -> StreamDef:
+    """What the analysis infers of a stage's stream; `QueryError` where it is not valid."""
+    problems: list[Problem] = []
+    analysed = _analyse(query, {}, problems)
+    found = None if analysed is None else _output(query.stream, [analysed], problems)
+    if found is None:
+        raise QueryError.of(problems)
+    return found
 
 
 def _component(

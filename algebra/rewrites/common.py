@@ -10,11 +10,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from tidegate.algebra.nodes import (
+    Derive,
     Difference,
     Distinct,
     Group,
     Imbed,
     Join,
+    Match,
     Node,
     Product,
     Project,
@@ -121,7 +123,7 @@ def reads(node: Node, needed: frozenset[str]) -> Iterator[tuple[Scan, frozenset[
         case Product(left, right):
             yield from reads(left, needed & left.schema.keys())
             yield from reads(right, needed & right.schema.keys())
-        case Distinct() | Union() | Difference():
+        case Distinct() | Union() | Difference() | Derive() | Match():
             for child in children(node):
                 yield from reads(child, frozenset(child.schema))
 

@@ -6,12 +6,14 @@ from collections.abc import Iterable
 
 from tidegate.algebra.nodes import (
     Aggregate,
+    Derive,
     Difference,
     Distinct,
     Function,
     Group,
     Imbed,
     Join,
+    Match,
     Node,
     Product,
     Project,
@@ -58,7 +60,7 @@ def _narrow(node: Node, needed: Names) -> Node:
 def _shrink(node: Node, needed: Names) -> Node:
     """The rows of the node with at least the needed attributes, and fewer of the others where that costs nothing."""
     match node:
-        case Scan() | Distinct() | Difference():
+        case Scan() | Distinct() | Difference() | Derive() | Match():
             return node
         case Select(input_, condition):
             return _same(node, Select(_shrink(input_, needed | attributes_of(condition)), condition))

@@ -9,12 +9,15 @@ from typing import assert_never
 
 import polars as pl
 
+from tidegate.algebra.errors import InternalError
 from tidegate.algebra.nodes import (
+    Derive,
     Difference,
     Distinct,
     Group,
     Imbed,
     Join,
+    Match,
     Node,
     Product,
     Project,
@@ -88,6 +91,8 @@ class _Evaluation:
             case Difference(left, right):
                 one = self.evaluate(left)
                 return one.join(self.evaluate(right), on=list(left.schema.names), how="anti", nulls_equal=True)
+            case Derive() | Match():
+                raise InternalError("TG490", "an operator that gathers events in order is the root of its query")
             case _:
                 assert_never(node)
 

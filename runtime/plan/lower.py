@@ -17,12 +17,14 @@ from typing import Literal, assert_never
 from tidegate.algebra.errors import InternalError
 from tidegate.algebra.formulas import Shift, Var, temporal_term
 from tidegate.algebra.nodes import (
+    Derive,
     Difference,
     Distinct,
     Function,
     Group,
     Imbed,
     Join,
+    Match,
     Node,
     Product,
     Project,
@@ -35,6 +37,7 @@ from tidegate.algebra.nodes import (
     with_children,
 )
 from tidegate.algebra.pretty import node_text
+from tidegate.algebra.row_wise import is_row_wise, is_static
 from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.terms import rename_attributes
 from tidegate.analysis.pipeline import OccurrenceFacts, ProgramFacts, QueryFacts
@@ -219,7 +222,7 @@ def _bare(node: Node) -> tuple[Node, dict[str, str]]:
         case Product(left, right):
             one, other, names = _bare_sides(left, right)
             return Product(one, other), names
-        case Group() | Distinct() | Union() | Difference():
+        case Group() | Distinct() | Union() | Difference() | Derive() | Match():
             raise InternalError("TG490", f"{type(node).__name__} is not row-wise")
         case _:
             assert_never(node)
@@ -227,7 +230,7 @@ def _bare(node: Node) -> tuple[Node, dict[str, str]]:
 
 def _bare_sides(left: Node, right: Node) -> tuple[Node, Node, dict[str, str]]:
     """Both sides of a join with a static one: the stream's side bare, the static side renamed where names would clash."""
-    stream_first = not _is_static(left)
+    stream_first = not is_static(left)
     part, names = _bare(left if stream_first else right)
     static = right if stream_first else left
     clashes: dict[str, str] = {}
@@ -250,27 +253,6 @@ def _free(name: str, schema: Schema, taken: Collection[str] = ()) -> str:
 
 def _stored(name: str, schema: Schema) -> Scan:
     return Scan(StreamDef(name, schema, static=True))
-
-
-def is_row_wise(node: Node) -> bool:
-    """Whether the node maps each row of its one stream to result rows by itself, whatever the other rows are."""
-    match node:
-        case Scan(stream):
-            return not stream.static
-        case Select() | Project() | Rename() | Imbed():
-            return is_row_wise(node.input)
-        case Join(left, right, _, kind):
-            return (is_row_wise(left) and _is_static(right)) or (
-                kind == "inner" and _is_static(left) and is_row_wise(right)
-            )
-        case Product(left, right):
-            return (is_row_wise(left) and _is_static(right)) or (_is_static(left) and is_row_wise(right))
-        case Group() | Distinct() | Union() | Difference():
-            return False
-
-
-def _is_static(node: Node) -> bool:
-    return all(stream.static for stream in occurrences(node))
 
 
 def _partial_grouping(

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from tidegate.algebra.nodes import (
+    Derive,
     Difference,
     Distinct,
     Group,
     Imbed,
     Join,
+    Match,
     Node,
     Product,
     Project,
@@ -76,6 +78,8 @@ def _keys(node: Node, leaves: Sequence[Leaf], first: int) -> _Keys | None:
             left = _keys(node.left, leaves, first)
             right = _keys(node.right, leaves, first + len(occurrences(node.left)))
             return _both(node, left, right)
+        case Derive() | Match():
+            return {}
         case _:
             assert_never(node)
 

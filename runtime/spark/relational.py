@@ -12,12 +12,15 @@ from typing import assert_never
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from tidegate.algebra.errors import InternalError
 from tidegate.algebra.nodes import (
+    Derive,
     Difference,
     Distinct,
     Group,
     Imbed,
     Join,
+    Match,
     Node,
     Product,
     Project,
@@ -99,6 +102,8 @@ class _Evaluation:
             case Difference(left, right):
                 one = self.evaluate(left)
                 return self._difference(one, self.evaluate(right))
+            case Derive() | Match():
+                raise InternalError("TG490", "an operator that gathers events in order is the root of its query")
             case _:
                 assert_never(node)
 

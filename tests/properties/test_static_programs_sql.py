@@ -18,12 +18,14 @@ from hypothesis import HealthCheck, given, settings
 from tests.strategies.trees import VALUES, Case, Profile, cases
 from tidegate.algebra.nodes import (
     Aggregate,
+    Derive,
     Difference,
     Distinct,
     Function,
     Group,
     Imbed,
     Join,
+    Match,
     Node,
     Product,
     Project,
@@ -111,6 +113,8 @@ class Sql:
                 equal = " AND ".join(f"{one}.{name(a)} IS NOT DISTINCT FROM {other}.{name(a)}" for a in left.schema)
                 sides = f"({self.query(left)}) AS {one}", f"({self.query(right)}) AS {other}"
                 return f"SELECT * FROM {sides[0]} WHERE NOT EXISTS (SELECT 1 FROM {sides[1]} WHERE {equal})"
+            case Derive() | Match():
+                raise AssertionError("random programs have no such operator")
             case _:
                 assert_never(node)
 

@@ -15,6 +15,7 @@ from typing import assert_never
 from tidegate.algebra.evaluation import evaluate_term
 from tidegate.algebra.nodes import (
     Aggregate,
+    Derive,
     Difference,
     Distinct,
     Function,
@@ -22,6 +23,7 @@ from tidegate.algebra.nodes import (
     Imbed,
     Join,
     JoinKind,
+    Match,
     Node,
     Product,
     Project,
@@ -763,6 +765,8 @@ def show_node(node: Node) -> str:
             return "(" + " ∪ ".join(map(show_node, inputs)) + ")"
         case Difference(left, right):
             return f"({show_node(left)} ∖ {show_node(right)})"
+        case Derive() | Match():
+            raise AssertionError("random programs have no such operator")
         case _:
             assert_never(node)
 

@@ -1,0 +1,224 @@
+"""Situations and temporal patterns as users write them: `partition_by(...).derive(...)`, Allen's relations, `match`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeAlias
+
+from tidegate.algebra.dsl.aggregates import AggregateExpression
+from tidegate.algebra.dsl.calls import called, checked_calls
+from tidegate.algebra.dsl.expression import Expression, Origin, compare, to_expression
+from tidegate.algebra.dsl.here import Here, UnknownAttributeError
+from tidegate.algebra.dsl.relation import Relation
+from tidegate.algebra.dsl.relation_checks import place, what_else
+from tidegate.algebra.errors import QueryError, Site
+from tidegate.algebra.nodes import Aggregate, Derive, Emission, Match, Node, Rename
+from tidegate.algebra.schema import checked_name
+from tidegate.algebra.situations import END, START
+from tidegate.algebra.terms import Lit, Term, conjunction
+from tidegate.algebra.types import BIGINT, DURATION, DataType, Kind
+
+#: A duration: text such as "5s", a `timedelta`, or ticks on an integer timeline.
+Duration: TypeAlias = Any
+
+
+class IntervalOrigin(Origin):
+    """Where the attributes of an interval relation come from: the relation, so that a pattern knows what it is over."""
+
+    __slots__ = ("intervals",)
+    intervals: Intervals
+
+
+class Situation:
+    """A period to be derived: how long a condition holds, and what is computed of its events. Made by `situation`."""
+
+    __slots__ = ("_aggregates", "_condition", "_flush", "_least", "_most", "_site")
+
+    def __init__(
+        self,
+        condition: object,
+        least: Duration,
+        most: Duration,
+        flush: bool,
+        aggregates: Mapping[str, AggregateExpression],
+        site: Site | None,
+    ) -> None:
+        self._condition, self._least, self._most, self._flush = condition, least, most, flush
+        self._aggregates, self._site = aggregates, site
+
+    def __repr__(self) -> str:
+        return f"situation while {self._condition!r}; give it a name: partition_by(...).derive(Name=...)"
+
+
+@called()
+def situation(
+    condition: Expression,
+    *,
+    at_least: Duration = None,
+    at_most: Duration = None,
+    between: tuple[Duration, Duration] | None = None,
+    flush: bool = False,
+    **aggregates: AggregateExpression,
+) -> Situation:
+    """A period during which the condition holds of every event (TPStream Def. 7), to be named in `derive`.
+
+    It is valid in [ts, te): from its first event to the first one after it for which the condition is not true. Limits of its
+    duration te - ts are inclusive. `aggregates` are computed from its events. With `flush`, situations that are open when
+    the input ends are reported as ended one tick after the last event of their partition.
+    """
+    with Here() as site:
+        if between is not None:
+            if at_least is not None or at_most is not None or not isinstance(between, tuple) or len(between) != 2:
+                raise QueryError(
+                    "TG160",
+                    "between is a pair of durations, and stands for both limits",
+                    hint='write between=("4s", "30s"), or at_least and at_most',
+                )
+            at_least, at_most = between
+        return Situation(condition, at_least, at_most, flush, aggregates, site)
+
+
+@checked_calls
+class Partitioned:
+    """Events of a relation in order of time, in partitions: what `partition_by` yields and `derive` completes."""
+
+    __slots__ = ("_keys", "_relation", "_tie", "_time")
+
+    def __init__(self, relation: Relation, keys: tuple[str, ...], time: str, tie: str | None) -> None:
+        self._relation, self._keys, self._time, self._tie = relation, keys, time, tie
+
+    def __repr__(self) -> str:
+        return f"partitions by {', '.join(self._keys) or 'nothing'}, in order of {self._time}; follow it with derive(...)"
+
+    def derive(self, **situations: Situation) -> Derived:
+        """The situations by these names: `derived.A` is the relation of those that are named A."""
+        with Here() as site:
+            if not situations:
+                raise QueryError("TG124", "nothing to derive", hint="write derive(Name=tg.situation(condition))")
+            return Derived({name: self._derived(name, one, site) for name, one in situations.items()})
+
+    def _derived(self, name: str, given: Situation, site: Site | None) -> Intervals:
+        if not isinstance(given, Situation):
+            raise QueryError("TG114", f"{name} is {what_else(given)}", hint=f"write {name}=tg.situation(condition)")
+        _check_symbol(name)
+        relation = self._relation
+        condition = relation._condition(given._condition)
+        parts, aggregates = [condition], []
+        for aggregate_name, aggregate in given._aggregates.items():
+            checked_name(aggregate_name, "an attribute")
+            if not isinstance(aggregate, AggregateExpression):
+                raise QueryError(
+                    "TG115",
+                    f"{aggregate_name}={aggregate!r} is no aggregate",
+                    hint=f"write {aggregate_name}=tg.max(...)",
+                    site=given._site,
+                )
+            read = [part for part in (aggregate._argument, aggregate._by) if part is not None]
+            parts += [relation._column(part) for part in read]
+            aggregates.append(
+                Aggregate(
+                    aggregate_name,
+                    aggregate._function,
+                    None if aggregate._argument is None else aggregate._argument._term,
+                    None if aggregate._by is None else aggregate._by._term,
+                )
+            )
+        type_ = relation.schema[self._time].type
+        least = 1 if given._least is None else _ticks(given._least, type_, "at_least")
+        most = None if given._most is None else _ticks(given._most, type_, "at_most")
+        node = Derive(
+            relation._node,
+            self._keys,
+            self._time,
+            self._tie,
+            condition._term,
+            least,
+            most,
+            given._flush,
+            tuple(aggregates),
+        )
+        base = relation._with(node, {}, given._site or site, parts)
+        return _intervals(name, node, START, END, base, site)
+
+
+def _check_symbol(name: str) -> None:
+    if not name.isidentifier():
+        raise QueryError("TG114", f"{name!r} is no name for situations", hint="use letters, digits and _")
+
+
+def _ticks(value: Duration, type_: DataType, where: str) -> int:
+    """A duration in ticks of a timeline of that type."""
+    term = to_expression(value, DURATION if type_.kind is Kind.TIMESTAMP else BIGINT)._term
+    if not isinstance(term, Lit) or not isinstance(term.value, int) or isinstance(term.value, bool):
+        raise QueryError("TG160", f"{where} is a duration, not {value!r}", hint='write "5s", or a number of ticks on integer time')
+    return term.value
+
+
+class Derived(Mapping[str, "Intervals"]):
+    """Situations by name, as attributes and as a mapping."""
+
+    __slots__ = ("_relations",)
+
+    def __init__(self, relations: Mapping[str, Intervals]) -> None:
+        self._relations = relations
+
+    def __getitem__(self, name: str) -> Intervals:
+        return self._relations[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._relations)
+
+    def __len__(self) -> int:
+        return len(self._relations)
+
+    def __getattr__(self, name: str) -> Intervals:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if name not in self._relations:
+            with Here() as site:
+                known = ", ".join(self._relations)
+                error = QueryError("TG101", f"no situations are named {name!r}", hint=f"derived here: {known}")
+                raise UnknownAttributeError.of(error.at(site).problems)
+        return self._relations[name]
+
+    def __dir__(self) -> list[str]:
+        return sorted({*object.__dir__(self), *self._relations})
+
+    def match(
+        self,
+        *conditions: Expression | Intervals,
+        within: Duration = None,
+        emission: Emission = "earliest",
+    ) -> Relation:
+        """`match` of conditions over these situations."""
+        with Here():
+            return match(*conditions, within=within, emission=emission)
+
+
+class Intervals(Relation):
+    """Rows that are periods [ts, te): derived situations, or rows of a stream that says when they begin and end.
+
+    Allen's thirteen relations to other periods are conditions; `&`, `|` and comparisons of endpoints build patterns.
+    """
+
+    __slots__ = ("_derived", "_end", "_start", "_symbol")
+    _symbol: str
+    _start: str
+    _end: str
+    _derived: Derive | None
+
+    def as_(self, name: str) -> Intervals:
+        """The same periods under another name, to use them twice in a pattern."""
+        with Here() as site:
+            _check_symbol(name)
+            node = self._node
+            assert isinstance(node, Rename)
+            plain = Relation(node.input, {}, self._sites, self._results)
+            return _intervals(name, node.input, _bare(self._start), _bare(self._end), plain, site)
+
+    def before(self, other: Intervals) -> Expression:
+        """This period ends before the other begins, with a gap."""
+        return _ends(self).te_lt(_ends(other).ts)
+
+    def _endpoints(self) -> tuple[Expression, Expression]:
+        return self._attribute(self._start), self._attribute(self._end)

@@ -1,0 +1,89 @@
+"""Stages: operators that gather events in order become queries of their own, which the rest of a query reads (rule R24).
+
+Such an operator keeps what it needs of earlier rows as its own state, so that towards the analysis a row of its result
+rests on the row that completes it. Where it stands inside a query, or above more than row-wise parts, the query is cut there:
+the operator, or what it reads, feeds a stream that no user sees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.nodes import Derive, Match, Node, Scan, children, with_children
+from tidegate.algebra.program import ProgramDef, Query
+from tidegate.algebra.row_wise import has_ordered_operator, is_row_wise, is_static, ordered_operator
+from tidegate.algebra.schema import StreamDef
+
+#: The definition that the analysis infers of the stream that a query feeds.
+Infer = Callable[[Query], StreamDef]
+
+
+def staged(program: ProgramDef, infer: Infer) -> ProgramDef:
+    """The program with a query of its own for every operator that gathers events in order."""
+    if not any(has_ordered_operator(query.node) for query in program.queries):
+        return program
+    cutter = _Cutter(
+        infer, {query.name for query in program.queries} | {s.name for s in program.inputs} | program.result_names
+    )
+    for query in program.queries:
+        cutter.queries.append(cutter.cut_query(query))
+    return ProgramDef(tuple(cutter.queries))
+
+
+@dataclass(slots=True)
+class _Cutter:
+    infer: Infer
+    taken: set[str]
+    queries: list[Query] = field(default_factory=list)
+    made: dict[Node, Scan] = field(default_factory=dict)
+
+    def cut_query(self, query: Query) -> Query:
+        if not has_ordered_operator(query.node):
+            return query
+        return query.over(self.cut(query, query.node, root=True))
+
+    def cut(self, query: Query, node: Node, *, root: bool = False) -> Node:
+        """The node over streams of stages; the whole of a query may be an operator itself."""
+        if root and ordered_operator(self.below(query, node)) is not None:
+            return self.below(query, node)
+        match node:
+            case Derive() | Match():
+                return self.stage(query, self.below(query, node))
+            case _:
+                return with_children(node, tuple(self.cut(query, child) for child in children(node)))
+
+    def below(self, query: Query, node: Node) -> Node:
+        """The node with stages for what its outermost operators read, where that is more than row-wise."""
+        match node:
+            case Derive():
+                return with_children(node, (self.source(query, node.input),))
+            case _:
+                return with_children(node, tuple(self.below(query, child) for child in children(node)))
+
+    def source(self, query: Query, node: Node) -> Node:
+        if is_static(node):
+            raise QueryError(
+                "TG162",
+                "situations are derived from streams, and this reads static tables only",
+                hint="derive them from a stream: a bounded one, if all rows are there",
+                site=query.sites.get(node, query.site),
+            )
+        cut = self.cut(query, node)
+        return cut if is_row_wise(cut) else self.stage(query, cut)
+
+    def stage(self, query: Query, node: Node) -> Scan:
+        if node not in self.made:
+            name = self.free(query.stream)
+            own = Query(name, name, node, None, query.site, query.sites, inner=True)
+            self.made[node] = Scan(self.infer(own))
+            self.queries.append(own)
+        return self.made[node]
+
+    def free(self, stream: str) -> str:
+        number = 1
+        while f"{stream}~{number}" in self.taken:
+            number += 1
+        self.taken.add(f"{stream}~{number}")
+        return f"{stream}~{number}"
