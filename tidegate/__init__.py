@@ -21,6 +21,7 @@ from tidegate.algebra.dsl.functions import (
     when,
 )
 from tidegate.algebra.dsl.relation import Relation, product
+from tidegate.algebra.dsl.situations import Derived, Intervals, Partitioned, Situation, match, situation
 from tidegate.algebra.dsl.sources import QueryHandle, Result, query, result, stream, table
 from tidegate.algebra.errors import InternalError, Problem, QueryError, Site, TidegateError
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
@@ -68,6 +69,9 @@ __all__ = [
     "callback",
     # relations
     "product",
+    # situations and temporal patterns
+    "situation",
+    "match",
     # values
     "lit",
     "timestamp",
@@ -95,6 +99,10 @@ __all__ = [
     "last",
     # what the functions above yield
     "Relation",
+    "Partitioned",
+    "Situation",
+    "Derived",
+    "Intervals",
     "Result",
     "QueryHandle",
     "Expression",

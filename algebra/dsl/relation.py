@@ -47,6 +47,7 @@ from tidegate.algebra.schema import Schema, checked_name
 from tidegate.algebra.terms import Attr, Term, conjunction, rename_attributes, unknown_attribute
 
 if TYPE_CHECKING:
+    from tidegate.algebra.dsl.situations import Partitioned
     from tidegate.algebra.dsl.sources import Result
 
 #: What selects an attribute or computes a value: an expression, an attribute's name, or a function of the relation.
@@ -218,6 +219,26 @@ class Relation:
         with Here() as site:
             base, columns, parts = self._columns(attributes, named, site, "group_by")
             return Grouped(self, base, columns, parts)
+
+    def partition_by(self, *attributes: Column, time: Column | None = None, tie: Column | None = None) -> Partitioned:
+        """The rows as events in order of `time`, in partitions of equal values; `derive` says which situations they make.
+
+        `time` may be left out where rows hold one instant only. Two events of one partition at one time are an error, unless
+        `tie` names an attribute that orders them.
+        """
+        from tidegate.algebra.dsl.situations import Partitioned
+
+        with Here():
+            keys = tuple(self._name_of(attribute, "partition_by") for attribute in attributes)
+            if time is None and len(self.schema.temporal) != 1:
+                known = ", ".join(self.schema.temporal) or "none"
+                raise QueryError(
+                    "TG117",
+                    f"which attribute orders the events? instants here: {known}",
+                    hint=f"name it: partition_by(..., time={next(iter(self.schema.temporal), 'time')!r})",
+                )
+            order = self.schema.temporal[0] if time is None else self._name_of(time, "partition_by")
+            return Partitioned(self, keys, order, None if tie is None else self._name_of(tie, "partition_by"))
 
     def unqualified(self) -> Relation:
         """The same rows with prefixes (`fs.time`) stripped where that leaves no two attributes with one name."""

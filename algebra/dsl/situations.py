@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
+from tidegate.algebra.allen import Allen
 from tidegate.algebra.dsl.aggregates import AggregateExpression
 from tidegate.algebra.dsl.calls import called, checked_calls
-from tidegate.algebra.dsl.expression import Expression, Origin, compare, to_expression
+from tidegate.algebra.dsl.expression import Expression, Origin, compare, merged_reads, merged_sites, to_expression
 from tidegate.algebra.dsl.here import Here, UnknownAttributeError
 from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.dsl.relation_checks import place, what_else
@@ -15,8 +16,8 @@ from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.nodes import Aggregate, Derive, Emission, Match, Node, Rename
 from tidegate.algebra.schema import checked_name
 from tidegate.algebra.situations import END, START
-from tidegate.algebra.terms import Lit, Term, conjunction
-from tidegate.algebra.types import BIGINT, DURATION, DataType, Kind
+from tidegate.algebra.terms import Lit, conjunction, conjuncts
+from tidegate.algebra.types import BIGINT, BOOLEAN, DURATION, DataType, Kind
 
 #: A duration: text such as "5s", a `timedelta`, or ticks on an integer timeline.
 Duration: TypeAlias = Any
@@ -68,7 +69,7 @@ def situation(
     """
     with Here() as site:
         if between is not None:
-            if at_least is not None or at_most is not None or not isinstance(between, tuple) or len(between) != 2:
+            if at_least is not None or at_most is not None or len(between) != 2:
                 raise QueryError(
                     "TG160",
                     "between is a pair of durations, and stands for both limits",
@@ -88,7 +89,9 @@ class Partitioned:
         self._relation, self._keys, self._time, self._tie = relation, keys, time, tie
 
     def __repr__(self) -> str:
-        return f"partitions by {', '.join(self._keys) or 'nothing'}, in order of {self._time}; follow it with derive(...)"
+        return (
+            f"partitions by {', '.join(self._keys) or 'nothing'}, in order of {self._time}; follow it with derive(...)"
+        )
 
     def derive(self, **situations: Situation) -> Derived:
         """The situations by these names: `derived.A` is the relation of those that are named A."""
@@ -150,7 +153,9 @@ def _ticks(value: Duration, type_: DataType, where: str) -> int:
     """A duration in ticks of a timeline of that type."""
     term = to_expression(value, DURATION if type_.kind is Kind.TIMESTAMP else BIGINT)._term
     if not isinstance(term, Lit) or not isinstance(term.value, int) or isinstance(term.value, bool):
-        raise QueryError("TG160", f"{where} is a duration, not {value!r}", hint='write "5s", or a number of ticks on integer time')
+        raise QueryError(
+            "TG160", f"{where} is a duration, not {value!r}", hint='write "5s", or a number of ticks on integer time'
+        )
     return term.value
 
 
@@ -217,8 +222,159 @@ class Intervals(Relation):
             return _intervals(name, node.input, _bare(self._start), _bare(self._end), plain, site)
 
     def before(self, other: Intervals) -> Expression:
-        """This period ends before the other begins, with a gap."""
-        return _ends(self).te_lt(_ends(other).ts)
+        """This period ends, and the other begins later."""
+        return self._related(Allen.BEFORE, other)
+
+    def meets(self, other: Intervals) -> Expression:
+        """This period ends when the other begins."""
+        return self._related(Allen.MEETS, other)
+
+    def overlaps(self, other: Intervals) -> Expression:
+        """This period begins first, the other before this one ends, and this one ends first."""
+        return self._related(Allen.OVERLAPS, other)
+
+    def finished_by(self, other: Intervals) -> Expression:
+        """This period begins first, and both end together."""
+        return self._related(Allen.FINISHED_BY, other)
+
+    def contains(self, other: Intervals) -> Expression:
+        """This period begins first and ends last."""
+        return self._related(Allen.CONTAINS, other)
+
+    def starts(self, other: Intervals) -> Expression:
+        """Both begin together, and this period ends first."""
+        return self._related(Allen.STARTS, other)
+
+    def equals(self, other: Intervals) -> Expression:
+        """Both begin and end together."""
+        return self._related(Allen.EQUALS, other)
+
+    def started_by(self, other: Intervals) -> Expression:
+        """Both begin together, and the other ends first."""
+        return self._related(Allen.STARTED_BY, other)
+
+    def during(self, other: Intervals) -> Expression:
+        """The other period begins first and ends last."""
+        return self._related(Allen.DURING, other)
+
+    def finishes(self, other: Intervals) -> Expression:
+        """The other period begins first, and both end together."""
+        return self._related(Allen.FINISHES, other)
+
+    def overlapped_by(self, other: Intervals) -> Expression:
+        """The other period begins first, this one before the other ends, and the other ends first."""
+        return self._related(Allen.OVERLAPPED_BY, other)
+
+    def met_by(self, other: Intervals) -> Expression:
+        """This period begins when the other ends."""
+        return self._related(Allen.MET_BY, other)
+
+    def after(self, other: Intervals) -> Expression:
+        """The other period ends, and this one begins later."""
+        return self._related(Allen.AFTER, other)
+
+    def _related(self, relation: Allen, other: Intervals) -> Expression:
+        with Here() as site:
+            if not isinstance(other, Intervals):
+                raise QueryError(
+                    "TG114",
+                    f"{relation.value} relates two periods, and got {what_else(other)}",
+                    hint="derive situations, or say which attributes are the ends: relation.as_intervals(...)",
+                )
+            if other._symbol == self._symbol:
+                raise QueryError(
+                    "TG103",
+                    f"{self._symbol} {relation.value} itself says nothing",
+                    hint=f'use it under a second name: other = {self._symbol}.as_("other")',
+                )
+            own, others = self._endpoints(), other._endpoints()
+            compare("eq", own[0], others[0])  # both hold instants of one type, or it is said here
+            term = relation.condition(own[0]._term, own[1]._term, others[0]._term, others[1]._term)
+            parts = [*own, *others]
+            sites = merged_sites(parts)
+            if site is not None:
+                sites.update(dict.fromkeys((term, *conjuncts(term)), site))
+            return Expression(term, BOOLEAN, merged_reads(parts), sites)
 
     def _endpoints(self) -> tuple[Expression, Expression]:
         return self._attribute(self._start), self._attribute(self._end)
+
+
+def _intervals(symbol: str, node: Node, start: str, end: str, base: Relation, site: Site | None) -> Intervals:
+    """The rows of a node as periods under a name: all attributes get it as prefix."""
+    pairs = tuple((name, f"{symbol}.{name}") for name in node.schema)
+    renamed = Rename(node, pairs)
+    sites = dict(base._sites)
+    place(sites, node, site)
+    place(sites, renamed, site)
+    origin = IntervalOrigin(symbol)
+    found = Intervals(renamed, dict.fromkeys(renamed.schema, origin), sites, base._results)
+    found._symbol, found._start, found._end = symbol, f"{symbol}.{start}", f"{symbol}.{end}"
+    found._derived = node if isinstance(node, Derive) else None
+    object.__setattr__(origin, "intervals", found)
+    return found
+
+
+def _bare(name: str) -> str:
+    return name.split(".", 1)[1]
+
+
+@called()
+def match(
+    *conditions: Expression | Intervals,
+    within: Duration = None,
+    emission: Emission = "earliest",
+) -> Relation:
+    """Every combination of periods, one of each name that the conditions speak of, of one partition, for which they hold.
+
+    `within` limits the time from the first start to the detection. Emission `earliest`: a match is detected at the first
+    instant at which it is certain, whatever ends are still to come; `te` of those is NULL then, and aggregates cover the
+    events up to it. `final`: at the last end. Result: the keys, `name.ts`, `name.te` and aggregates of each, `detected`.
+    """
+    with Here() as site:
+        if emission not in ("earliest", "final"):
+            raise QueryError("TG114", f"no emission is called {emission!r}", hint="emission is earliest or final")
+        found: dict[str, Intervals] = {}
+        parts: list[Expression] = []
+        for condition in conditions:
+            if isinstance(condition, Intervals):
+                _take(found, condition)
+                continue
+            part = to_expression(condition)
+            parts.append(part)
+            for read in part._reads.values():
+                if not isinstance(read.origin, IntervalOrigin):
+                    raise QueryError(
+                        "TG116",
+                        f"a pattern relates periods, and {read.attribute.name} is an attribute of {read.origin.label}",
+                        hint="derive situations by that condition, or filter the matches with where()",
+                    )
+                _take(found, read.origin.intervals)
+        if not found:
+            raise QueryError("TG124", "a pattern without periods", hint="write match(A.before(B), within=...)")
+        return _derived_match(list(found.values()), parts, within, emission, site)
+
+
+def _take(found: dict[str, Intervals], intervals: Intervals) -> None:
+    known = found.setdefault(intervals._symbol, intervals)
+    if known is not intervals:
+        raise QueryError(
+            "TG103",
+            f"two different situations are named {intervals._symbol}",
+            hint=f'give one another name: {intervals._symbol}.as_("other")',
+        )
+
+
+def _derived_match(
+    symbols: list[Intervals], parts: list[Expression], within: Duration, emission: Emission, site: Site | None
+) -> Relation:
+    situations = tuple(one._derived for one in symbols if one._derived is not None)
+    type_ = situations[0].schema[START].type
+    window = None if within is None else _ticks(within, type_, "within")
+    pattern = conjunction([part._term for part in parts])
+    node = Match(situations, tuple(one._symbol for one in symbols), pattern, window, emission)
+    made = Origin("this match")
+    origins = dict.fromkeys(node.schema, made)
+    for one in symbols:
+        origins |= {name: one._origins[name] for name in node.schema if name in one._origins}
+    return symbols[0]._with(node, origins, site, parts, symbols[1:])
