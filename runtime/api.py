@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
+from tidegate.algebra.dsl.calls import check_options
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.errors import QueryError
 from tidegate.analysis.pipeline import ProgramFacts
@@ -120,8 +120,11 @@ def run(
     on_batch: Callable[[BatchReport], None] | None = None,
 ) -> Results:
     """Run a program over complete inputs: frames, rows, or `Source`s such as directories, static tables among them."""
+    from tidegate.runtime.progress import check_known
     from tidegate.runtime.sinks import CallbackSink, DiscardSink
 
+    for name in inputs:
+        check_known(name, [stream.name for stream in facts.program.inputs], "input")
     missing = [stream.name for stream in facts.program.inputs if not stream.static and stream.name not in inputs]
     if missing:
         raise QueryError(
@@ -150,11 +153,7 @@ def start(facts: ProgramFacts, spark: Any, **options: Any) -> Any:
 
     known = [name for name in signature(start_on_spark).parameters if name not in ("spark", "facts")]
     with Here():
-        for name in options:
-            if name not in known:
-                near = get_close_matches(name, known, n=1)
-                hint = f"did you mean {near[0]}=?" if near else f"there are {', '.join(known)}"
-                raise QueryError("TG114", f"start takes no {name}=", hint=hint)
+        check_options("start", options, known)
         for name in ("sources", "checkpoint"):
             if name not in options:
                 raise QueryError("TG114", f"start needs {name}=", hint=f"{name}={_NEEDED[name]}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import StreamDef
@@ -92,4 +93,8 @@ def check_known(name: str, known: Iterable[str], what: str) -> None:
     """`QueryError` TG402 for a name that the program does not have, with those it has."""
     names = sorted(known)
     if name not in names:
-        raise QueryError("TG402", f"the program has no {what} {name!r}", hint=f"it has {', '.join(names) or 'none'}")
+        by_case = {one.casefold(): one for one in names}
+        near = get_close_matches(name.casefold(), by_case, n=1)
+        hint = f"did you mean {by_case[near[0]]}? " if near else ""
+        hint += f"it has {', '.join(names) or 'none'}"
+        raise QueryError("TG402", f"the program has no {what} {name!r}", hint=hint)

@@ -20,9 +20,11 @@ from tidegate.algebra.dsl.functions import (
     tumbling,
     when,
 )
+from tidegate.algebra.dsl.here import unknown_name
 from tidegate.algebra.dsl.relation import Relation, product
 from tidegate.algebra.dsl.situations import Derived, Intervals, Partitioned, Situation, match, situation
 from tidegate.algebra.dsl.sources import QueryHandle, Result, query, result, stream, table
+from tidegate.algebra.dsl.suggestions import function_hint
 from tidegate.algebra.errors import InternalError, Problem, QueryError, Site, TidegateError
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.runtime.program import Program, program, result_of
@@ -40,12 +42,16 @@ _WHEN_USED = {
 }
 
 
-def __getattr__(name: str) -> object:
-    if name not in _WHEN_USED:
-        raise AttributeError(f"module 'tidegate' has no attribute {name!r}")
-    from importlib import import_module
+if not TYPE_CHECKING:  # type checkers shall refuse unknown names themselves
 
-    return getattr(import_module(_WHEN_USED[name]), name)
+    def __getattr__(name: str) -> object:
+        if name not in _WHEN_USED:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            raise unknown_name(f"tidegate has no function {name!r}", function_hint(name, __all__))
+        from importlib import import_module
+
+        return getattr(import_module(_WHEN_USED[name]), name)
 
 
 def __dir__() -> list[str]:
