@@ -16,6 +16,8 @@ from tidegate.algebra.nodes import (
     children,
     occurrences,
 )
+from tidegate.algebra.situations import DETECTED, END
+from tidegate.algebra.terms import attributes_of
 
 
 def is_row_wise(node: Node) -> bool:
@@ -41,18 +43,44 @@ def is_static(node: Node) -> bool:
 
 
 def ordered_operator(node: Node) -> Derive | Match | None:
-    """The operator that gathers events in order, of a query that is such an operator below row-wise ones, above row-wise parts."""
+    """The operator that gathers events in order, of a query that is nothing else but row-wise parts above and below it."""
     current = node
     while isinstance(current, Select | Project | Rename | Imbed):
         current = current.input
-    if not isinstance(current, Derive | Match):
+    if not isinstance(current, Derive | Match) or completion(node) is None:
         return None
     return current if all(is_row_wise(one.input) for one in derivations(current)) else None
+
+
+def completion(node: Node) -> str | None:
+    """The attribute of such a query's result that says when a row was complete: the operator's `te` or `detected`."""
+    match node:
+        case Derive():
+            return END
+        case Match():
+            return DETECTED
+        case Select(input_, _) | Imbed(input_, _, _):
+            return completion(input_)
+        case Project(input_, names):
+            found = completion(input_)
+            return found if found in names else None
+        case Rename(input_, pairs):
+            found = completion(input_)
+            return None if found is None else dict(pairs).get(found, found)
+        case _:
+            return None
 
 
 def derivations(operator: Derive | Match) -> tuple[Derive, ...]:
     """The situations that an operator derives."""
     return (operator,) if isinstance(operator, Derive) else operator.situations
+
+
+def event_attributes(node: Derive) -> frozenset[str]:
+    """What a derivation reads of its events."""
+    terms = [node.condition, *(t for a in node.aggregates for t in (a.argument, a.by) if t is not None)]
+    named = (*node.keys, node.time, *(() if node.tie is None else (node.tie,)))
+    return frozenset(named).union(*map(attributes_of, terms))
 
 
 def has_ordered_operator(node: Node) -> bool:

@@ -11,7 +11,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.nodes import Derive, Match, Node, Scan, children, with_children
+from tidegate.algebra.nodes import (
+    Derive,
+    Imbed,
+    Match,
+    Node,
+    Project,
+    Rename,
+    Scan,
+    Select,
+    children,
+    with_children,
+)
 from tidegate.algebra.program import ProgramDef, Query
 from tidegate.algebra.row_wise import has_ordered_operator, is_row_wise, is_static, ordered_operator
 from tidegate.algebra.schema import StreamDef
@@ -46,8 +57,8 @@ class _Cutter:
 
     def cut(self, query: Query, node: Node, *, root: bool = False) -> Node:
         """The node over streams of stages; the whole of a query may be an operator itself."""
-        if root and ordered_operator(self.below(query, node)) is not None:
-            return self.below(query, node)
+        if root and query.declared is None and ordered_operator(below := self.below(query, node)) is not None:
+            return below
         match node:
             case Derive() | Match():
                 return self.stage(query, self.below(query, node))
@@ -59,8 +70,10 @@ class _Cutter:
         match node:
             case Derive():
                 return with_children(node, (self.source(query, node.input),))
-            case _:
+            case Match() | Select() | Project() | Rename() | Imbed():
                 return with_children(node, tuple(self.below(query, child) for child in children(node)))
+            case _:
+                return node
 
     def source(self, query: Query, node: Node) -> Node:
         if is_static(node):

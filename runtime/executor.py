@@ -12,7 +12,7 @@ from tidegate.analysis.facts import Rank
 from tidegate.runtime.intake import Intake
 from tidegate.runtime.plan.steps import Buffer, Progress, QueryPlan
 from tidegate.runtime.state.batch import Batch
-from tidegate.runtime.state.manifest import SourceCounts
+from tidegate.runtime.state.manifest import KernelState, SourceCounts
 from tidegate.runtime.state.segments import Segment
 from tidegate.runtime.sweep import Sweep
 
@@ -30,11 +30,15 @@ class Ingested:
 
 @dataclass(frozen=True, slots=True)
 class Increment:
-    """New result rows of a query: how many, what other queries' buffers store of them, and where it was evaluated."""
+    """New result rows of a query: how many, what other queries' buffers store of them, and where it was evaluated.
+
+    `state` is what an operator that gathers events in order keeps from now on.
+    """
 
     rows: int
     segments: Mapping[str, tuple[Segment, ...]] = field(default_factory=dict)
     place: str = ""
+    state: KernelState | None = None
 
     def and_then(self, other: Increment) -> Increment:
         """Both increments of a query as one."""
@@ -42,7 +46,7 @@ class Increment:
             buffer: (*self.segments.get(buffer, ()), *other.segments.get(buffer, ()))
             for buffer in {**self.segments, **other.segments}
         }
-        return Increment(self.rows + other.rows, segments, other.place or self.place)
+        return Increment(self.rows + other.rows, segments, other.place or self.place, other.state or self.state)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +67,17 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """An increment to be evaluated: the relevant segments per leaf, progress before and after, who stores the result."""
+    """An increment to be evaluated: the relevant segments per leaf, progress before and after, who stores the result.
+
+    `state` is what an operator that gathers events in order has kept so far.
+    """
 
     query: QueryPlan
     inputs: Sequence[Sequence[Segment]]
     old: Progress
     new: Progress
     feeds: Sequence[tuple[Buffer, Term]]
+    state: KernelState | None = None
 
     @property
     def rows(self) -> int:

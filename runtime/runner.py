@@ -28,7 +28,7 @@ from tidegate.runtime.progress import ProgressState, input_streams, not_of_this_
 from tidegate.runtime.sources import SourceOptions
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.checkpoint import Checkpoint
-from tidegate.runtime.state.manifest import SourceCounts
+from tidegate.runtime.state.manifest import KernelState, SourceCounts
 from tidegate.runtime.state.segments import Segment, plan_compaction
 from tidegate.runtime.sweep import FLOOR, WORTH, Sweep
 
@@ -55,6 +55,8 @@ class Runner:
     """By the first buffer of those that are swept together, how many rows they held after the last sweep."""
     keys: dict[str, KeyMemory] = field(init=False)
     """Per input stream with a key, what is remembered of its rows."""
+    kernel: dict[str, KernelState] = field(init=False, default_factory=dict)
+    """What the operators that gather events in order keep, by their queries."""
     read: dict[str, tuple[int, int]] = field(init=False, default_factory=dict)
     """Rows and bytes that this batch's increments read, per query."""
 
@@ -71,6 +73,7 @@ class Runner:
             self.segments |= last.segments
             self.counts |= last.counts
             self.heard |= from_json(last.extra.get(HEARD))
+            self.kernel |= self._known_states(last.kernel)
 
     def _check_segments(self, stored: Mapping[str, Sequence[Segment]]) -> None:
         """`StateError` TG504 for segments of no buffer, or without the bounds by which they are found and dropped."""
@@ -82,11 +85,25 @@ class Runner:
                 if not segment.bounds.keys() >= set(instants[name]):
                     raise not_of_this_program(f"{segment.path} with instants {sorted(segment.bounds)!r:.200}")
 
+    def _known_states(self, kernel: Mapping[str, KernelState]) -> Mapping[str, KernelState]:
+        """`StateError` TG504 for the state of an operator that the program does not have."""
+        known = {query.name for query in self.plan.queries if query.ordered is not None}
+        for name in kernel:
+            if name not in known:
+                raise not_of_this_program(f"the state of an operator {name!r:.200}")
+        return kernel
+
     def run(self, batch: Batch, work: Work) -> BatchReport:
         """One batch from ingest to commit. On any error nothing of it counts; the batch can be run again."""
         seconds: dict[str, float] = {}
         self.read.clear()
-        before = (self._copy_progress(), dict(self.segments), dict(self.counts), dict(self.heard))
+        before = (
+            self._copy_progress(),
+            dict(self.segments),
+            dict(self.counts),
+            dict(self.heard),
+            dict(self.kernel),
+        )
         try:
             with _timed("ingest", seconds):
                 ingested = self.executor.ingest(batch, work, self.intakes(batch.intent.clock))
@@ -100,7 +117,7 @@ class Runner:
             with _timed("commit", seconds):
                 self._commit(batch, ingested)
         except BaseException:
-            self.progress, self.segments, self.counts, self.heard = before
+            self.progress, self.segments, self.counts, self.heard, self.kernel = before
             raise
         self.executor.forget(frozenset(s.path for segments in self.segments.values() for s in segments))
         return BatchReport(
@@ -263,6 +280,8 @@ class Runner:
         for job, increment in zip(jobs, self.executor.increments(batch, jobs) if jobs else [], strict=True):
             done[job.query.name] = increment
             self._store(increment.segments)
+            if increment.state is not None:
+                self.kernel[job.query.name] = increment.state
         return done
 
     def _recurse(self, batch: Batch, level: Sequence[QueryPlan], recursion: Recursion) -> dict[str, Increment]:
@@ -317,11 +336,12 @@ class Runner:
 
     def _job(self, query: QueryPlan, inputs: Sequence[Sequence[Segment]], old: Progress, new: Progress) -> list[Job]:
         """The increment of a query over relevant segments per leaf, if there are any to read."""
-        if not any(inputs) and all(leaf.buffer is not None for leaf in query.leaves):
+        state = self.kernel.get(query.name)
+        if not any(inputs) and state is None and all(leaf.buffer is not None for leaf in query.leaves):
             return []
         feeds = self.plan.feeds(query.stream)
         doors = self._doors(feeds)
-        job = Job(query, inputs, old, new, [(buffer, doors[buffer.id]) for buffer in feeds])
+        job = Job(query, inputs, old, new, [(buffer, doors[buffer.id]) for buffer in feeds], state)
         rows, bytes_ = self.read.get(query.name, (0, 0))
         self.read[query.name] = rows + job.rows, bytes_ + job.bytes
         return [job]
@@ -390,6 +410,7 @@ class Runner:
             segments={name: segments for name, segments in self.segments.items() if segments},
             progress=self.progress.to_json(),
             counts={name: one.counts for name, one in ingested.items()},
+            kernel=self.kernel,
             extra={HEARD: to_json(self.heard)},
         )
 

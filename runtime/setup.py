@@ -110,7 +110,7 @@ def prepare(
         raise QueryError("TG401", f"unknown purging {purging!r}", hint=f"one of {known}")
     plan = lower(facts, optimise=rewrite_program, purging=purging)
     streams = {stream.name: stream for stream in input_streams(plan)}
-    results = {query.stream for query in plan.queries}
+    results = {query.stream for query in plan.queries if not query.facts.query.inner}
     for name in sources:
         check_known(name, streams, "stream")
     for name, sink in sinks.items():
@@ -127,7 +127,8 @@ def prepare(
     options = {name: sources.get(name, Source(None)).options(stream) for name, stream in streams.items()}
     held = hold_statics(plan, statics)
     held |= _static_results(plan, held)
-    every_sink = {name: sinks.get(name, MemorySink()) for name in results}
+    inner = {query.stream for query in plan.queries if query.facts.query.inner}
+    every_sink = {name: sinks.get(name, MemorySink()) for name in results} | {name: DiscardSink() for name in inner}
     checkpoint = _open(store, plan, held, options, every_sink)
     return Setup(plan, streams, dict(sources), options, held, every_sink, checkpoint)
 

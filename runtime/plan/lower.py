@@ -37,14 +37,21 @@ from tidegate.algebra.nodes import (
     with_children,
 )
 from tidegate.algebra.pretty import node_text
-from tidegate.algebra.row_wise import is_row_wise, is_static
+from tidegate.algebra.row_wise import (
+    completion,
+    derivations,
+    event_attributes,
+    is_row_wise,
+    is_static,
+    ordered_operator,
+)
 from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.terms import rename_attributes
 from tidegate.analysis.pipeline import OccurrenceFacts, ProgramFacts, QueryFacts
 from tidegate.analysis.purge import Purge, purge
 from tidegate.runtime.plan.common import find_common
 from tidegate.runtime.plan.sharding import shard_key
-from tidegate.runtime.plan.steps import Buffer, Leaf, Plan, QueryPlan
+from tidegate.runtime.plan.steps import Buffer, CommonPart, Leaf, Ordered, Plan, QueryPlan
 
 MERGEABLE = frozenset(Function) - {Function.COUNT_DISTINCT}
 
@@ -67,7 +74,7 @@ def lower(
     finished = [(draft.tree, tuple(leaf.finished(buffers) for leaf in draft.leaves)) for draft in drafts]
     plans = tuple(
         _purged(
-            QueryPlan(draft.facts, tree, leaves, draft.grouping, common, shard_key(tree, leaves, draft.grouping)),
+            _plan(draft, tree, leaves, common),
             facts,
             purging,
         )
@@ -79,9 +86,15 @@ def lower(
     return Plan(facts, plans, tuple(buffers.values()), fingerprint, description)
 
 
+def _plan(draft: _QueryDraft, tree: Node, leaves: tuple[Leaf, ...], common: tuple[CommonPart, ...]) -> QueryPlan:
+    if draft.ordered is not None:
+        return QueryPlan(draft.facts, tree, leaves, ordered=draft.ordered)
+    return QueryPlan(draft.facts, tree, leaves, draft.grouping, common, shard_key(tree, leaves, draft.grouping))
+
+
 def _purged(query: QueryPlan, facts: ProgramFacts, mode: PurgeMode) -> QueryPlan:
     """The query with the rules that free its rows sooner; recursive components keep by keep alone (rule R23)."""
-    if mode == "off" or query.grouping is not None or query.stream in facts.recursions:
+    if mode == "off" or query.grouping is not None or query.ordered is not None or query.stream in facts.recursions:
         return query
     rules = purge(query.facts)
     if rules is None:
@@ -152,6 +165,7 @@ class _QueryDraft:
     tree: Node
     leaves: tuple[_LeafDraft, ...]
     grouping: Group | None = None
+    ordered: Ordered | None = None
 
 
 def _draft(facts: QueryFacts, node: Node, layout: _Layout) -> _QueryDraft:
@@ -165,9 +179,56 @@ def _draft(facts: QueryFacts, node: Node, layout: _Layout) -> _QueryDraft:
         layout.want(key, (), tuple(dict.fromkeys(column for _, column, _ in outputs)))
         leaf = _LeafDraft(key, None, facts.occurrences[scan], (), outputs)
         return _QueryDraft(facts, above(_stored("grouped", group.schema)), (leaf,), group)
+    operator = ordered_operator(node)
+    if operator is not None:
+        return _ordered(facts, node, operator, layout)
     leaves: list[_LeafDraft] = []
     tree = _cut(node, facts, 0, layout, leaves)
     return _QueryDraft(facts, tree, tuple(leaves))
+
+
+def _ordered(facts: QueryFacts, node: Node, operator: Derive | Match, layout: _Layout) -> _QueryDraft:
+    """The operator over stored rows, one leaf for all situations that are derived from the same ones."""
+    parts: dict[Node, dict[str, None]] = {}
+    bare: list[tuple[Derive, Node, dict[str, str]]] = []
+    scans: dict[Node, int] = {}
+    first = 0
+    for situation in derivations(operator):
+        streams = occurrences(situation.input)
+        part, names = _bare(situation.input)
+        read = {outer: name for outer, name in names.items() if outer in event_attributes(situation)}
+        parts.setdefault(part, {}).update(dict.fromkeys(read.values()))
+        scans.setdefault(part, first + next(i for i, stream in enumerate(streams) if not stream.static))
+        bare.append((situation, part, read))
+        first += len(streams)
+    order = list(parts)
+    leaves = []
+    for part, columns in parts.items():
+        scan = scans[part]
+        layout.want((part, None), columns, occurrences(node)[scan].schema.temporal)
+        leaves.append(_LeafDraft((part, None), None, facts.occurrences[scan], tuple(columns)))
+    situations = tuple(
+        replace(situation, input=_read(part, tuple(parts[part]), read)) for situation, part, read in bare
+    )
+    made = situations[0] if isinstance(operator, Derive) else replace(operator, situations=situations)
+    time = completion(node)
+    assert time is not None
+    plan = Ordered(made, tuple(order.index(part) for _, part, _ in bare), time)
+    return _QueryDraft(facts, _above(node, operator), tuple(leaves), ordered=plan)
+
+
+def _read(part: Node, columns: tuple[str, ...], names: Mapping[str, str]) -> Node:
+    """Stored rows under the names that a query gives their columns."""
+    stored = _stored("rows", Schema(tuple(part.schema[name] for name in columns)))
+    pairs = tuple((name, outer) for outer, name in names.items() if outer != name)
+    return Rename(stored, pairs) if pairs else stored
+
+
+def _above(node: Node, operator: Derive | Match) -> Node:
+    """The row-wise operators above an operator, over its rows."""
+    if node is operator:
+        return _stored("operator", operator.schema)
+    return with_children(node, (_above(children(node)[0], operator),))
 
 
 def _cut(node: Node, facts: QueryFacts, first: int, layout: _Layout, leaves: list[_LeafDraft]) -> Node:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tidegate.algebra.nodes import Group, Node
+from tidegate.algebra.nodes import Derive, Group, Match, Node
 from tidegate.algebra.pretty import preformatted
 from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.terms import Attr, Term, call, conjunction, disjunction
@@ -116,12 +116,26 @@ class CommonPart:
 
 
 @dataclass(frozen=True, slots=True)
+class Ordered:
+    """An operator that gathers events in order, below the tree of its query.
+
+    Its situations read stored rows of the leaves that `leaves` names for each. `time` is the attribute of the result that
+    holds the operator's `te` or `detected`: how far the query has come there is how far the operator has read its events.
+    """
+
+    node: Derive | Match
+    leaves: tuple[int, ...]
+    time: str
+
+
+@dataclass(frozen=True, slots=True)
 class QueryPlan:
     """How one query runs: its tree over leaves (by occurrence of the tree), below it perhaps a grouping of partials.
 
     `common` are the parts of the tree, inner ones first, that other queries compute too. `shard_key` names for each leaf
     the column by which the increment can be evaluated shard by shard (None: a static table), where there is one. `purge`
-    are the rules that free rows of some leaves before keep does, None where there are none.
+    are the rules that free rows of some leaves before keep does, None where there are none. With `ordered`, the tree's one
+    occurrence are the rows of that operator, which reads the leaves.
     """
 
     facts: QueryFacts
@@ -131,6 +145,7 @@ class QueryPlan:
     common: tuple[CommonPart, ...] = ()
     shard_key: tuple[str | None, ...] | None = None
     purge: Purge | None = None
+    ordered: Ordered | None = None
 
     @property
     def name(self) -> str:

@@ -158,7 +158,7 @@ class SparkExecutor:
 
     def place_of(self, job: Job) -> str:
         """Where an increment is evaluated: what a task can hold of it decides, by the bytes of its relevant segments."""
-        if self.driver_bytes and job.bytes <= self.driver_bytes:
+        if job.query.ordered is not None or (self.driver_bytes and job.bytes <= self.driver_bytes):
             return "driver"
         if job.query.shard_key is not None and job.bytes <= self.shard_bytes * self.parallelism:
             return "sharded"
