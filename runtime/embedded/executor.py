@@ -13,6 +13,8 @@ from tidegate.analysis.recursion import ranks_below
 from tidegate.runtime.columns import polars_schema, to_user_table
 from tidegate.runtime.embedded.aggregates import merge
 from tidegate.runtime.embedded.increment import Ready, compute_common, increment, keep_true, read_leaves
+from tidegate.runtime.embedded.operators import Operators
+from tidegate.runtime.embedded.ordered import events_of
 from tidegate.runtime.embedded.sweep import surviving
 from tidegate.runtime.executor import Increment, Ingested, Job, Rewrite, Stratum, Work
 from tidegate.runtime.intake import Intake, absorb, ingest_rows, load_seen
@@ -60,9 +62,13 @@ class EmbeddedExecutor:
     written: frozenset[str]
     cache_bytes: int = 256 << 20
     name: str = "embedded"
+    operators: Operators = field(init=False)
     _frames: dict[str, pl.DataFrame] = field(default_factory=dict)
     _cached: int = 0
     _held: Held | None = None
+
+    def __post_init__(self) -> None:
+        self.operators = Operators(self.store)
 
     def ingest(self, batch: Batch, work: Work, intakes: Mapping[str, Intake]) -> dict[str, Ingested]:
         done = {}
@@ -80,7 +86,25 @@ class EmbeddedExecutor:
         return done
 
     def increments(self, batch: Batch, jobs: Sequence[Job]) -> list[Increment]:
-        return [self._finish(batch, job, rows) for job, rows in zip(jobs, self._evaluate(jobs), strict=True)]
+        ordered = {id(job): self._ordered(batch, job) for job in jobs if job.query.ordered is not None}
+        others = [job for job in jobs if id(job) not in ordered]
+        rows = dict(zip(map(id, others), self._evaluate(others) if others else (), strict=True))
+        return [ordered.get(id(job)) or self._finish(batch, job, rows[id(job)]) for job in jobs]
+
+    def _ordered(self, batch: Batch, job: Job) -> Increment:
+        """The rows that an ordered operator completes, and its state, which is written anew."""
+        ordered = job.query.ordered
+        assert ordered is not None
+        leaves = self._read_leaves(Demand.of(job.query, job.old, job.new), job)
+        try:
+            operator = self.operators.of(job)
+            events = events_of(operator.derivation, leaves, job.old[ordered.time], job.new[ordered.time])
+            after, completed = operator.step(events, job.new[ordered.time])
+            rows = increment(job.query, {0: completed.lazy()}, job.old, job.new, {}).collect()
+        except EvaluationError as error:
+            problems = tuple(replace(problem, query=job.query.name) for problem in error.problems)
+            raise EvaluationError(error.code, error.message, problems=problems) from error
+        return replace(self._finish(batch, job, rows), state=self.operators.keep(batch, job.query, after))
 
     def stratum(self, batch: Batch, jobs: Sequence[Job], rank: Rank) -> Stratum | None:
         found = self._evaluate(jobs)

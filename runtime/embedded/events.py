@@ -1,0 +1,163 @@
+"""Events of one increment in the order that ordered operators read them: by partition slot and time, conditions as bits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from tidegate.algebra.evaluation import EvaluationError
+from tidegate.algebra.nodes import Derive
+from tidegate.algebra.pretty import value_text
+from tidegate.algebra.schema import Schema
+from tidegate.algebra.types import DataType, Kind
+from tidegate.runtime.embedded.aggregates import same_zero
+from tidegate.runtime.embedded.terms import compile_term
+from tidegate.runtime.kernels.situations import Bits, Bools, Closed, Ints, Runs, Status, derive, mark
+from tidegate.runtime.kernels.slots import SlotNumbers, Slots
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What several situations are derived from together: the same rows of one leaf, in the same order and partitions."""
+
+    leaf: int
+    situation: Derive
+    definitions: tuple[int, ...]
+
+    @property
+    def time(self) -> str:
+        return self.situation.time
+
+    @property
+    def schema(self) -> Schema:
+        return self.situation.input.schema
+
+
+def sources(situations: Sequence[Derive], leaves: Sequence[int]) -> tuple[Source, ...]:
+    """The definitions grouped by what they read."""
+    found: dict[tuple[object, ...], list[int]] = {}
+    for number, (one, leaf) in enumerate(zip(situations, leaves, strict=True)):
+        found.setdefault((leaf, one.input, one.keys, one.time, one.tie), []).append(number)
+    return tuple(Source(leaves[numbers[0]], situations[numbers[0]], tuple(numbers)) for numbers in found.values())
+
+
+class Partitions:
+    """The slots of partitions: every combination of keys has one, for as long as the operator holds something of it."""
+
+    def __init__(self, schema: Schema, known: pl.DataFrame) -> None:
+        """`schema` has the key attributes, `known` the keys of slots 0, 1, ..."""
+        self.schema, self.known = schema, known
+        alone = schema.attributes[0] if len(schema) == 1 else None
+        self._integer = alone is not None and alone.type.is_integer_held
+        self._slots: Slots | None = None
+        if self._integer and not known.to_series().null_count():
+            self._slots = Slots(known.to_series().to_numpy())
+
+    def __len__(self) -> int:
+        return self.known.height if self._slots is None else len(self._slots)
+
+    @property
+    def keys(self) -> pl.DataFrame:
+        """The keys of every slot, in order."""
+        if self._slots is not None:
+            (name,) = self.schema.names
+            return pl.DataFrame({name: self._slots.keys})
+        return self.known
+
+    def assign(self, events: pl.DataFrame) -> SlotNumbers:
+        """The slot of every row."""
+        if not len(self.schema):
+            if not self.known.height:
+                self.known = pl.DataFrame({"": [0]})
+            return np.zeros(events.height, dtype=np.int32)
+        keys = events.select(_key(name, self.schema[name].type) for name in self.schema)
+        if self._slots is not None:
+            if not keys.to_series().null_count():
+                return self._slots.assign(keys.to_series().to_numpy())
+            self.known, self._slots = self.keys, None
+        self.known = pl.concat([self.known, keys]).unique(maintain_order=True)
+        numbered = self.known.with_row_index("\0slot")
+        found = keys.join(numbered, on=list(self.schema), how="left", nulls_equal=True, maintain_order="left")
+        return found.get_column("\0slot").to_numpy().astype(np.int32)
+
+
+def _key(name: str, type_: DataType) -> pl.Expr:
+    return same_zero(pl.col(name)).alias(name) if type_.kind is Kind.DOUBLE else pl.col(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Advanced:
+    """What events of an increment did: those rows in order, what closed, and per tracked definition the run of each row."""
+
+    events: pl.DataFrame
+    closed: Closed
+    member: Mapping[int, Ints]
+    numbers: int
+
+
+def advance(
+    source: Source, situations: Sequence[Derive], events: pl.DataFrame, partitions: Partitions, runs: Runs, numbers: int
+) -> tuple[Advanced, Runs]:
+    """Reads events of an increment, all later than those before: what they close, and the state after them."""
+    tie = source.situation.tie
+    if tie is not None:
+        events = events.sort(source.time, tie)
+    slot = partitions.assign(events)
+    tracked = [place for place, number in enumerate(source.definitions) if situations[number].aggregates]
+    for attempt in range(2):
+        grown = runs.copy().grown(len(partitions))
+        time = events.get_column(source.time).to_numpy()
+        status, closed, member, after = derive(
+            slot,
+            time,
+            _holds(source, situations, events),
+            grown,
+            ties_by_row=tie is not None,
+            first_number=numbers,
+            tracked=np.array(tracked, dtype=np.int16),
+        )
+        if status is Status.DONE:
+            break
+        order = np.lexsort((np.arange(len(slot)), time, slot))
+        if status is Status.TIE or attempt or tie is not None:
+            raise _tied(source, events, slot)
+        events, slot = events[order], slot[order]
+    if tie is not None:
+        _require_order(source, events, slot)
+    by_definition = {source.definitions[place]: member[row] for row, place in enumerate(tracked)}
+    return Advanced(events, closed, by_definition, after), grown
+
+
+def _holds(source: Source, situations: Sequence[Derive], events: pl.DataFrame) -> Bits:
+    """Bit j of every row: whether the source's j-th condition is true."""
+    conditions = [compile_term(situations[number].condition, source.schema) for number in source.definitions]
+    true = events.select(condition.fill_null(False).alias(str(j)) for j, condition in enumerate(conditions))
+    holds = np.zeros(events.height, dtype=np.uint64)
+    for j, column in enumerate(true.get_columns()):
+        bits: Bools = column.to_numpy()
+        mark(holds, bits, j)
+    return holds
+
+
+def _require_order(source: Source, events: pl.DataFrame, slot: SlotNumbers) -> None:
+    """`EvaluationError` TG304 where two events of a partition are equal in time and tie-break."""
+    tie = source.situation.tie
+    assert tie is not None
+    keys = pl.DataFrame({"slot": slot, "time": events.get_column(source.time), "tie": events.get_column(tie)})
+    if keys.is_duplicated().any():
+        raise _tied(source, events, slot)
+
+
+def _tied(source: Source, events: pl.DataFrame, slot: SlotNumbers) -> EvaluationError:
+    order = [source.time] if source.situation.tie is None else [source.time, source.situation.tie]
+    numbered = events.with_columns(pl.Series("\0slot", slot))
+    twice = numbered.filter(pl.struct("\0slot", *order).is_duplicated())
+    at = value_text(twice.get_column(source.time)[0], source.schema[source.time].type)
+    return EvaluationError(
+        "TG304",
+        f"two events of one partition at {at}: nothing says which comes first",
+        hint='name an attribute that orders them: partition_by(..., tie="sequence")',
+    )

@@ -1,0 +1,53 @@
+"""Ordered operators of a run: kept in memory from batch to batch, and as files of the checkpoint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from tidegate.runtime.embedded.ordered import VERSION, Operator, load_operator, start_operator
+from tidegate.runtime.executor import Job
+from tidegate.runtime.plan.steps import QueryPlan
+from tidegate.runtime.progress import not_of_this_program
+from tidegate.runtime.state.batch import Batch
+from tidegate.runtime.state.errors import storage_errors
+from tidegate.runtime.state.manifest import KernelState
+from tidegate.runtime.state.store import Store
+
+
+@dataclass(slots=True)
+class Operators:
+    """The operators by their queries, each beside the state of the checkpoint that it is."""
+
+    store: Store
+    known: dict[str, tuple[KernelState, Operator]] = field(default_factory=dict)
+
+    def of(self, job: Job) -> Operator:
+        """The operator of a query as the last committed batch left it."""
+        ordered = job.query.ordered
+        assert ordered is not None
+        if job.state is None:
+            return start_operator(ordered)
+        known = self.known.get(job.query.name)
+        if known is not None and known[0] == job.state:
+            return known[1]
+        return load_operator(ordered, self._read(job.query, job.state))
+
+    def keep(self, batch: Batch, query: QueryPlan, operator: Operator) -> KernelState:
+        """Writes what an operator keeps from this batch on."""
+        tables = operator.tables()
+        files = tuple(batch.write_state(query.name, table.to_arrow()) for table in tables.values())
+        state = KernelState(VERSION, files, list(tables))
+        self.known[query.name] = state, operator
+        return state
+
+    def _read(self, query: QueryPlan, state: KernelState) -> dict[str, pl.DataFrame]:
+        names = state.values
+        if state.version != VERSION or not isinstance(names, list) or len(names) != len(state.files):
+            raise not_of_this_program(f"the state of {query.name!r:.200} in layout {state.version}")
+        with storage_errors(f"reading the state of {query.name!r}"):
+            return {
+                str(name): pl.DataFrame(self.store.read_table(file.path))
+                for name, file in zip(names, state.files, strict=True)
+            }

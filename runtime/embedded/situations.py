@@ -1,0 +1,147 @@
+"""Deriving situations increment by increment, and what is kept of them in between."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+from tidegate.algebra.nodes import Derive
+from tidegate.algebra.schema import Schema
+from tidegate.runtime.columns import polars_schema
+from tidegate.runtime.embedded.events import Partitions, Source, advance, sources
+from tidegate.runtime.embedded.run_values import RunValues
+from tidegate.runtime.kernels.situations import NEVER, Bools, Closed, Ints, Runs, Slots, flush
+from tidegate.runtime.kernels.slots import SlotNumbers
+
+#: Columns of what is kept, beside the keys, which are named by their places.
+DEFINITION: Final = "definition"
+START: Final = "start"
+LAST: Final = "last"
+NUMBER: Final = "number"
+
+
+@dataclass(frozen=True, slots=True)
+class Derivation:
+    """Definitions of situations over the rows of some leaves, with what is open between increments.
+
+    Every run of events has a number of its own, by which its aggregates are found; `numbers` is the next one.
+    """
+
+    situations: tuple[Derive, ...]
+    sources: tuple[Source, ...]
+    partitions: Partitions
+    runs: tuple[Runs, ...]
+    values: Mapping[int, RunValues]
+    numbers: int = 0
+
+    @classmethod
+    def start(cls, situations: Sequence[Derive], leaves: Sequence[int]) -> Derivation:
+        """Before the first event."""
+        keys, found = key_schema(situations[0]), sources(situations, leaves)
+        return cls(
+            tuple(situations),
+            found,
+            Partitions(keys, pl.DataFrame(schema=polars_schema(keys))),
+            tuple(Runs.empty(0, len(source.definitions)) for source in found),
+            {number: RunValues.of(one) for number, one in enumerate(situations) if one.aggregates},
+        )
+
+    def read(self, events: Sequence[pl.DataFrame], *, ended: bool) -> tuple[Derivation, list[Read]]:
+        """The state after the events of an increment, by source, and what they did; `ended`: none will follow."""
+        done: list[Read] = []
+        runs, values, numbers = [], dict(self.values), self.numbers
+        for source, before, rows in zip(self.sources, self.runs, events, strict=True):
+            found, after = advance(source, self.situations, rows, self.partitions, before, numbers)
+            numbers = found.numbers
+            own: dict[int, pl.DataFrame] = {}
+            for number, member in found.member.items():
+                values[number], own[number] = values[number].with_events(found.events, member)
+            closed = found.closed
+            if ended and source.situation.flush:
+                closed = joined(closed, flush(after))
+            runs.append(after)
+            done.append(Read(source, closed, own))
+        return replace(self, runs=tuple(runs), values=values, numbers=numbers), done
+
+    def lasting(self, source: Source, closed: Closed) -> Closed:
+        """Situations of the durations that their definitions allow."""
+        limits = [(self.situations[n].at_least, self.situations[n].at_most) for n in source.definitions]
+        least = np.array([low for low, _ in limits])
+        most = np.array([NO_LIMIT if high is None else high for _, high in limits])
+        lasts = closed.te - closed.ts
+        keep: Bools = (lasts >= least[closed.symbol]) & (lasts <= most[closed.symbol])
+        return closed.where(keep)
+
+    def open(self) -> pl.DataFrame:
+        """The open runs: keys, definition, start, time of the partition's last event, number."""
+        frames = []
+        for source, runs in zip(self.sources, self.runs, strict=True):
+            slots, symbols = np.nonzero(runs.start != NEVER)
+            frames.append(
+                self.kept_keys(slots).with_columns(
+                    pl.Series(DEFINITION, np.array(source.definitions, dtype=np.int64)[symbols]),
+                    pl.Series(START, runs.start[slots, symbols]),
+                    pl.Series(LAST, runs.last[slots]),
+                    pl.Series(NUMBER, runs.number[slots, symbols]),
+                )
+            )
+        return pl.concat(frames)
+
+    def keys_of(self, slots: Ints | Slots) -> pl.DataFrame:
+        """The keys of partitions, row by row."""
+        return self.partitions.keys[slots]
+
+    def kept_keys(self, slots: Ints | Slots) -> pl.DataFrame:
+        """The keys of partitions under the names by which they are kept."""
+        return self.keys_of(slots).rename({name: f"key {place}" for place, name in enumerate(self.partitions.schema)})
+
+    def slots_of(self, rows: pl.DataFrame) -> SlotNumbers:
+        """The slots of partitions by the keys that were kept of them."""
+        return self.partitions.assign(
+            rows.select(pl.col(f"key {place}").alias(name) for place, name in enumerate(self.partitions.schema))
+        )
+
+    def with_open(self, rows: pl.DataFrame, values: Mapping[int, RunValues], numbers: int) -> Derivation:
+        """The state in which these runs are open."""
+        slot = self.slots_of(rows)
+        runs = [Runs.empty(len(self.partitions), len(source.definitions)) for source in self.sources]
+        place = {n: (s, j) for s, source in enumerate(self.sources) for j, n in enumerate(source.definitions)}
+        columns = (rows.get_column(name).to_list() for name in (DEFINITION, START, LAST, NUMBER))
+        for at, definition, start, last, number in zip(slot.tolist(), *columns, strict=True):
+            source, symbol = place[definition]
+            runs[source].start[at, symbol], runs[source].number[at, symbol] = start, number
+            runs[source].held[at] |= np.uint64(1 << symbol)
+            runs[source].last[at] = last
+        return replace(self, runs=tuple(runs), values=values, numbers=numbers)
+
+
+NO_LIMIT: Final = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What the events of an increment did to the definitions of a source; `own` has the events of runs with aggregates."""
+
+    source: Source
+    closed: Closed
+    own: Mapping[int, pl.DataFrame]
+
+
+def key_schema(situation: Derive) -> Schema:
+    """The attributes by which situations are partitioned."""
+    return Schema(tuple(situation.input.schema[key] for key in situation.keys))
+
+
+def joined(one: Closed, other: Closed) -> Closed:
+    """Situations of both."""
+    return Closed(
+        np.concatenate([one.slot, other.slot]),
+        np.concatenate([one.symbol, other.symbol]),
+        np.concatenate([one.ts, other.ts]),
+        np.concatenate([one.te, other.te]),
+        np.concatenate([one.run, other.run]),
+    )
