@@ -175,8 +175,7 @@ class Derive(_Hashed):
 
     Events are ordered by `time`, ties by `tie`; NULL is not true. A situation is valid in [ts, te): from its first event to
     the first event after it for which the condition is not true. It takes `at_least` to `at_most` ticks, one at least.
-    Aggregates are over its events. With `flush`, situations that are open when the input ends are closed one tick after
-    the last event of their partition; otherwise they are not reported.
+    Aggregates are over its events. What is open when the input ends is not reported.
     """
 
     input: Node
@@ -186,7 +185,6 @@ class Derive(_Hashed):
     condition: Term
     at_least: int = 1
     at_most: int | None = None
-    flush: bool = False
     aggregates: tuple[Aggregate, ...] = ()
 
 

@@ -230,7 +230,7 @@ def _situation(node: Derive) -> str:
     if node.at_most is not None:
         text += f", at most {_ticks(node.at_most, node)}"
     made = ", ".join(f"{aggregate.name} = {aggregate_text(aggregate)}" for aggregate in node.aggregates)
-    return text + (f": {made}" if made else "") + (", flushed" if node.flush else "")
+    return text + (f": {made}" if made else "")
 
 
 def _ticks(amount: int, node: Derive) -> str:

@@ -59,8 +59,6 @@ def runs(node: Derive, events: Sequence[Row]) -> list[Run]:
             if run:
                 start = _instant(run[0][time])
                 end = _instant(event[time]) if event is not None else None
-                if end is None and node.flush:
-                    end = _instant(run[-1][time]) + 1
                 if end is None or start < end:
                     found.append(Run(key, start, end, run))
             run = []

@@ -73,12 +73,6 @@ def match_schema(node: Match) -> Schema:
             )
         if schema[START].type != first[START].type:
             raise QueryError("TG102", f"{symbol} holds {schema[START].type}, others hold {first[START].type}")
-        if situation.flush and node.emission == "earliest":
-            raise QueryError(
-                "TG161",
-                f"{symbol} closes open situations at the end, and its match does not wait for it",
-                hint='leave flush out, or wait for all ends: emission="final"',
-            )
         attributes += _ends(schema[START].type, f"{symbol}.", known=node.emission == "final")
         attributes += [schema[a.name].renamed(f"{symbol}.{a.name}") for a in situation.aggregates]
     return Schema((*attributes, Attribute(DETECTED, first[START].type, nullable=False, temporal=True)))

@@ -217,17 +217,9 @@ class _Builder:
 
     def derive(self, node: Derive) -> list[Zone]:
         """The completing event: what an operator that gathers events in order has kept of those before it is its state."""
-        relations = list(derivation_relations(node))
-        zones = self.build(node.input)
-        if not node.flush:
-            zones = self.named(self.completed(zones, node, END), node.schema)
-            return self.constrain(zones, normal_form(temporal_formula(conjunction(relations), node.schema)))
-        # At the end of the input a situation is closed one tick after its last event.
-        time = Schema((*node.schema.attributes, node.schema[END].renamed(_COMPLETING)))
-        near = [Bound(END, _COMPLETING, 1), Bound(_COMPLETING, END, 0)]
-        zones = self.named(self.completed(zones, node, _COMPLETING), time)
-        zones = self.constrain(zones, conjoin([*near, normal_form(temporal_formula(conjunction(relations), time))]))
-        return self.named(zones, node.schema)
+        zones = self.named(self.completed(self.build(node.input), node, END), node.schema)
+        relations = conjunction(derivation_relations(node))
+        return self.constrain(zones, normal_form(temporal_formula(relations, node.schema)))
 
     def completed(self, zones: list[Zone], node: Derive, name: str) -> list[Zone]:
         """Zones over the keys and, by this name, the time of the event that completes a situation."""

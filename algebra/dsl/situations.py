@@ -33,18 +33,17 @@ class IntervalOrigin(Origin):
 class Situation:
     """A period to be derived: how long a condition holds, and what is computed of its events. Made by `situation`."""
 
-    __slots__ = ("_aggregates", "_condition", "_flush", "_least", "_most", "_site")
+    __slots__ = ("_aggregates", "_condition", "_least", "_most", "_site")
 
     def __init__(
         self,
         condition: object,
         least: Duration,
         most: Duration,
-        flush: bool,
         aggregates: Mapping[str, AggregateExpression],
         site: Site | None,
     ) -> None:
-        self._condition, self._least, self._most, self._flush = condition, least, most, flush
+        self._condition, self._least, self._most = condition, least, most
         self._aggregates, self._site = aggregates, site
 
     def __repr__(self) -> str:
@@ -58,14 +57,12 @@ def situation(
     at_least: Duration = None,
     at_most: Duration = None,
     between: tuple[Duration, Duration] | None = None,
-    flush: bool = False,
     **aggregates: AggregateExpression,
 ) -> Situation:
     """A period during which the condition holds of every event (TPStream Def. 7), to be named in `derive`.
 
     It is valid in [ts, te): from its first event to the first one after it for which the condition is not true. Limits of its
-    duration te - ts are inclusive. `aggregates` are computed from its events. With `flush`, situations that are open when
-    the input ends are reported as ended one tick after the last event of their partition.
+    duration te - ts are inclusive. `aggregates` are computed from its events.
     """
     with Here() as site:
         if between is not None:
@@ -76,7 +73,7 @@ def situation(
                     hint='write between=("4s", "30s"), or at_least and at_most',
                 )
             at_least, at_most = between
-        return Situation(condition, at_least, at_most, flush, aggregates, site)
+        return Situation(condition, at_least, at_most, aggregates, site)
 
 
 @checked_calls
@@ -137,7 +134,6 @@ class Partitioned:
             condition._term,
             least,
             most,
-            given._flush,
             tuple(aggregates),
         )
         base = relation._with(node, {}, given._site or site, parts)

@@ -68,10 +68,9 @@ class Partitions:
         return self.known
 
     def assign(self, events: pl.DataFrame) -> SlotNumbers:
-        """The slot of every row."""
+        """The slot of every row; without keys, all rows have the same."""
         if not len(self.schema):
-            if not self.known.height:
-                self.known = pl.DataFrame({"": [0]})
+            self.known = pl.DataFrame({"": [0]})
             return np.zeros(events.height, dtype=np.int32)
         keys = events.select(_key(name, self.schema[name].type) for name in self.schema)
         if self._slots is not None:

@@ -99,7 +99,7 @@ class EmbeddedExecutor:
         try:
             operator = self.operators.of(job)
             events = events_of(operator.derivation, leaves, job.old[ordered.time], job.new[ordered.time])
-            after, completed = operator.step(events, job.new[ordered.time])
+            after, completed = operator.step(events, job.old[ordered.time], job.new[ordered.time])
             rows = increment(job.query, {0: completed.lazy()}, job.old, job.new, {}).collect()
         except EvaluationError as error:
             problems = tuple(replace(problem, query=job.query.name) for problem in error.problems)

@@ -6,18 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-import numpy as np
 import polars as pl
 
-from tidegate.algebra.errors import InternalError
 from tidegate.algebra.nodes import Derive, Match
 from tidegate.algebra.row_wise import derivations
-from tidegate.algebra.time import INF, Extended
+from tidegate.algebra.time import Extended
 from tidegate.runtime.columns import polars_schema
+from tidegate.runtime.embedded.matches import MatchOperator
 from tidegate.runtime.embedded.relational import evaluate
-from tidegate.runtime.embedded.run_values import RunValues
-from tidegate.runtime.embedded.situations import NUMBER, Derivation, Read
-from tidegate.runtime.kernels.situations import NEVER
+from tidegate.runtime.embedded.situations import Derivation, Read, kept_tables, live_runs, loaded
 from tidegate.runtime.plan.steps import Ordered
 
 #: The layout of what an operator keeps.
@@ -38,11 +35,13 @@ class SituationOperator:
         """Before the first event."""
         return cls(ordered, Derivation.start(derivations(ordered.node), ordered.leaves))
 
-    def step(self, events: Sequence[pl.DataFrame], until: Extended) -> tuple[SituationOperator, pl.DataFrame]:
-        """The operator after all events up to `until`, and the rows that they complete."""
-        derivation, (read,) = self.derivation.read(events, ended=until == INF)
+    def step(
+        self, events: Sequence[pl.DataFrame], after: Extended, until: Extended
+    ) -> tuple[SituationOperator, pl.DataFrame]:
+        """The operator after all events up to `until`, and the situations that have ended since `after`."""
+        derivation, (read,) = self.derivation.read(events)
         rows = self._rows(derivation, read)
-        return replace(self, derivation=_of_use(derivation)), rows
+        return replace(self, derivation=live_runs(derivation)), rows
 
     def _rows(self, derivation: Derivation, read: Read) -> pl.DataFrame:
         node = self.ordered.node
@@ -50,7 +49,7 @@ class SituationOperator:
         rows = derivation.keys_of(closed.slot).with_columns(pl.Series("ts", closed.ts), pl.Series("te", closed.te))
         if 0 in derivation.values:
             rows = pl.concat([rows, derivation.values[0].at_end(closed.run)], how="horizontal")
-        return rows.select(node.schema.names).cast(polars_schema(node.schema))  # type: ignore[arg-type]
+        return rows.select(node.schema.names).cast(polars_schema(node.schema))
 
     def tables(self) -> Tables:
         """What is kept, as tables by name."""
@@ -63,34 +62,7 @@ class SituationOperator:
         return replace(fresh, derivation=loaded(fresh.derivation, tables))
 
 
-def _of_use(derivation: Derivation) -> Derivation:
-    """The state without values of runs that are over."""
-    live = np.concatenate([runs.number[runs.start != NEVER] for runs in derivation.runs])
-    return replace(derivation, values={number: one.only(live) for number, one in derivation.values.items()})
-
-
-def kept_tables(derivation: Derivation) -> dict[str, pl.DataFrame]:
-    """Open runs and values of runs; nothing of what is empty."""
-    found = {"open": derivation.open()}
-    found |= {f"values {number}": one.partials for number, one in derivation.values.items()}
-    return {name: table for name, table in found.items() if table.height}
-
-
-def loaded(derivation: Derivation, tables: Tables) -> Derivation:
-    """The state of which `kept_tables` made tables."""
-    values = {
-        number: RunValues.of(derivation.situations[number], tables.get(f"values {number}"))
-        for number in derivation.values
-    }
-    if "open" not in tables:
-        return replace(derivation, values=values)
-    rows = tables["open"]
-    greatest = rows.get_column(NUMBER).max()
-    assert isinstance(greatest, int)
-    return derivation.with_open(rows, values, 1 + greatest)
-
-
-Operator = SituationOperator
+Operator = SituationOperator | MatchOperator
 
 
 def start_operator(ordered: Ordered) -> Operator:
@@ -99,7 +71,7 @@ def start_operator(ordered: Ordered) -> Operator:
         case Derive():
             return SituationOperator.start(ordered)
         case Match():
-            raise InternalError("TG490", "no matches yet")
+            return MatchOperator.start(ordered)
 
 
 def load_operator(ordered: Ordered, tables: Tables) -> Operator:
@@ -108,7 +80,7 @@ def load_operator(ordered: Ordered, tables: Tables) -> Operator:
         case Derive():
             return SituationOperator.load(ordered, tables)
         case Match():
-            raise InternalError("TG490", "no matches yet")
+            return MatchOperator.load(ordered, tables)
 
 
 def events_of(

@@ -14,7 +14,7 @@ from tidegate.algebra.schema import Schema
 from tidegate.runtime.columns import polars_schema
 from tidegate.runtime.embedded.events import Partitions, Source, advance, sources
 from tidegate.runtime.embedded.run_values import RunValues
-from tidegate.runtime.kernels.situations import NEVER, Bools, Closed, Ints, Runs, Slots, flush
+from tidegate.runtime.kernels.situations import NEVER, Bools, Closed, Ints, Runs, Slots
 from tidegate.runtime.kernels.slots import SlotNumbers
 
 #: Columns of what is kept, beside the keys, which are named by their places.
@@ -50,8 +50,8 @@ class Derivation:
             {number: RunValues.of(one) for number, one in enumerate(situations) if one.aggregates},
         )
 
-    def read(self, events: Sequence[pl.DataFrame], *, ended: bool) -> tuple[Derivation, list[Read]]:
-        """The state after the events of an increment, by source, and what they did; `ended`: none will follow."""
+    def read(self, events: Sequence[pl.DataFrame]) -> tuple[Derivation, list[Read]]:
+        """The state after the events of an increment, by source, and what they did."""
         done: list[Read] = []
         runs, values, numbers = [], dict(self.values), self.numbers
         for source, before, rows in zip(self.sources, self.runs, events, strict=True):
@@ -60,11 +60,8 @@ class Derivation:
             own: dict[int, pl.DataFrame] = {}
             for number, member in found.member.items():
                 values[number], own[number] = values[number].with_events(found.events, member)
-            closed = found.closed
-            if ended and source.situation.flush:
-                closed = joined(closed, flush(after))
             runs.append(after)
-            done.append(Read(source, closed, own))
+            done.append(Read(source, found.closed, own))
         return replace(self, runs=tuple(runs), values=values, numbers=numbers), done
 
     def lasting(self, source: Source, closed: Closed) -> Closed:
@@ -102,7 +99,7 @@ class Derivation:
     def slots_of(self, rows: pl.DataFrame) -> SlotNumbers:
         """The slots of partitions by the keys that were kept of them."""
         return self.partitions.assign(
-            rows.select(pl.col(f"key {place}").alias(name) for place, name in enumerate(self.partitions.schema))
+            rows.with_columns(pl.col(f"key {place}").alias(name) for place, name in enumerate(self.partitions.schema))
         )
 
     def with_open(self, rows: pl.DataFrame, values: Mapping[int, RunValues], numbers: int) -> Derivation:
@@ -145,3 +142,31 @@ def joined(one: Closed, other: Closed) -> Closed:
         np.concatenate([one.te, other.te]),
         np.concatenate([one.run, other.run]),
     )
+
+
+def live_runs(derivation: Derivation, kept: Ints | None = None) -> Derivation:
+    """The state with the values of open and `kept` runs only."""
+    live = np.concatenate([runs.number[runs.start != NEVER] for runs in derivation.runs])
+    live = live if kept is None else np.concatenate([live, kept])
+    return replace(derivation, values={number: one.only(live) for number, one in derivation.values.items()})
+
+
+def kept_tables(derivation: Derivation) -> dict[str, pl.DataFrame]:
+    """Open runs and values of runs; nothing of what is empty."""
+    found = {"open": derivation.open()}
+    found |= {f"values {number}": one.partials for number, one in derivation.values.items()}
+    return {name: table for name, table in found.items() if table.height}
+
+
+def loaded(derivation: Derivation, tables: Mapping[str, pl.DataFrame]) -> Derivation:
+    """The state of which `kept_tables` made tables."""
+    values = {
+        number: RunValues.of(derivation.situations[number], tables.get(f"values {number}"))
+        for number in derivation.values
+    }
+    if "open" not in tables:
+        return replace(derivation, values=values)
+    rows = tables["open"]
+    greatest = rows.get_column(NUMBER).max()
+    assert isinstance(greatest, int)
+    return derivation.with_open(rows, values, 1 + greatest)

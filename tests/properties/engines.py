@@ -40,7 +40,7 @@ def check_embedded(case: Case, script: Script, facts: ProgramFacts, tally: Tally
     session = begin()
     inputs = as_tuples(case)
     complete = {**inputs, **evaluate_program(case.program, inputs)}
-    whole = {q.query.name: evaluate(q.query.node, complete) for q in facts.queries}
+    whole = {query.name: evaluate(query.node, complete) for query in case.program.queries}
     b: dict[tuple[str, str], Extended] = {(s.name, a): -INF for s in case.streams for a in s.progress}
     tally.runs += 1
     for number, step in enumerate(script):
@@ -150,7 +150,10 @@ def _check_progress(session: Session, facts: ProgramFacts, b: Mapping[tuple[str,
 def _check_results(session: Session, facts: ProgramFacts, whole: Mapping[str, list[Tuple]], where: str) -> None:
     for name, output in facts.streams.items():
         wanted: list[Tuple] = []
-        for query in facts.queries:
+        own = [query for query in facts.queries if query.query.stream == name]
+        if any(query.query.inner for query in own):
+            continue
+        for query in own:
             if query.query.stream == name:
                 new = session.progress[query.query.name]
                 rows = whole[query.query.name]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from tests.properties.drive import Broken, Tally, check_rules
 from tests.strategies.programs import DECIDED, JOINED, ONE_QUERY, STAGED, WINDOWED, Case, Options, random_case
 from tests.strategies.recursive import random_recursive_case
+from tests.strategies.situations import random_situation_case
 from tests.strategies.streams import Script, random_script, show_script, shrink
 from tidegate.algebra.errors import QueryError
 from tidegate.analysis.facts import ProgramFacts
@@ -88,6 +89,7 @@ FAMILIES: dict[str, Family] = {
     "partners": Family(by_purge_rules, JOINED),
     "kills": Family(by_purge_rules, DECIDED),
     "purging": Family(by_purging, DECIDED, scripts=1),
+    "situations": Family(by_embedded, make=random_situation_case, scripts=1),
     "recursive": Family(by_rules, make=random_recursive_case, scripts=2),
     "recursive-embedded": Family(by_embedded, make=random_recursive_case, scripts=1),
 }

@@ -1,0 +1,215 @@
+"""Temporal patterns in the embedded engine: situations derived, kept and matched, increment by increment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+from tidegate.algebra.nodes import Derive, Match
+from tidegate.algebra.situations import START
+from tidegate.algebra.time import INF, Extended
+from tidegate.algebra.types import MAX_INSTANT
+from tidegate.analysis.detection import Detection, detection
+from tidegate.analysis.pattern import Symbol
+from tidegate.runtime.columns import polars_schema
+from tidegate.runtime.embedded.run_values import Asked
+from tidegate.runtime.embedded.situations import Derivation, Read, joined, kept_tables, live_runs, loaded
+from tidegate.runtime.kernels.layout import NONE, Situations, arrange, find_triggers, purge
+from tidegate.runtime.kernels.pattern_plan import Pattern, Steps, plan_steps
+from tidegate.runtime.kernels.patterns import Matches, enumerate_matches
+from tidegate.runtime.kernels.situations import Bools, Closed, Ints, Runs
+from tidegate.runtime.plan.steps import Ordered
+
+#: Later than every instant, as the kernels take progress.
+_EVER: Final = 2 * MAX_INSTANT - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """A pattern as the kernels take it. Role i has the situations of definition `definition[i]`."""
+
+    node: Match
+    definitions: tuple[Derive, ...]
+    leaves: tuple[int, ...]
+    definition: tuple[int, ...]
+    steps: Steps
+    from_start: tuple[Ints, ...]
+    from_end: tuple[Ints, ...]
+
+    @classmethod
+    def of(cls, ordered: Ordered) -> Matching:
+        node = ordered.node
+        assert isinstance(node, Match)
+        definitions = tuple(dict.fromkeys(node.situations))
+        definition = tuple(definitions.index(one) for one in node.situations)
+        leaves = tuple(ordered.leaves[node.situations.index(one)] for one in definitions)
+        found = detection_of(node)
+        pattern = Pattern(
+            definition=np.array(definition, dtype=np.int64),
+            masks=found.masks.astype(np.int64),
+            at_least=np.array([one.at_least for one in node.situations], dtype=np.int64),
+            at_most=np.array([NONE if one.at_most is None else one.at_most for one in node.situations], dtype=np.int64),
+            zones=np.where(found.zones >= MAX_INSTANT * 2, NONE, found.zones),
+            implied=np.full((2 * len(definition),) * 2, NONE),
+            within=NONE if node.within is None else node.within,
+            final=node.emission == "final",
+        )
+        return cls(
+            node,
+            definitions,
+            leaves,
+            definition,
+            plan_steps(pattern, _order(len(definition))),
+            _offsets(found.start_offsets, definition),
+            _offsets(found.end_offsets, definition),
+        )
+
+
+def detection_of(node: Match) -> Detection:
+    """How matches of the pattern are detected."""
+    symbols = [Symbol(name, one.at_least, one.at_most) for name, one in zip(node.symbols, node.situations, strict=True)]
+    return detection(symbols, node.pattern, node.situations[0].schema[START].type, node.within, node.emission)
+
+
+def _order(roles: int) -> Ints:
+    """Every trigger role, then the others as they are written."""
+    return np.array([[i, *(k for k in range(roles) if k != i)] for i in range(roles)], dtype=np.int64)
+
+
+def _offsets(by_role: Sequence[Sequence[int]], definition: Sequence[int]) -> tuple[Ints, ...]:
+    """What the roles of each definition have, together."""
+    return tuple(
+        np.array(
+            sorted({o for role, d in zip(by_role, definition, strict=True) if d == number for o in role}),
+            dtype=np.int64,
+        )
+        for number in range(max(definition) + 1)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MatchOperator:
+    """Matches of a pattern, reported as they are detected. `kept` are situations that are over, `number` their runs."""
+
+    matching: Matching
+    derivation: Derivation
+    kept: Situations
+    number: Ints
+
+    @classmethod
+    def start(cls, ordered: Ordered) -> MatchOperator:
+        """Before the first event."""
+        matching = Matching.of(ordered)
+        derivation = Derivation.start(matching.definitions, matching.leaves)
+        return cls(matching, derivation, Situations.empty(len(matching.definitions)), np.empty(0, dtype=np.int64))
+
+    def step(
+        self, events: Sequence[pl.DataFrame], after: Extended, until: Extended
+    ) -> tuple[MatchOperator, pl.DataFrame]:
+        """The operator after all events up to `until`, and the matches detected since `after`."""
+        derivation, reads = self.derivation.read(events)
+        closed, runs = _closed(derivation, reads), _all_runs(derivation)
+        low, high = _ticks(after), _ticks(until)
+        situations = arrange(self.kept, closed, runs, len(derivation.partitions))
+        number = np.concatenate([self.number, closed.run, runs.number.ravel()])[situations.origin]
+        triggers = find_triggers(situations, self.matching.from_start, self.matching.from_end, low, high)
+        found = enumerate_matches(self.matching.steps, situations, triggers, low, high)
+        rows = self._rows(derivation, reads, situations, number, found)
+        kept = purge(situations, self.matching.steps.pattern.within, self._horizons(), high)
+        number = number[kept.origin]
+        return replace(self, derivation=live_runs(derivation, number), kept=kept, number=number), rows
+
+    def _horizons(self) -> Ints:
+        return np.full(len(self.matching.definitions), NONE)
+
+    def _rows(
+        self, derivation: Derivation, reads: Sequence[Read], situations: Situations, number: Ints, found: Matches
+    ) -> pl.DataFrame:
+        node, detected = self.matching.node, found.detected
+        cell = np.searchsorted(situations.offsets, found.situation[:, 0], side="right") - 1
+        rows = derivation.keys_of(cell // situations.definitions)
+        own = {n: (read.own[n]) for read in reads for n in read.own}
+        for role, (symbol, definition) in enumerate(zip(node.symbols, self.matching.definition, strict=True)):
+            place = found.situation[:, role]
+            te = situations.te[place]
+            rows = rows.with_columns(
+                pl.Series(f"{symbol}.ts", situations.ts[place]),
+                pl.Series(f"{symbol}.te", te).set(pl.Series(te > detected), None),
+            )
+            if definition in derivation.values:
+                values = self._values(derivation, definition, own[definition], number[place], te <= detected, detected)
+                rows = rows.hstack(values.rename({name: f"{symbol}.{name}" for name in values.columns}))
+        rows = rows.with_columns(pl.Series("detected", detected))
+        return rows.select(node.schema.names).cast(polars_schema(node.schema))
+
+    def _values(
+        self, derivation: Derivation, definition: int, own: pl.DataFrame, run: Ints, over: Bools, detected: Ints
+    ) -> pl.DataFrame:
+        """Aggregates of situations as of the detection: of those that are over by then, over all of their events."""
+        values = derivation.values[definition]
+        at_end = values.at_end(run[over]).with_columns(pl.Series("row", np.flatnonzero(over)))
+        asked = Asked(run[~over], detected[~over])
+        at = values.at(asked, self.derivation.values[definition].partials, own)
+        both = pl.concat([at_end, at.with_columns(pl.Series("row", np.flatnonzero(~over)))])
+        return both.sort("row").drop("row")
+
+    def tables(self) -> dict[str, pl.DataFrame]:
+        """What is kept, as tables by name."""
+        cells = np.repeat(np.arange(len(self.kept.offsets) - 1), np.diff(self.kept.offsets))
+        closed = self.derivation.kept_keys(cells // self.kept.definitions).with_columns(
+            pl.Series("definition", cells % self.kept.definitions),
+            pl.Series("start", self.kept.ts),
+            pl.Series("end", self.kept.te),
+            pl.Series("number", self.number),
+        )
+        return kept_tables(self.derivation) | ({"closed": closed} if closed.height else {})
+
+    @classmethod
+    def load(cls, ordered: Ordered, tables: Mapping[str, pl.DataFrame]) -> MatchOperator:
+        """The operator with what was kept."""
+        fresh = cls.start(ordered)
+        derivation = loaded(fresh.derivation, tables)
+        if "closed" not in tables:
+            return replace(fresh, derivation=derivation)
+        rows = tables["closed"]
+        columns = {name: rows.get_column(name).to_numpy() for name in ("definition", "start", "end", "number")}
+        slot = derivation.slots_of(rows)
+        closed = Closed(
+            slot, columns["definition"].astype(np.int16), columns["start"], columns["end"], columns["number"]
+        )
+        kept = arrange(fresh.kept, closed, None, len(derivation.partitions))
+        following = 1 + max(int(columns["number"].max()), derivation.numbers - 1)
+        return cls(fresh.matching, replace(derivation, numbers=following), kept, closed.run[kept.origin])
+
+
+def _closed(derivation: Derivation, reads: Sequence[Read]) -> Closed:
+    """What closed in an increment and is of the right duration, by definition."""
+    found: Closed | None = None
+    for read in reads:
+        lasting = derivation.lasting(read.source, read.closed)
+        symbol = np.array(read.source.definitions, dtype=np.int16)[lasting.symbol]
+        own = Closed(lasting.slot, symbol, lasting.ts, lasting.te, lasting.run)
+        found = own if found is None else joined(found, own)
+    assert found is not None
+    return found
+
+
+def _all_runs(derivation: Derivation) -> Runs:
+    """The runs of all sources, a column per definition."""
+    slots, count = len(derivation.partitions), len(derivation.situations)
+    found = Runs.empty(slots, count)
+    for source, runs in zip(derivation.sources, derivation.runs, strict=True):
+        known, columns = min(slots, len(runs.last)), list(source.definitions)
+        found.start[:known, columns] = runs.start[:known]
+        found.number[:known, columns] = runs.number[:known]
+    return found
+
+
+def _ticks(progress: Extended) -> int:
+    if progress in (INF, -INF):
+        return _EVER if progress == INF else -_EVER
+    return int(progress)

@@ -1,0 +1,183 @@
+"""Random programs that derive situations and match patterns of them, and events with ties and gaps at the boundaries."""
+
+from __future__ import annotations
+
+import random
+from itertools import combinations
+
+from tests.strategies.programs import Case, Row
+from tidegate.algebra.allen import RELATIONS
+from tidegate.algebra.nodes import (
+    Aggregate,
+    Derive,
+    Emission,
+    Function,
+    Group,
+    Imbed,
+    Join,
+    Match,
+    Node,
+    Project,
+    Rename,
+    Scan,
+    Select,
+)
+from tidegate.algebra.program import ProgramDef, Query
+from tidegate.algebra.schema import Attribute, Schema, StreamDef
+from tidegate.algebra.terms import Attr, Lit, Term, call, conjunction, disjunction
+from tidegate.algebra.types import BIGINT, DOUBLE
+
+
+def random_situation_case(seed: int) -> Case:
+    """The case of a seed. Not every program is valid: ask the analysis."""
+    builder = _Situations(random.Random(f"situations {seed}"))
+    program = ProgramDef(tuple(builder.queries()))
+    return Case(seed, program, {stream.name: builder.rows(stream) for stream in program.inputs})
+
+
+class _Situations:
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+        self.tied = self.chance(0.25)
+        self.keyed = self.chance(0.7)
+        names = ("E", "F") if self.chance(0.2) else ("E",)
+        self.streams = [self.stream(name) for name in names]
+
+    def chance(self, p: float) -> bool:
+        return self.rng.random() < p
+
+    def stream(self, name: str) -> StreamDef:
+        attributes = (
+            Attribute("k", BIGINT, nullable=True),
+            Attribute("t", BIGINT, nullable=False, temporal=True),
+            Attribute("n", BIGINT),
+            Attribute("x", BIGINT),
+            Attribute("y", DOUBLE),
+        )
+        return StreamDef(name, Schema(attributes), progress=("t",))
+
+    # -- queries ------------------------------------------------------------------------------------------------------
+
+    def queries(self) -> list[Query]:
+        self.known = [self.situation() for _ in range(self.rng.choice((1, 2, 3, 3)))]
+        found: list[Query] = []
+        for name in "QR"[: self.rng.choice((1, 1, 2))]:
+            node: Node = self.match() if self.chance(0.75) else self.rng.choice(self.known)
+            found.append(Query(name, name, self.above(node)))
+        return found
+
+    def above(self, node: Node) -> Node:
+        style = self.rng.random()
+        completed = "te" if isinstance(node, Derive) else "detected"
+        if style < 0.45:
+            return node
+        if style < 0.6:
+            kept = [name for name in node.schema if self.chance(0.5) or name == completed]
+            return Rename(Project(node, tuple(kept)), ((completed, "done"),))
+        if style < 0.7:
+            return Imbed(
+                Select(node, call("gt", Attr(completed), Lit(2, BIGINT))), "late", self.plus(Attr(completed), 3)
+            )
+        if style < 0.85:
+            window = Imbed(node, "w", call("ceil", Attr(completed), Lit(5, BIGINT)))
+            return Group(window, ("w",), (Aggregate("n", Function.COUNT),))
+        if style < 0.9 and isinstance(node, Match):
+            starts = tuple(name for name in node.schema.temporal if name.endswith(".ts"))
+            return Project(node, starts)
+        other = self.rng.choice(self.known)
+        one = Rename(Project(node, (completed,)), ((completed, "a"),))
+        two = Rename(Project(other, ("ts", "te")), (("ts", "b"), ("te", "c")))
+        near = conjunction(
+            [call("le", Attr("a"), self.plus(Attr("c"), 4)), call("le", Attr("c"), self.plus(Attr("a"), 4))]
+        )
+        return Join(one, two, near, self.rng.choice(("inner", "anti")))
+
+    def plus(self, term: Term, amount: int) -> Term:
+        return call("add", term, Lit(amount, BIGINT))
+
+    def situation(self) -> Derive:
+        stream = self.rng.choice(self.streams)
+        source: Node = Scan(stream)
+        if self.chance(0.15):
+            source = Select(source, call("ge", Attr("n"), Lit(1, BIGINT)))
+        least = self.rng.choice((1, 1, 1, 2, 3, 4))
+        most = least + self.rng.choice((0, 1, 3)) if self.chance(0.3) else None
+        return Derive(
+            source,
+            ("k",) if self.keyed else (),
+            "t",
+            "n" if self.tied else None,
+            self.condition(),
+            least,
+            most,
+            tuple(self.aggregates()),
+        )
+
+    def condition(self) -> Term:
+        x, y = Attr("x"), Attr("y")
+        choices = (
+            call("gt", x, Lit(self.rng.choice((0, 1)), BIGINT)),
+            call("lt", x, Lit(self.rng.choice((1, 2)), BIGINT)),
+            call("gt", y, Lit(self.rng.choice((0.0, 0.5)), DOUBLE)),
+            call("eq", x, Lit(1, BIGINT)),
+            call("is_not_null", x),
+        )
+        return self.rng.choice(choices)
+
+    def aggregates(self) -> list[Aggregate]:
+        if self.chance(0.5):
+            return []
+        options = [
+            Aggregate("count", Function.COUNT),
+            Aggregate("sum", Function.SUM, Attr("x")),
+            Aggregate("mean", Function.AVG, Attr("y")),
+            Aggregate("top", Function.MAX, Attr("y")),
+            Aggregate("first", Function.FIRST, Attr("n"), Attr("t")),
+            Aggregate("last", Function.LAST, Attr("n"), Attr("t")),
+        ]
+        return self.rng.sample(options, self.rng.choice((1, 1, 2)))
+
+    def match(self) -> Match:
+        count = self.rng.choice((1, 2, 2, 3, 3, 4))
+        emission: Emission = "final" if self.chance(0.3) else "earliest"
+        situations = tuple(self.rng.choice(self.known) for _ in range(count))
+        symbols = tuple("ABCD"[:count])
+        parts = [self.pair(one, other) for one, other in combinations(symbols, 2) if self.chance(0.75)]
+        if self.chance(0.25) and count > 1:
+            parts.append(self.general(symbols))
+        within = None if self.chance(0.15) else self.rng.choice((3, 5, 8, 12, 20))
+        return Match(situations, symbols, conjunction(parts), within, emission)
+
+    def pair(self, one: str, other: str) -> Term:
+        if self.chance(0.4):
+            allowed = self.rng.sample(RELATIONS, self.rng.choice((1, 2)))
+        else:
+            allowed = self.rng.sample(RELATIONS, self.rng.choice((3, 5, 8)))
+        ends = [Attr(f"{symbol}.{end}") for symbol in (one, other) for end in ("ts", "te")]
+        return disjunction([relation.condition(*ends) for relation in allowed])
+
+    def general(self, symbols: tuple[str, ...]) -> Term:
+        def distance() -> Term:
+            one, other = self.rng.sample(symbols, 2) if len(symbols) > 1 else (symbols[0], symbols[0])
+            first, second = (
+                Attr(f"{one}.{self.rng.choice(('ts', 'te'))}"),
+                Attr(f"{other}.{self.rng.choice(('ts', 'te'))}"),
+            )
+            return call(self.rng.choice(("le", "lt", "ge", "eq")), first, self.plus(second, self.rng.randint(-3, 4)))
+
+        return distance() if self.chance(0.5) else disjunction([distance(), distance()])
+
+    # -- rows ---------------------------------------------------------------------------------------------------------
+
+    def rows(self, stream: StreamDef) -> tuple[Row, ...]:
+        keys = self.rng.sample((1, 2, 3, None), self.rng.choice((1, 2, 3))) if self.keyed else [1]
+        found: list[Row] = []
+        for key in keys:
+            time, x = self.rng.randint(0, 4), 0
+            for number in range(self.rng.choice((3, 6, 9, 12))):
+                if self.chance(0.5):
+                    x = self.rng.choice((0, 1, 2, None))
+                found.append({"k": key, "t": time, "n": number, "x": x, "y": self.rng.choice((0.0, 0.5, 1.5, None))})
+                time += self.rng.choice((0, 1, 1, 2)) if self.tied else self.rng.choice((1, 1, 1, 2, 3))
+        self.rng.shuffle(found)
+        return tuple(found)
