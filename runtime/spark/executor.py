@@ -214,12 +214,27 @@ class SparkExecutor:
     def _sharded(self, batch: Batch, jobs: Sequence[Job]) -> DataFrame:
         """Summaries of what workers stored, a task per share of the keys."""
         written = self.local.written
-        tasks = [
-            ShardJob(job.query, job.inputs, job.old, job.new, job.feeds, job.query.stream in written) for job in jobs
+        groups = [
+            [ShardJob(job.query, job.inputs, job.old, job.new, job.feeds, job.query.stream in written) for job in some]
+            for some in self._groups(jobs)
         ]
         numbers = self.spark.range(0, self.parallelism, 1, self.parallelism)
-        work = evaluate_shards(self.place(batch), tasks, self.parallelism)
+        work = evaluate_shards(self.place(batch), groups, self.parallelism)
         return numbers.mapInArrow(work, "summary string")
+
+    def _groups(self, jobs: Sequence[Job]) -> list[list[Job]]:
+        """Increments that a task evaluates together, so that what it holds stays within `shard_bytes`."""
+        groups: list[list[Job]] = []
+        held: dict[str, int] = {}
+        for job in jobs:
+            read = {segment.path: segment.bytes for segments in job.inputs for segment in segments}
+            held |= read
+            if groups and sum(held.values()) <= self.shard_bytes * self.parallelism:
+                groups[-1].append(job)
+            else:
+                groups.append([job])
+                held = read
+        return groups
 
     def _read_leaves(self, demand: Demand, job: Job, statics: Mapping[str, DataFrame]) -> dict[int, DataFrame]:
         frames = [
