@@ -55,7 +55,7 @@ def found(place: Place, groups: list[list[ShardJob]]) -> dict[str, list[str]]:
     result: dict[str, list[str]] = {}
     for batch in evaluate_shards(place, groups, SHARDS)(iter([numbers])):
         for line in map(json.loads, batch.column(0).to_pylist()):
-            lines = LocalStore(place.root).read_table(line["output"]).to_pylist()
+            lines = LocalStore(place.root).read_table(line["output"][0]).to_pylist()
             result.setdefault(line["query"], []).extend(map(str, lines))
     return {name: sorted(lines) for name, lines in result.items()}
 
