@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tidegate.runtime.embedded.session import Session
     from tidegate.runtime.plan.lower import PurgeMode
     from tidegate.runtime.runner import GarbageCollection
+    from tidegate.runtime.schedule import Schedule
     from tidegate.runtime.sinks import Sink
 
 #: What a start on Spark does not do without, and how it looks.
@@ -77,6 +78,7 @@ def session(
     clock: Clock | None = None,
     on_batch: Callable[[BatchReport], None] | None = None,
     purging: PurgeMode = "planned",
+    schedule: Schedule | None = None,
 ) -> Session:
     """A push-style session in this process; with `checkpoint` its state survives in that directory, else in memory."""
     from tidegate.runtime.clock import system_clock
@@ -108,6 +110,7 @@ def session(
         clock or system_clock,
         purging=purging,
         on_batch=on_batch,
+        schedule=schedule,
     )
 
 
@@ -118,6 +121,7 @@ def run(
     sinks: Mapping[str, Sink] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     on_batch: Callable[[BatchReport], None] | None = None,
+    schedule: Schedule | None = None,
 ) -> Results:
     """Run a program over complete inputs: frames, rows, or `Source`s such as directories, static tables among them."""
     from tidegate.runtime.progress import check_known
@@ -131,7 +135,9 @@ def run(
             "TG407", f"no rows given for stream {', '.join(missing)}", hint="give an empty list where there are none"
         )
     complete = {name: _complete(data) for name, data in inputs.items()}
-    with session(facts, sources=complete, sinks=sinks, checkpoint=checkpoint, on_batch=on_batch) as live:
+    with session(
+        facts, sources=complete, sinks=sinks, checkpoint=checkpoint, on_batch=on_batch, schedule=schedule
+    ) as live:
         reports: list[BatchReport] = []
         while not reports or live.waiting_files():
             reports.append(live.step())

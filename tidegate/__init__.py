@@ -30,6 +30,7 @@ from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.runtime.program import Program, program, result_of
 
 if TYPE_CHECKING:
+    from tidegate.runtime.schedule import Schedule, schedule
     from tidegate.runtime.sinks import callback, parquet_sink
     from tidegate.runtime.sources import Source, csv, json, parquet, source
 
@@ -39,6 +40,7 @@ __version__ = "0.1.0"
 _WHEN_USED = {
     **dict.fromkeys(("Source", "csv", "json", "parquet", "source"), "tidegate.runtime.sources"),
     **dict.fromkeys(("callback", "parquet_sink"), "tidegate.runtime.sinks"),
+    **dict.fromkeys(("Schedule", "schedule"), "tidegate.runtime.schedule"),
 }
 
 
@@ -73,6 +75,7 @@ __all__ = [
     "json",
     "parquet_sink",
     "callback",
+    "schedule",
     # relations
     "product",
     # situations and temporal patterns
@@ -115,6 +118,7 @@ __all__ = [
     "AggregateExpression",
     "Program",
     "Source",
+    "Schedule",
     "Attribute",
     "Schema",
     "StreamDef",
