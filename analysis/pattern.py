@@ -39,6 +39,7 @@ from tidegate.analysis.normal_form import (
     bounds_of,
     conjoin,
     disjoin,
+    estimate_zones,
     holds,
     negated,
     normal_form,
@@ -231,12 +232,13 @@ class _Reader:
         return mask_of(relation for relation, at in examples if holds(part, dict(zip(names, at, strict=True))))
 
     def negation(self, part: Normal, source: Term) -> Normal:
-        """The negation, with what is about two symbols inside it as few cases: those of the other relations."""
+        """The negation; what is about two symbols inside it as the other relations, where these are fewer cases."""
         between = self.pair_of(part)
         if between is not None:
             a, b = (self.symbols[k] for k in between)
-            others = ANY & ~self.mask(part, between)
-            return disjoin(case for _, case in mask_cases(others, a, b, source))
+            literally = negated(part)
+            others = disjoin(case for _, case in mask_cases(ANY & ~self.mask(part, between), a, b, source))
+            return min(literally, others, key=estimate_zones)
         match part:
             case Bound():
                 return negated(part)
