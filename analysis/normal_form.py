@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -162,6 +162,32 @@ def disjoin(parts: Iterable[Normal]) -> Normal:
             return TOP
         flat.update(dict.fromkeys(part.parts if isinstance(part, AnyOf) else (part,)))
     return next(iter(flat)) if len(flat) == 1 else AnyOf(tuple(flat))
+
+
+def negated(normal: Normal) -> Normal:
+    """The negation of a normal form, exactly."""
+    match normal:
+        case Bound(v, w, c, source):
+            return Bound(w, v, -c - 1, source)
+        case All(parts):
+            return disjoin(negated(part) for part in parts)
+        case AnyOf(parts):
+            return conjoin(negated(part) for part in parts)
+        case _:
+            assert_never(normal)
+
+
+def holds(normal: Normal, at: Mapping[str, int]) -> bool:
+    """Whether the normal form is true of these instants."""
+    match normal:
+        case Bound(v, w, c):
+            return at[v] - at[w] <= c
+        case All(parts):
+            return all(holds(part, at) for part in parts)
+        case AnyOf(parts):
+            return any(holds(part, at) for part in parts)
+        case _:
+            assert_never(normal)
 
 
 def estimate_zones(normal: Normal) -> int:

@@ -1,0 +1,81 @@
+"""Patterns that can never match, and patterns whose intervals wait for matches for ever, with witnesses (rule R26)."""
+
+from __future__ import annotations
+
+from tidegate.algebra.errors import Problem
+from tidegate.algebra.program import Query
+from tidegate.algebra.schema import Schema
+from tidegate.algebra.types import Kind
+from tidegate.analysis.detection import Detection
+from tidegate.analysis.federation import Federation, Label
+from tidegate.analysis.matches import DETECTED, Horizon, horizons, matching, other_end
+from tidegate.analysis.sites import edge_lines, first_site, zone_lines
+from tidegate.analysis.wording import amount
+from tidegate.analysis.zones import Conflict, Hidden, Variable, Zone
+
+
+def match_problems(found: Detection, query: Query) -> list[Problem]:
+    """What is wrong with a pattern: TG212 where nothing can match it, else TG213 per symbol that is held for ever.
+
+    `query` has the places of its terms. `QueryError` TG150 where the pattern has too many cases.
+    """
+    conflicts: list[Conflict] = []
+    if not matching(found, conflicts):
+        return [_never(found, query, conflicts)]
+    if found.within is not None:
+        return []
+    return [_held(found, query, horizon, horizon.witness) for horizon in horizons(found) if horizon.witness is not None]
+
+
+def _named(found: Detection) -> Federation:
+    """The endpoints and `detected` under their names, for explanations."""
+    time = found.pattern.time
+    names = [*found.pattern.base.layout.attributes, DETECTED, *(other_end(symbol) for symbol in found.symbols)]
+    labels: dict[Hidden, Label] = {("v", 0, name): Label(name, time) for name in names}
+    return Federation((), (), Schema(()), labels)
+
+
+def _never(found: Detection, query: Query, conflicts: list[Conflict]) -> Problem:
+    because: tuple[str, ...] = ("a condition is false whatever the situations",)
+    site = query.site
+    if conflicts:
+        named = _named(found)
+        cycle = min((conflict.cycle() for conflict in conflicts), key=len)
+        surplus = amount(-sum(edge.c for edge in cycle), found.pattern.time)
+        together = f"together: {named.label(cycle[-1].v).text} would lie {surplus} before itself"
+        because = (*edge_lines(query, named, cycle), together)
+        site = first_site(query, reversed(cycle)) or site
+    return Problem(
+        "TG212",
+        "nothing can match this pattern",
+        site,
+        because,
+        "one of these relations is the wrong way round, or one of the limits too short",
+        query.name,
+    )
+
+
+def _held(found: Detection, query: Query, horizon: Horizon, witness: Zone) -> Problem:
+    symbol, named = horizon.symbol, _named(found)
+    end: Variable = ("a", symbol.te)
+    detected: Variable = ("a", DETECTED)
+    known = witness.chain(detected, end)
+    because = [f"no chain of constraints bounds {DETECTED} from above by {symbol.te}"]
+    if known:
+        because += ["only the other way round:", *(f"  {line}" for line in edge_lines(query, named, known))]
+    because += ["in the case that:", *(f"  {line}" for line in zone_lines(named, witness))]
+    sample = "hours(1)" if found.pattern.time.kind is Kind.TIMESTAMP else "100"
+    return Problem(
+        "TG213",
+        f"not bounded: when a situation {symbol.name} has ended, it waits for matches for ever",
+        first_site(query, known) or first_site(query, witness.edges) or query.site,
+        tuple(because),
+        f"give the pattern a window, within=…, or bound the wait: {_last(found, witness)} - {symbol.te} <= {sample}",
+        query.name,
+    )
+
+
+def _last(found: Detection, witness: Zone) -> str:
+    """The endpoint nearest before the detection, in this case."""
+    names = found.pattern.base.layout.attributes
+    return min(names, key=lambda name: witness.distance(("a", name), ("a", DETECTED)))
