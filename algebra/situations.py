@@ -88,13 +88,14 @@ def endpoint_schema(node: Match) -> Schema:
 
 
 def require_exact(pattern: Term, ends: Schema) -> None:
-    """`QueryError` TG116 for a pattern that says more than how endpoints lie to each other: its negation must be as exact."""
+    """`QueryError` TG153 for a pattern that says more than how endpoints lie to each other: its negation must be as exact."""
     found = _inexact(temporal_formula(pattern, ends))
     if found is not None:
         raise QueryError(
-            "TG116",
-            f"a pattern compares endpoints, and {term_text(found)} does something else",
-            hint="compare endpoints and constant distances between them; filter by anything else with where()",
+            "TG153",
+            f"a pattern can not ask for {term_text(found)}",
+            because=("patterns compare starts and ends, perhaps shifted by constant durations: t + c, min, max",),
+            hint="conditions on data belong to the situations, or to where() on the matches, as do floor and ceil",
         )
 
 
@@ -146,23 +147,6 @@ def durations(symbol: str, situation: Derive) -> tuple[Term, ...]:
 def derivation_relations(node: Derive) -> tuple[Term, ...]:
     """What holds of the endpoints of every situation that is derived."""
     return (call("lt", Attr(START), Attr(END)), *durations("", node))
-
-
-def match_relations(node: Match) -> tuple[Term, ...]:
-    """What holds of the endpoints, known or still to come, and the detection of every match."""
-    detected = Attr(DETECTED)
-    parts: list[Term] = [condition_of(node)]
-    for symbol, situation in zip(node.symbols, node.situations, strict=True):
-        start, end = Attr(f"{symbol}.{START}"), Attr(f"{symbol}.{END}")
-        parts += [call("lt", start, end), call("le", start, detected)]
-        if node.within is not None:
-            parts.append(call("le", detected, call("add", start, Lit(node.within, _step(situation)))))
-        if node.emission == "final":
-            parts.append(call("le", end, detected))
-    if node.emission == "final":
-        ends = [Attr(f"{symbol}.{END}") for symbol in node.symbols]
-        parts.append(call("eq", detected, ends[0] if len(ends) == 1 else call("greatest", *ends)))
-    return tuple(parts)
 
 
 def _step(situation: Derive) -> DataType:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.algebra.allen import ANY, converse_mask, group_bits, relation_of
+from tidegate.algebra.nodes import Emission, Match
+from tidegate.algebra.situations import START
 from tidegate.algebra.terms import Term
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import INT64_MAX, DataType
 from tidegate.analysis.pattern import Pattern, Symbol, interval_bound, pattern
 from tidegate.analysis.zones import NONE, Matrix
-
-#: "earliest": when the match is certain. "final": when all of its intervals have ended.
-Emission = Literal["earliest", "final"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,6 +78,15 @@ def detection(
         offsets[0::2],
         offsets[1::2],
     )
+
+
+def detection_of(node: Match) -> Detection:
+    """How matches of the operator are detected."""
+    symbols = [
+        Symbol(name, None if one.at_least == 1 else one.at_least, one.at_most)
+        for name, one in zip(node.symbols, node.situations, strict=True)
+    ]
+    return detection(symbols, node.pattern, node.situations[0].schema[START].type, node.within, node.emission)
 
 
 def _offsets(found: Pattern, matrices: Sequence[Matrix]) -> tuple[tuple[int, ...], ...]:

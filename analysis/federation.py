@@ -26,10 +26,12 @@ from tidegate.algebra.nodes import (
     children,
 )
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
-from tidegate.algebra.situations import DETECTED, END, derivation_relations, endpoint_schema, match_relations
+from tidegate.algebra.situations import DETECTED, END, derivation_relations
 from tidegate.algebra.terms import Term, conjunction
 from tidegate.algebra.types import DataType
+from tidegate.analysis.detection import detection_of
 from tidegate.analysis.expansion import MAX_ZONES, check_number, expand
+from tidegate.analysis.matches import matching
 from tidegate.analysis.normal_form import Bound, Normal, conjoin, normal_form
 from tidegate.analysis.pruning import prune
 from tidegate.analysis.zones import Conflict, Hidden, Layout, Zone
@@ -232,11 +234,13 @@ class _Builder:
 
     def match(self, node: Match) -> list[Zone]:
         """What holds of a match, beside each of the events that may complete it: it waits for those of every symbol."""
-        ends = Schema((*endpoint_schema(node).attributes, node.schema[DETECTED]))
-        free = self.named([Zone.free(Layout((), {}))], ends)
-        known = Schema(tuple(a for a in node.schema.attributes if a.name in ends))
-        relations = normal_form(temporal_formula(conjunction(match_relations(node)), ends))
-        matched = self.pruned(self.named(self.constrain(free, relations), known), known)
+        found = detection_of(node)
+        zones = matching(found, self.conflicts)
+        self.labels |= {
+            ("v", 0, name): Label(name, found.pattern.time) for zone in zones[:1] for name in zone.layout.attributes
+        }
+        known = Schema(tuple(a for a in node.schema.attributes if a.name not in node.keys))
+        matched = self.pruned(self.named(zones, known), known)
         sides = [self.build_range(situation.input) for situation in node.situations]
         everything = range(sides[0][1].start, sides[-1][1].stop)
         found: list[Zone] = []

@@ -6,15 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tidegate.algebra.errors import Problem, QueryError
-from tidegate.algebra.nodes import occurrences
+from tidegate.algebra.nodes import Match, occurrences
 from tidegate.algebra.program import ProgramDef, Query
+from tidegate.algebra.row_wise import ordered_operator
 from tidegate.algebra.schema import StreamDef
 from tidegate.analysis.bounds import bound, multiplying_tables
 from tidegate.analysis.components import Component, components
 from tidegate.analysis.derived import derived_relations
+from tidegate.analysis.detection import detection_of
 from tidegate.analysis.facts import OccurrenceFacts, ProgramFacts, QueryFacts, Recursion
 from tidegate.analysis.federation import Federation, federation
 from tidegate.analysis.keep import keep
+from tidegate.analysis.match_problems import match_problems
 from tidegate.analysis.progress_sets import is_static
 from tidegate.analysis.propagation import Propagation, propagations
 from tidegate.analysis.recursion import Standstill, recursion, standstill_problem
@@ -133,9 +136,15 @@ def _analyse(query: Query, streams: Mapping[str, StreamDef], problems: list[Prob
             Problem(p.code, p.message, p.site or query.site, p.because, p.hint, query.name) for p in error.problems
         ]
         return None
-    contradictory = contradictions(query, found)
+    contradictory = _pattern_problems(query) or contradictions(query, found)
     problems += contradictory
     return None if contradictory else _Analysed(query, found, propagations(found))
+
+
+def _pattern_problems(query: Query) -> list[Problem]:
+    """What is wrong with a query's temporal pattern."""
+    operator = ordered_operator(query.node)
+    return match_problems(detection_of(operator), query) if isinstance(operator, Match) else []
 
 
 def _fits(stream: StreamDef, streams: Mapping[str, StreamDef]) -> bool:

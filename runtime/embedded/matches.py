@@ -10,11 +10,10 @@ import numpy as np
 import polars as pl
 
 from tidegate.algebra.nodes import Derive, Match
-from tidegate.algebra.situations import START
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import MAX_INSTANT
-from tidegate.analysis.detection import Detection, detection
-from tidegate.analysis.pattern import Symbol
+from tidegate.analysis.detection import Detection, detection_of
+from tidegate.analysis.matches import horizons
 from tidegate.runtime.columns import polars_schema
 from tidegate.runtime.embedded.run_values import Asked
 from tidegate.runtime.embedded.situations import Derivation, Read, joined, kept_tables, live_runs, loaded
@@ -39,6 +38,7 @@ class Matching:
     steps: Steps
     from_start: tuple[Ints, ...]
     from_end: tuple[Ints, ...]
+    horizons: Ints
 
     @classmethod
     def of(cls, ordered: Ordered) -> Matching:
@@ -66,13 +66,18 @@ class Matching:
             plan_steps(pattern, _order(len(definition))),
             _offsets(found.start_offsets, definition),
             _offsets(found.end_offsets, definition),
+            _horizons(found, definition),
         )
 
 
-def detection_of(node: Match) -> Detection:
-    """How matches of the pattern are detected."""
-    symbols = [Symbol(name, one.at_least, one.at_most) for name, one in zip(node.symbols, node.situations, strict=True)]
-    return detection(symbols, node.pattern, node.situations[0].schema[START].type, node.within, node.emission)
+def _horizons(found: Detection, definition: Sequence[int]) -> Ints:
+    """How long after its end a situation of each definition may still be matched; with a window, that alone decides."""
+    longest = np.full(max(definition) + 1, NONE)
+    if found.within is None:
+        longest[:] = -_EVER
+        for number, horizon in zip(definition, horizons(found), strict=True):
+            longest[number] = max(longest[number], _ticks(horizon.after_end))
+    return longest
 
 
 def _order(roles: int) -> Ints:
@@ -119,12 +124,9 @@ class MatchOperator:
         triggers = find_triggers(situations, self.matching.from_start, self.matching.from_end, low, high)
         found = enumerate_matches(self.matching.steps, situations, triggers, low, high)
         rows = self._rows(derivation, reads, situations, number, found)
-        kept = purge(situations, self.matching.steps.pattern.within, self._horizons(), high)
+        kept = purge(situations, self.matching.steps.pattern.within, self.matching.horizons, high)
         number = number[kept.origin]
         return replace(self, derivation=live_runs(derivation, number), kept=kept, number=number), rows
-
-    def _horizons(self) -> Ints:
-        return np.full(len(self.matching.definitions), NONE)
 
     def _rows(
         self, derivation: Derivation, reads: Sequence[Read], situations: Situations, number: Ints, found: Matches

@@ -11,10 +11,11 @@ import pytest
 from tests.analysis.build import eq, le, lt, plus, ticks
 from tidegate.algebra.allen import ANY, PREFIX_GROUPS, Allen, mask_of, relation_of, relations_in
 from tidegate.algebra.errors import QueryError
+from tidegate.algebra.nodes import Emission
 from tidegate.algebra.terms import TRUE, Attr, Lit, Term, call, conjunction, disjunction
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import BIGINT, BOOLEAN, INT64_MAX
-from tidegate.analysis.detection import Detection, Emission, detection, detection_time, pair_certain_from
+from tidegate.analysis.detection import Detection, detection, detection_time, pair_certain_from
 from tidegate.analysis.pattern import Symbol, pattern
 from tidegate.analysis.zones import NONE
 

@@ -13,7 +13,7 @@ from tests.strategies.patterns import random_pattern
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.time import INF
 from tidegate.algebra.types import BIGINT
-from tidegate.analysis.detection import Detection, Emission, detection, detection_time
+from tidegate.analysis.detection import Detection, detection, detection_time
 from tidegate.analysis.matches import DETECTED, Horizon, horizons, match_zones, relations
 from tidegate.analysis.normal_form import Bound, holds
 from tidegate.analysis.zones import Zone
