@@ -234,10 +234,10 @@ class _Builder:
 
     def match(self, node: Match) -> list[Zone]:
         """What holds of a match, beside each of the events that may complete it: it waits for those of every symbol."""
-        found = detection_of(node)
-        zones = matching(found, self.conflicts)
+        detected = detection_of(node)
+        zones = matching(detected, self.conflicts)
         self.labels |= {
-            ("v", 0, name): Label(name, found.pattern.time) for zone in zones[:1] for name in zone.layout.attributes
+            ("v", 0, name): Label(name, detected.pattern.time) for zone in zones[:1] for name in zone.layout.attributes
         }
         known = Schema(tuple(a for a in node.schema.attributes if a.name not in node.keys))
         matched = self.pruned(self.named(zones, known), known)

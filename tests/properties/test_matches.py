@@ -11,6 +11,7 @@ import pytest
 from tests.properties.test_detection import likely_match
 from tests.strategies.patterns import random_pattern
 from tidegate.algebra.errors import QueryError
+from tidegate.algebra.nodes import Emission
 from tidegate.algebra.time import INF
 from tidegate.algebra.types import BIGINT
 from tidegate.analysis.detection import Detection, detection, detection_time
