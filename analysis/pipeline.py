@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tidegate.algebra.errors import Problem, QueryError
 from tidegate.algebra.nodes import Match, occurrences
 from tidegate.algebra.program import ProgramDef, Query
-from tidegate.algebra.row_wise import ordered_operator
+from tidegate.algebra.row_wise import completion, ordered_operator
 from tidegate.algebra.schema import StreamDef
 from tidegate.analysis.bounds import bound, multiplying_tables
 from tidegate.analysis.components import Component, components
@@ -229,9 +229,14 @@ def _facts(one: _Analysed, output: StreamDef) -> QueryFacts:
     """Keep, relevance and state bound of every occurrence, for what the stream promises."""
     promised = {a: one.functions[a] for a in output.progress}
     tables = multiplying_tables(one.query.node)
+    operator = ordered_operator(one.query.node)
+    # An operator that gathers events in order has read those up to where it has come.
+    waited = (
+        output.progress if operator is None else tuple(a for a in output.progress if a == completion(one.query.node))
+    )
     found: list[OccurrenceFacts] = []
     for i, stream in enumerate(one.federation.occurrences):
-        kept = keep(one.federation, i, output.progress)
+        kept = keep(one.federation, i, waited)
         limit = bound(one.federation, i, kept, promised, tables.get(i, ()))
         found.append(OccurrenceFacts(i, stream, kept, relevance(kept), limit))
     return QueryFacts(one.query, output, one.federation, promised, tuple(found))

@@ -173,7 +173,8 @@ class _Situations:
         keys = self.rng.sample((1, 2, 3, None), self.rng.choice((1, 2, 3))) if self.keyed else [1]
         found: list[Row] = []
         for key in keys:
-            time, x = self.rng.randint(0, 4), 0
+            time = self.rng.randint(0, 4)
+            x: int | None = 0
             for number in range(self.rng.choice((3, 6, 9, 12))):
                 if self.chance(0.5):
                     x = self.rng.choice((0, 1, 2, None))
