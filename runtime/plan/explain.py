@@ -38,6 +38,7 @@ def plan_dict(plan: Plan, timetable: Timetable | None = None) -> dict[str, objec
                 "schedule": (timetable or Timetable()).describe(query.stream),
                 "reads": _inputs(query),
                 "shard_key": None if query.shard_key is None else list(query.shard_key),
+                "operator": None if query.ordered is None else node_text(query.ordered.node),
                 "tree": node_text(query.tree),
                 "shares": [{"tree": node_text(part), "with": names} for part, names in sharers(plan.queries, query)],
             }
@@ -59,6 +60,8 @@ def _query_text(plan: Plan, query: QueryPlan, timetable: Timetable) -> str:
         lines.append(f"  scheduled   {schedule}; what it reads stays as much longer as it lags")
     if query.grouping is not None:
         lines.append(f"  merges      {_aggregates(query.grouping)}")
+    if query.ordered is not None:
+        lines.append(_indented("operator", node_text(query.ordered.node)))
     lines.append(f"  on Spark    {_places(query)}")
     for part, names in sharers(plan.queries, query):
         operator = node_text(part).splitlines()[0]
@@ -68,6 +71,8 @@ def _query_text(plan: Plan, query: QueryPlan, timetable: Timetable) -> str:
 
 def _places(query: QueryPlan) -> str:
     """Where an increment runs on Spark, by the size of the relevant segments."""
+    if query.ordered is not None:
+        return "in the driver"
     places = [f"in the driver up to {DRIVER_BYTES >> 20} MiB"]
     if query.shard_key is not None:
         keys = ", ".join(dict.fromkeys(key for key in query.shard_key if key is not None))
