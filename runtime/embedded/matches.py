@@ -15,6 +15,7 @@ from tidegate.algebra.types import MAX_INSTANT
 from tidegate.analysis.detection import Detection, detection_of
 from tidegate.analysis.matches import horizons
 from tidegate.runtime.columns import polars_schema
+from tidegate.runtime.embedded.match_order import MatchOrder
 from tidegate.runtime.embedded.run_values import Asked
 from tidegate.runtime.embedded.situations import Derivation, Read, joined, kept_tables, live_runs, loaded
 from tidegate.runtime.kernels.layout import NONE, Situations, arrange, find_triggers, purge
@@ -35,7 +36,8 @@ class Matching:
     definitions: tuple[Derive, ...]
     leaves: tuple[int, ...]
     definition: tuple[int, ...]
-    steps: Steps
+    pattern: Pattern
+    detection: Detection
     from_start: tuple[Ints, ...]
     from_end: tuple[Ints, ...]
     horizons: Ints
@@ -63,7 +65,8 @@ class Matching:
             definitions,
             leaves,
             definition,
-            plan_steps(pattern, _order(len(definition))),
+            pattern,
+            found,
             _offsets(found.start_offsets, definition),
             _offsets(found.end_offsets, definition),
             _horizons(found, definition),
@@ -80,11 +83,6 @@ def _horizons(found: Detection, definition: Sequence[int]) -> Ints:
     return longest
 
 
-def _order(roles: int) -> Ints:
-    """Every trigger role, then the others as they are written."""
-    return np.array([[i, *(k for k in range(roles) if k != i)] for i in range(roles)], dtype=np.int64)
-
-
 def _offsets(by_role: Sequence[Sequence[int]], definition: Sequence[int]) -> tuple[Ints, ...]:
     """What the roles of each definition have, together."""
     return tuple(
@@ -98,19 +96,32 @@ def _offsets(by_role: Sequence[Sequence[int]], definition: Sequence[int]) -> tup
 
 @dataclass(frozen=True, slots=True)
 class MatchOperator:
-    """Matches of a pattern, reported as they are detected. `kept` are situations that are over, `number` their runs."""
+    """Matches of a pattern, reported as they are detected. `kept` are situations that are over, `number` their runs.
+
+    `order` is what the search for matches goes by, `steps` the pattern in that order. Neither has a part in what is found.
+    """
 
     matching: Matching
     derivation: Derivation
     kept: Situations
     number: Ints
+    order: MatchOrder
+    steps: Steps
 
     @classmethod
     def start(cls, ordered: Ordered) -> MatchOperator:
         """Before the first event."""
         matching = Matching.of(ordered)
         derivation = Derivation.start(matching.definitions, matching.leaves)
-        return cls(matching, derivation, Situations.empty(len(matching.definitions)), np.empty(0, dtype=np.int64))
+        order = MatchOrder.initial(matching.detection)
+        return cls(
+            matching,
+            derivation,
+            Situations.empty(len(matching.definitions)),
+            np.empty(0, dtype=np.int64),
+            order,
+            plan_steps(matching.pattern, order.order),
+        )
 
     def step(
         self, events: Sequence[pl.DataFrame], after: Extended, until: Extended
@@ -122,11 +133,14 @@ class MatchOperator:
         situations = arrange(self.kept, closed, runs, len(derivation.partitions))
         number = np.concatenate([self.number, closed.run, runs.number.ravel()])[situations.origin]
         triggers = find_triggers(situations, self.matching.from_start, self.matching.from_end, low, high)
-        found = enumerate_matches(self.matching.steps, situations, triggers, low, high)
+        found = enumerate_matches(self.steps, situations, triggers, low, high)
         rows = self._rows(derivation, reads, situations, number, found)
-        kept = purge(situations, self.matching.steps.pattern.within, self.matching.horizons, high)
+        kept = purge(situations, self.matching.pattern.within, self.matching.horizons, high)
         number = number[kept.origin]
-        return replace(self, derivation=live_runs(derivation, number), kept=kept, number=number), rows
+        order = self.order.after(situations, self.matching.definition, found)
+        same = order.order is self.order.order or np.array_equal(order.order, self.order.order)
+        steps = self.steps if same else plan_steps(self.matching.pattern, order.order)
+        return MatchOperator(self.matching, live_runs(derivation, number), kept, number, order, steps), rows
 
     def _rows(
         self, derivation: Derivation, reads: Sequence[Read], situations: Situations, number: Ints, found: Matches
@@ -185,7 +199,8 @@ class MatchOperator:
         )
         kept = arrange(fresh.kept, closed, None, len(derivation.partitions))
         following = 1 + max(int(columns["number"].max()), derivation.numbers - 1)
-        return cls(fresh.matching, replace(derivation, numbers=following), kept, closed.run[kept.origin])
+        derivation = replace(derivation, numbers=following)
+        return replace(fresh, derivation=derivation, kept=kept, number=closed.run[kept.origin])
 
 
 def _closed(derivation: Derivation, reads: Sequence[Read]) -> Closed:

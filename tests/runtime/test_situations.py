@@ -175,9 +175,11 @@ def test_a_least_duration_is_reached_without_a_reading(start: Start) -> None:
 @pytest.mark.parametrize(("within", "found"), [(6, 1), (5, 0)])
 def test_a_window_is_inclusive(within: int, found: int) -> None:
     derived = pair()
-    for emission, last in (("earliest", 6), ("final", 7)):
-        hits = derived.match(derived.A.before(derived.B), within=within + last - 6, emission=emission)
-        # A [0, 1), B [6, 7): known at 6, or at its end.
+    pattern = derived.A.before(derived.B)
+    # A [0, 1), B [6, 7): known at 6, or at its end.
+    early = derived.match(pattern, within=within)
+    late = derived.match(pattern, within=within + 1, emission="final")
+    for hits in (early, late):
         assert tg.program(Hits=hits).run({"R": rows("10    20")})["Hits"].num_rows == found
 
 
