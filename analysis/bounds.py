@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Bounded:
-    """At most the rows that a stream accepts within `horizon` ticks, plus its skew ahead, plus the inputs' lag.
+    """At most the rows that a stream accepts within `horizon` ticks, plus its skew ahead, plus the inputs' lag, plus what
+    the query itself is behind of what they allow, where a schedule lets it.
 
     `horizon` -∞: no row is ever kept. `lagging`: whether the query waits for several inputs, so that lag counts. `tables`:
     static tables joined before a row is kept, so that it is kept once per match.
@@ -44,9 +45,11 @@ class Bounded:
     type: DataType
     tables: tuple[str, ...] = ()
 
-    def span(self, skew: Extended = 0, lag: Extended = 0) -> Extended:
+    def span(self, skew: Extended = 0, lag: Extended = 0, behind: Extended = 0) -> Extended:
         """Length in ticks of the interval whose rows bound the state; negative: nothing is kept."""
-        return self.horizon + skew + (lag if self.lagging else 0)
+        if self.horizon == -INF:
+            return -INF
+        return self.horizon + skew + (lag if self.lagging else 0) + behind
 
     def __str__(self) -> str:
         if self.horizon == -INF:

@@ -52,6 +52,11 @@ class QueryFacts:
         """`p' = max(p, f(b))` of every promised attribute (rule R11)."""
         return {a: max(p[a], function.evaluate(b)) for a, function in self.propagation.items()}
 
+    def behind(self, b: Mapping[tuple[str, str], Extended], p: Mapping[str, Extended]) -> Extended:
+        """How far at most the own progress p is behind what that of the inputs allows: 0 but for a schedule (rule R24)."""
+        reached = {a: function.evaluate(b) for a, function in self.propagation.items()}
+        return max((f - p[a] for a, f in reached.items() if f > p[a]), default=0)
+
     def passes(self, old: Mapping[str, Extended], new: Mapping[str, Extended]) -> Term:
         """The pass condition over the result's attributes (rule R13)."""
         return pass_condition(self.output.schema, old, new)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
+from tidegate.algebra.dsl.calls import check_options
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.errors import QueryError
 from tidegate.analysis.pipeline import ProgramFacts
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tidegate.runtime.embedded.session import Session
     from tidegate.runtime.plan.lower import PurgeMode
     from tidegate.runtime.runner import GarbageCollection
+    from tidegate.runtime.schedule import Schedule
     from tidegate.runtime.sinks import Sink
 
 #: What a start on Spark does not do without, and how it looks.
@@ -77,6 +78,7 @@ def session(
     clock: Clock | None = None,
     on_batch: Callable[[BatchReport], None] | None = None,
     purging: PurgeMode = "planned",
+    schedule: Schedule | None = None,
 ) -> Session:
     """A push-style session in this process; with `checkpoint` its state survives in that directory, else in memory."""
     from tidegate.runtime.clock import system_clock
@@ -108,6 +110,7 @@ def session(
         clock or system_clock,
         purging=purging,
         on_batch=on_batch,
+        schedule=schedule,
     )
 
 
@@ -118,17 +121,23 @@ def run(
     sinks: Mapping[str, Sink] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     on_batch: Callable[[BatchReport], None] | None = None,
+    schedule: Schedule | None = None,
 ) -> Results:
     """Run a program over complete inputs: frames, rows, or `Source`s such as directories, static tables among them."""
+    from tidegate.runtime.progress import check_known
     from tidegate.runtime.sinks import CallbackSink, DiscardSink
 
+    for name in inputs:
+        check_known(name, [stream.name for stream in facts.program.inputs], "input")
     missing = [stream.name for stream in facts.program.inputs if not stream.static and stream.name not in inputs]
     if missing:
         raise QueryError(
             "TG407", f"no rows given for stream {', '.join(missing)}", hint="give an empty list where there are none"
         )
     complete = {name: _complete(data) for name, data in inputs.items()}
-    with session(facts, sources=complete, sinks=sinks, checkpoint=checkpoint, on_batch=on_batch) as live:
+    with session(
+        facts, sources=complete, sinks=sinks, checkpoint=checkpoint, on_batch=on_batch, schedule=schedule
+    ) as live:
         reports: list[BatchReport] = []
         while not reports or live.waiting_files():
             reports.append(live.step())
@@ -150,11 +159,7 @@ def start(facts: ProgramFacts, spark: Any, **options: Any) -> Any:
 
     known = [name for name in signature(start_on_spark).parameters if name not in ("spark", "facts")]
     with Here():
-        for name in options:
-            if name not in known:
-                near = get_close_matches(name, known, n=1)
-                hint = f"did you mean {near[0]}=?" if near else f"there are {', '.join(known)}"
-                raise QueryError("TG114", f"start takes no {name}=", hint=hint)
+        check_options("start", options, known)
         for name in ("sources", "checkpoint"):
             if name not in options:
                 raise QueryError("TG114", f"start needs {name}=", hint=f"{name}={_NEEDED[name]}")

@@ -16,7 +16,7 @@ class BatchReport:
     """What one batch did: rows by fate per source, new rows per query, progress, live rows per buffer, time per step.
 
     Of every stream that a query reads, by attribute: `bounds` says how far it has arrived, `greatest` what the batch brought.
-    `live_ranges` has the least and greatest instants that a buffer holds, `clock` is in microseconds. `read` has rows and
+    `waiting` says of results that had no turn by the schedule why. `live_ranges` has the least and greatest instants that a buffer holds, `clock` is in microseconds. `read` has rows and
     bytes of the segments that a query's increment read.
     """
 
@@ -35,4 +35,5 @@ class BatchReport:
     clock: int
     spark: SparkBatch | None
     read: Mapping[str, tuple[int, int]]
+    waiting: Mapping[str, str]
     plan: Plan = field(repr=False, compare=False)

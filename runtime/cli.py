@@ -5,10 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tidegate.algebra.errors import Problem, TidegateError
+
+if TYPE_CHECKING:
+    from tidegate.runtime.explain import ProgramExplanation
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -35,7 +39,9 @@ def parser() -> argparse.ArgumentParser:
     explain = commands.add_parser("explain", help="say when results are final, what is kept, and how much")
     explain.add_argument("file", type=Path, help="a Python file that defines one program or several")
     explain.add_argument("--zones", action="store_true", help="print each query's temporal constraints as well")
-    explain.add_argument("--graph", choices=("mermaid", "svg"), help="print the plan as a graph instead")
+    shown = explain.add_mutually_exclusive_group()
+    shown.add_argument("--graph", choices=("mermaid", "svg"), help="print the plan as a graph instead")
+    shown.add_argument("--spark", action="store_true", help="print Spark's plan of each query's increment as well")
     explain.add_argument("--json", action="store_true", help="print the report as JSON")
     explain.set_defaults(command=_explain)
 
@@ -112,13 +118,27 @@ def _explain(options: argparse.Namespace) -> int:
         }
         print(json.dumps(answer, indent=2))
         return 1
+    plans = _spark_plans(reports) if options.spark else {}
     if options.json:
-        print(json.dumps({name: report.to_dict() for name, report in reports.items()}, indent=2))
+        answers = {
+            name: report.to_dict() | ({"spark": plans[name]} if options.spark else {})
+            for name, report in reports.items()
+        }
+        print(json.dumps(answers, indent=2))
         return 0
     for name, report in reports.items():
         text = {"mermaid": report.mermaid, "svg": report.svg, None: report.__str__}[options.graph]()
+        text += "".join(f"\n\nSpark's plan of {query}\n\n{plan.strip()}" for query, plan in plans.get(name, {}).items())
         print(f"program {name}\n\n{text}\n" if len(reports) > 1 else text)
     return 0
+
+
+def _spark_plans(reports: Mapping[str, ProgramExplanation]) -> dict[str, dict[str, str]]:
+    """Spark's plans of every program's increments; Spark ends with this process."""
+    from tidegate.runtime.spark.session import spark_session
+
+    session = spark_session("tidegate explain")
+    return {name: report.spark(session) for name, report in reports.items()}
 
 
 def _state(options: argparse.Namespace) -> int:

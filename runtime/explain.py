@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tidegate.algebra.pretty import preformatted
@@ -14,6 +14,7 @@ from tidegate.runtime.plan.explain import plan_dict, plan_text
 from tidegate.runtime.plan.graph import mermaid, plan_graph
 from tidegate.runtime.plan.lower import lower
 from tidegate.runtime.plan.steps import Plan
+from tidegate.runtime.schedule import Timetable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,6 +29,7 @@ class ProgramExplanation:
 
     facts: ProgramFacts
     zones: bool = False
+    timetable: Timetable = field(default_factory=Timetable)
 
     def __str__(self) -> str:
         return f"{self.report}\n\n{self.plan}"
@@ -43,7 +45,7 @@ class ProgramExplanation:
     @property
     def plan(self) -> str:
         """Buffers with what they store and who reads them, then each query's increment."""
-        return plan_text(self.lowered())
+        return plan_text(self.lowered(), self.timetable)
 
     def spark(self, session: SparkSession) -> dict[str, str]:
         """Spark's plan of each increment, from one progress to a later one: the filters that reach files, the joins."""
@@ -65,7 +67,7 @@ class ProgramExplanation:
         return f"<div>{self.svg()}{preformatted(str(self))}</div>"
 
     def to_dict(self) -> dict[str, object]:
-        return explain(self.facts, zones=self.zones).to_dict() | {"plan": plan_dict(self.lowered())}
+        return explain(self.facts, zones=self.zones).to_dict() | {"plan": plan_dict(self.lowered(), self.timetable)}
 
     def lowered(self) -> Plan:
         """The physical plan itself."""

@@ -20,8 +20,9 @@ class StateUse:
     """One buffer over a run: the most rows after any batch, and the proof that bounds them.
 
     Of the readers it is the one that keeps rows longest: as many rows are live at most as the stream accepts within
-    `span` ticks, the bound's horizon plus the skew and lag measured in the run, each as often as it has matches in the
-    bound's `tables`. `span` None: nothing bounds them; infinite: rows have waited for a stream that has not begun.
+    `span` ticks, the bound's horizon plus skew and lag as measured in the run, plus how far a schedule let the reader be
+    behind, each as often as it has matches in the bound's `tables`. `span` None: nothing bounds them; infinite: rows have
+    waited for a stream that has not begun, or for the reader's first turn.
     With garbage collection other than "exact" a buffer also holds rows that are dead but not yet collected.
     """
 
@@ -53,7 +54,8 @@ def _longest(plan: Plan, buffer: Buffer, reports: Sequence[BatchReport]) -> tupl
         if not isinstance(bound, Bounded):
             return bound, None
         skew, lag = _skew_and_lag(query.facts, bound, reports, leaf.occurrence.stream.progress)
-        found.append((bound.span(skew, lag), bound))
+        behind = max((query.facts.behind(r.bounds, r.progress[query.name]) for r in reports), default=0)
+        found.append((bound.span(skew, lag, behind), bound))
     span, bound = max(found, key=lambda pair: pair[0])
     return bound, span
 

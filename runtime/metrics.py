@@ -57,8 +57,9 @@ class BufferUse:
 
     `extent` is the distance between the oldest and the newest stored instant of `attribute`, in seconds, of integer time
     a number. With exact garbage collection it is less than `bound`: the horizon, plus how far the newest row is ahead of
-    the slowest input of the queries that read the buffer (its skew and the inputs' lag). `bound` None: nothing bounds
-    it, or not before every input has begun. `attribute` None: what is kept depends on several instants.
+    the slowest input of the queries that read the buffer (its skew and the inputs' lag), plus how far a schedule lets such
+    a query be behind. `bound` None: nothing bounds it, or not before every input has begun and every query had a turn.
+    `attribute` None: what is kept depends on several instants.
     """
 
     buffer: str
@@ -216,4 +217,7 @@ def _bound(query: QueryPlan, leaf: Leaf, newest: int, report: BatchReport) -> in
     slowest = min((b for b in reached if b != INF), default=INF)
     if horizon == -INF or slowest == INF:
         return 0
-    return None if isinstance(slowest, float) else max(0, int(horizon) + newest - slowest)
+    behind = query.facts.behind(report.bounds, report.progress[query.name])
+    if isinstance(slowest, float) or behind == INF:
+        return None
+    return max(0, int(horizon) + newest - slowest + int(behind))

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tidegate.runtime.explain import ProgramExplanation
     from tidegate.runtime.plan.lower import PurgeMode
     from tidegate.runtime.runner import GarbageCollection
+    from tidegate.runtime.schedule import Schedule
     from tidegate.runtime.sinks import Sink
     from tidegate.runtime.why import Why
 
@@ -79,11 +80,12 @@ class Program:
 
         return [note for query in self.facts.queries for note in notes(query.query)]
 
-    def explain(self, *, zones: bool = False) -> ProgramExplanation:
+    def explain(self, *, zones: bool = False, schedule: Schedule | None = None) -> ProgramExplanation:
         """Schema, progress, when results are final, what is kept and how much; `str()` of it is text."""
         from tidegate.runtime.explain import ProgramExplanation
+        from tidegate.runtime.schedule import checked_schedule
 
-        return ProgramExplanation(self.facts, zones)
+        return ProgramExplanation(self.facts, zones, checked_schedule(schedule, self.facts))
 
     def run(
         self,
@@ -92,11 +94,12 @@ class Program:
         sinks: Mapping[str, Sink] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         on_batch: Callable[[BatchReport], None] | None = None,
+        schedule: Schedule | None = None,
     ) -> Results:
         """Results over complete inputs, by stream and table name, in this process."""
         from tidegate.runtime.api import run
 
-        return run(self.facts, inputs, sinks=sinks, checkpoint=checkpoint, on_batch=on_batch)
+        return run(self.facts, inputs, sinks=sinks, checkpoint=checkpoint, on_batch=on_batch, schedule=schedule)
 
     def session(
         self,
@@ -109,12 +112,13 @@ class Program:
         clock: Clock | None = None,
         on_batch: Callable[[BatchReport], None] | None = None,
         purging: PurgeMode = "planned",
+        schedule: Schedule | None = None,
     ) -> Session:
         """A session in this process: push rows, advance progress, read results; `checkpoint` lets it survive.
 
         `clock` says what time it is, the system's clock by default; skew guard, idle policy and times of arrival go by
         it. `on_batch` is called after each commit. `purging`: partner and kill rule where they pay ("planned"), "always"
-        or "off".
+        or "off". `schedule`: which queries are evaluated less often or later (`tg.schedule`).
         """
         from tidegate.runtime.api import session
 
@@ -128,6 +132,7 @@ class Program:
             clock=clock,
             on_batch=on_batch,
             purging=purging,
+            schedule=schedule,
         )
 
     def why(self, checkpoint: str | os.PathLike[str], name: str, row: Mapping[str, Any] | None = None) -> Why:

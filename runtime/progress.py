@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.time import INF, Extended
-from tidegate.runtime.plan.steps import Plan
+from tidegate.analysis.recursion import component_progress
+from tidegate.runtime.plan.steps import Plan, QueryPlan
 from tidegate.runtime.state.errors import MANIFEST, StateError
 
 
@@ -29,6 +31,9 @@ class ProgressState:
         """Nothing has arrived; static tables have no progress at all."""
         inputs = {(s.name, a): -INF for s in input_streams(plan) for a in s.progress}
         return cls(inputs, {q.name: dict.fromkeys(q.facts.propagation, -INF) for q in plan.queries})
+
+    def copy(self) -> ProgressState:
+        return ProgressState(dict(self.inputs), {query: dict(p) for query, p in self.queries.items()})
 
     def of_input(self, stream: StreamDef) -> dict[str, Extended]:
         return {a: self.inputs[stream.name, a] for a in stream.progress}
@@ -64,6 +69,17 @@ class ProgressState:
                     raise not_of_this_program(f"progress of {key!r:.200}")
 
 
+def reach(plan: Plan, queries: Sequence[QueryPlan], progress: ProgressState) -> dict[str, dict[str, Extended]]:
+    """How far queries of one level may progress now: `max(p, f)`, of a recursive component by its fixpoint (R11, R20)."""
+    b = progress.bounds(plan)
+    recursion = plan.recursion(queries)
+    if recursion is None:
+        return {query.name: query.propagate(b, progress.queries[query.name]) for query in queries}
+    found = component_progress(recursion, b)
+    old = {query.name: progress.queries[query.name] for query in queries}
+    return {name: {a: max(p[a], found[name][a]) for a in p} for name, p in old.items()}
+
+
 def _parsed(key: str) -> object:
     try:
         return json.loads(key)
@@ -92,4 +108,8 @@ def check_known(name: str, known: Iterable[str], what: str) -> None:
     """`QueryError` TG402 for a name that the program does not have, with those it has."""
     names = sorted(known)
     if name not in names:
-        raise QueryError("TG402", f"the program has no {what} {name!r}", hint=f"it has {', '.join(names) or 'none'}")
+        by_case = {one.casefold(): one for one in names}
+        near = get_close_matches(name.casefold(), by_case, n=1)
+        hint = f"did you mean {by_case[near[0]]}? " if near else ""
+        hint += f"it has {', '.join(names) or 'none'}"
+        raise QueryError("TG402", f"the program has no {what} {name!r}", hint=hint)

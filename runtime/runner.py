@@ -16,7 +16,7 @@ from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.terms import Term
 from tidegate.algebra.time import INF
 from tidegate.analysis.facts import Rank, Recursion
-from tidegate.analysis.recursion import component_progress
+from tidegate.runtime import turns
 from tidegate.runtime.batch_report import BatchReport
 from tidegate.runtime.executor import Executor, Increment, Ingested, Job, Rewrite, Work
 from tidegate.runtime.heard import HEARD, Heard, from_json, means_of, to_json
@@ -24,13 +24,15 @@ from tidegate.runtime.idle import idle_progress
 from tidegate.runtime.intake import Intake
 from tidegate.runtime.keys import KeyMemory, key_memory
 from tidegate.runtime.plan.steps import Buffer, Plan, Progress, QueryPlan
-from tidegate.runtime.progress import ProgressState, input_streams, not_of_this_program
+from tidegate.runtime.progress import ProgressState, input_streams, not_of_this_program, reach
+from tidegate.runtime.schedule import Timetable
 from tidegate.runtime.sources import SourceOptions
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.checkpoint import Checkpoint
 from tidegate.runtime.state.manifest import SourceCounts
 from tidegate.runtime.state.segments import Segment, plan_compaction
 from tidegate.runtime.sweep import FLOOR, WORTH, Sweep
+from tidegate.runtime.turns import MISSED, Missed, Turns
 
 GarbageCollection = Literal["amortised", "exact", "off"]
 
@@ -47,6 +49,7 @@ class Runner:
     executor: Executor
     options: Mapping[str, SourceOptions]
     collect_garbage: GarbageCollection = "amortised"
+    timetable: Timetable = field(default_factory=Timetable)
     progress: ProgressState = field(init=False)
     segments: dict[str, tuple[Segment, ...]] = field(init=False)
     counts: dict[str, SourceCounts] = field(init=False)
@@ -55,6 +58,8 @@ class Runner:
     """By the first buffer of those that are swept together, how many rows they held after the last sweep."""
     keys: dict[str, KeyMemory] = field(init=False)
     """Per input stream with a key, what is remembered of its rows."""
+    missed: dict[str, Missed] = field(init=False, default_factory=dict)
+    """The results that had no turn in the last batch."""
     read: dict[str, tuple[int, int]] = field(init=False, default_factory=dict)
     """Rows and bytes that this batch's increments read, per query."""
 
@@ -71,6 +76,7 @@ class Runner:
             self.segments |= last.segments
             self.counts |= last.counts
             self.heard |= from_json(last.extra.get(HEARD))
+            self.missed |= turns.from_json(last.extra.get(MISSED))
 
     def _check_segments(self, stored: Mapping[str, Sequence[Segment]]) -> None:
         """`StateError` TG504 for segments of no buffer, or without the bounds by which they are found and dropped."""
@@ -86,7 +92,7 @@ class Runner:
         """One batch from ingest to commit. On any error nothing of it counts; the batch can be run again."""
         seconds: dict[str, float] = {}
         self.read.clear()
-        before = (self._copy_progress(), dict(self.segments), dict(self.counts), dict(self.heard))
+        before = (self.progress.copy(), dict(self.segments), dict(self.counts), dict(self.heard), self.missed)
         try:
             with _timed("ingest", seconds):
                 ingested = self.executor.ingest(batch, work, self.intakes(batch.intent.clock))
@@ -100,7 +106,7 @@ class Runner:
             with _timed("commit", seconds):
                 self._commit(batch, ingested)
         except BaseException:
-            self.progress, self.segments, self.counts, self.heard = before
+            self.progress, self.segments, self.counts, self.heard, self.missed = before
             raise
         self.executor.forget(frozenset(s.path for segments in self.segments.values() for s in segments))
         return BatchReport(
@@ -119,6 +125,7 @@ class Runner:
             batch.intent.clock,
             batch.intent.offer.spark,
             dict(self.read),
+            {name: one.because for name, one in self.missed.items()},
             self.plan,
         )
 
@@ -149,9 +156,6 @@ class Runner:
     def live_rows(self) -> dict[str, int]:
         """Rows stored per buffer."""
         return {name: sum(segment.rows for segment in segments) for name, segments in self.segments.items()}
-
-    def _copy_progress(self) -> ProgressState:
-        return ProgressState(dict(self.progress.inputs), {q: dict(p) for q, p in self.progress.queries.items()})
 
     @property
     def _buffers(self) -> tuple[Buffer, ...]:
@@ -243,19 +247,26 @@ class Runner:
             self.segments[buffer] = (*self.segments[buffer], *(s for s in segments if s.rows))
 
     def _increments(self, batch: Batch) -> dict[str, Increment]:
-        """Level by level, every query whose progress advances; what did not advance is not evaluated."""
+        """Every query that has its turn and whose progress advances, level by level or in the order of the schedule."""
         done: dict[str, Increment] = {}
-        for level in self.plan.levels():
-            recursion = self.plan.recursion(level)
-            done |= self._level(batch, level) if recursion is None else self._recurse(batch, level, recursion)
+        begun = self._turns(batch)
+        for queries in begun:
+            recursion = self.plan.recursion(queries)
+            done |= self._level(batch, queries) if recursion is None else self._recurse(batch, queries, recursion)
+        self.missed = begun.missed
         return done
+
+    def _turns(self, batch: Batch) -> Turns:
+        last = self.checkpoint.manifest
+        before = (0, batch.intent.clock) if last is None else (last.seq, last.clock)
+        return Turns(self.plan, self.timetable, self.progress, self.missed, before, batch.seq, batch.intent.clock)
 
     def _level(self, batch: Batch, level: Sequence[QueryPlan]) -> dict[str, Increment]:
         done: dict[str, Increment] = {}
         jobs: list[Job] = []
+        reached = reach(self.plan, level, self.progress)
         for query in level:
-            old = self.progress.queries[query.name]
-            new = query.propagate(self.progress.bounds(self.plan), old)
+            old, new = self.progress.queries[query.name], reached[query.name]
             if new == old and not (query.facts.is_static and self.checkpoint.manifest is None):
                 continue
             jobs += self._job(query, relevant(query, offered(query, self.segments), old, new), old, new)
@@ -271,8 +282,7 @@ class Runner:
         Its progress rises only after the loop: until then keep and doors let stay what later strata read.
         """
         old = {query.name: self.progress.queries[query.name] for query in level}
-        reached = component_progress(recursion, self.progress.bounds(self.plan))
-        new = {name: {a: max(p[a], reached[name][a]) for a in p} for name, p in old.items()}
+        new = reach(self.plan, level, self.progress)
         advancing = [query for query in level if new[query.name] != old[query.name]]
         done: dict[str, Increment] = {}
         own = {query.stream for query in level}
@@ -390,7 +400,7 @@ class Runner:
             segments={name: segments for name, segments in self.segments.items() if segments},
             progress=self.progress.to_json(),
             counts={name: one.counts for name, one in ingested.items()},
-            extra={HEARD: to_json(self.heard)},
+            extra={HEARD: to_json(self.heard), MISSED: turns.to_json(self.missed)},
         )
 
 

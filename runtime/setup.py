@@ -29,6 +29,7 @@ from tidegate.runtime.plan.lower import PurgeMode, lower
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.progress import check_known, input_streams, static_tables
 from tidegate.runtime.runner import GarbageCollection
+from tidegate.runtime.schedule import Schedule, Timetable, checked_schedule
 from tidegate.runtime.sinks import CallbackSink, DiscardSink, MemorySink, ParquetSink, Sink
 from tidegate.runtime.sources import Files, Source, SourceOptions
 from tidegate.runtime.state.checkpoint import Admission, Checkpoint
@@ -51,6 +52,7 @@ class Setup:
     statics: Mapping[str, pl.DataFrame]
     sinks: Mapping[str, Sink]
     checkpoint: Checkpoint
+    timetable: Timetable
 
     @property
     def written(self) -> frozenset[str]:
@@ -100,6 +102,7 @@ def prepare(
     sinks: Mapping[str, Sink],
     collect_garbage: GarbageCollection = "amortised",
     purging: PurgeMode = "planned",
+    schedule: Schedule | None = None,
 ) -> Setup:
     """Checks what a run is given against the program, and opens its checkpoint, recovered to the last commit."""
     if collect_garbage not in get_args(GarbageCollection):
@@ -108,6 +111,7 @@ def prepare(
     if purging not in get_args(PurgeMode):
         known = ", ".join(get_args(PurgeMode))
         raise QueryError("TG401", f"unknown purging {purging!r}", hint=f"one of {known}")
+    timetable = checked_schedule(schedule, facts)
     plan = lower(facts, optimise=rewrite_program, purging=purging)
     streams = {stream.name: stream for stream in input_streams(plan)}
     results = {query.stream for query in plan.queries}
@@ -129,7 +133,7 @@ def prepare(
     held |= _static_results(plan, held)
     every_sink = {name: sinks.get(name, MemorySink()) for name in results}
     checkpoint = _open(store, plan, held, options, every_sink)
-    return Setup(plan, streams, dict(sources), options, held, every_sink, checkpoint)
+    return Setup(plan, streams, dict(sources), options, held, every_sink, checkpoint, timetable)
 
 
 def _check_sink(name: str, sink: object) -> None:

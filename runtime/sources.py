@@ -6,9 +6,11 @@ import datetime as dt
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from inspect import signature
 from typing import Any, Literal
 
-from tidegate.algebra.dsl.calls import called
+from tidegate.algebra.dsl.calls import called, check_options
+from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.terms import unknown_attribute
@@ -275,16 +277,25 @@ def source(
 @called()
 def parquet(directory: str | os.PathLike[str], *, per_batch: int | None = None, **options: Any) -> Source:
     """A directory of Parquet files; `per_batch` limits the files read in one batch."""
-    return source(Files(local_directory(directory), "parquet", per_batch), **options)
+    return _files("parquet", directory, per_batch, options)
 
 
 @called()
 def csv(directory: str | os.PathLike[str], *, per_batch: int | None = None, **options: Any) -> Source:
     """A directory of CSV files with a header line."""
-    return source(Files(local_directory(directory), "csv", per_batch), **options)
+    return _files("csv", directory, per_batch, options)
 
 
 @called()
 def json(directory: str | os.PathLike[str], *, per_batch: int | None = None, **options: Any) -> Source:
     """A directory of files with one JSON object per line."""
-    return source(Files(local_directory(directory), "json", per_batch), **options)
+    return _files("json", directory, per_batch, options)
+
+
+def _files(
+    format_: FileFormat, directory: str | os.PathLike[str], per_batch: int | None, options: Mapping[str, Any]
+) -> Source:
+    known = ["per_batch", *(name for name in signature(source).parameters if name != "data")]
+    with Here():
+        check_options(f"tg.{format_}", options, known)
+        return source(Files(local_directory(directory), format_, per_batch), **options)

@@ -32,6 +32,7 @@ from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.program import Program
 from tidegate.runtime.progress import ProgressState, check_known, input_streams
 from tidegate.runtime.runner import GarbageCollection
+from tidegate.runtime.schedule import Schedule
 from tidegate.runtime.setup import results_area
 from tidegate.runtime.sources import Source
 from tidegate.runtime.state.checkpoint import inspect
@@ -89,6 +90,7 @@ class Embedded:
     clock: TestClock
     collect_garbage: GarbageCollection
     directory: Path | None
+    schedule: Schedule | None = None
     session: Session = field(init=False)
     plan: Plan = field(init=False)
 
@@ -98,7 +100,9 @@ class Embedded:
 
     def _open(self, store: Store) -> Session:
         given = dict(self.sources)
-        return Session(self.facts, store, given, self.statics, {}, self.collect_garbage, self.clock)
+        return Session(
+            self.facts, store, given, self.statics, {}, self.collect_garbage, self.clock, schedule=self.schedule
+        )
 
     @property
     def store(self) -> Store:
@@ -311,6 +315,7 @@ def drive(
     directory: str | Path | None = None,
     collect_garbage: GarbageCollection = "exact",
     driver_bytes: int | None = None,
+    schedule: Schedule | None = None,
 ) -> Drive:
     """Drive a program embedded, or on Spark where a session is given.
 
@@ -327,11 +332,13 @@ def drive(
     place = None if directory is None else Path(directory)
     engine: Driven
     if spark is None:
-        engine = Embedded(program.facts, given, tables, test_clock, collect_garbage, place)
+        engine = Embedded(program.facts, given, tables, test_clock, collect_garbage, place, schedule)
     else:
         from tidegate.runtime.spark.testing import OnSpark
 
-        engine = OnSpark(spark, program.facts, given, tables, test_clock, collect_garbage, place, driver_bytes)
+        engine = OnSpark(
+            spark, program.facts, given, tables, test_clock, collect_garbage, place, driver_bytes, schedule
+        )
     return Drive(program.facts, test_clock, engine)
 
 

@@ -12,6 +12,7 @@ from tidegate.algebra.time import INF, Extended, format_duration
 from tidegate.algebra.types import DataType
 from tidegate.analysis.facts import ProgramFacts, QueryFacts
 from tidegate.analysis.propagation import Clause, Propagation, difference
+from tidegate.analysis.recursion import component_progress
 from tidegate.analysis.sites import edge_lines
 from tidegate.analysis.wording import amount, instant, shifted
 from tidegate.analysis.zones import Edge
@@ -23,6 +24,8 @@ from tidegate.runtime.state.errors import PROGRAM, StateError
 from tidegate.runtime.state.manifest import Manifest, SourceCounts
 from tidegate.runtime.state.meta import differences
 from tidegate.runtime.state.store import Store
+from tidegate.runtime.turns import MISSED, Missed
+from tidegate.runtime.turns import from_json as missed_turns
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +177,7 @@ class _State:
     b: dict[tuple[str, str], Extended] = field(init=False)
     heard: dict[str, Heard] = field(init=False, default_factory=dict)
     counts: Mapping[str, SourceCounts] = field(init=False, default_factory=dict)
+    missed: Mapping[str, Missed] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         inputs = {(s.name, a): -INF for s in self.facts.program.inputs for a in s.progress}
@@ -184,6 +188,7 @@ class _State:
             state.load(self.manifest.progress)
             self.heard = from_json(self.manifest.extra.get(HEARD))
             self.counts = self.manifest.counts
+            self.missed = missed_turns(self.manifest.extra.get(MISSED))
         self.queries, self.b = state.queries, dict(state.inputs)
         for query in self.facts.queries:
             for a in self.facts.streams[query.query.stream].progress:
@@ -207,6 +212,7 @@ class _State:
             clause = self._holder(function)
             hold = self._hold(attribute, function, clause)
             holds.append(hold)
+            lines += self._scheduled(query, attribute)
             lines += self._explained(query, hold, clause)
             for other in self._feeding(hold.stream):
                 if other.query.name not in above | {name} and other.query.name not in inner:
@@ -214,6 +220,24 @@ class _State:
         says = " or ".join(f"{a} = {self._instant(query, a, value)}" for a, value in p.items() if value != -INF)
         text = f"{name} is final up to {says}" if says else f"no row of {name} is final yet"
         return Part(name, text, (*lines, *self._read_rows(query)), tuple(inner.values()), holds=tuple(holds))
+
+    def _allowed(self, query: QueryFacts, attribute: str) -> Extended:
+        """How far the query could be by now, whatever its schedule."""
+        recursion = self.facts.recursions.get(query.query.stream)
+        if recursion is None:
+            return query.propagation[attribute].evaluate(self.b)
+        return component_progress(recursion, self.b)[query.query.name][attribute]
+
+    def _scheduled(self, query: QueryFacts, attribute: str) -> Iterator[tuple[str, str]]:
+        """That the query itself is behind what its inputs allow, by its schedule (rule R24)."""
+        p, reach = self.queries[query.query.name][attribute], self._allowed(query, attribute)
+        missed = self.missed.get(query.query.stream)
+        if reach <= p or missed is None:
+            return
+        type_ = query.output.schema[attribute].type
+        yield "held back by", f"the schedule: {missed.because}"
+        further = f", {amount(int(reach - p), type_)} further" if INF not in (reach, -p) else ""
+        yield "without it", f"final up to {attribute} = {instant(reach, type_)}{further}"
 
     def _functions(self, query: QueryFacts) -> Mapping[str, Propagation]:
         """The propagation functions, in recursion only with what the rank chose."""
@@ -323,6 +347,8 @@ class _State:
         for attribute, function in self._functions(query).items():
             if len(p) > 1:
                 lines.append(("by", f"{attribute} = {self._instant(query, attribute, row[attribute])}"))
+            if row[attribute] <= self._allowed(query, attribute):
+                lines += self._scheduled(query, attribute)
             for clause in function.clauses:
                 if self._reach(clause) < row[attribute]:
                     waits.append(self._wait(attribute, clause, row[attribute]))

@@ -20,13 +20,16 @@ from tidegate.algebra.dsl.functions import (
     tumbling,
     when,
 )
+from tidegate.algebra.dsl.here import unknown_name
 from tidegate.algebra.dsl.relation import Relation, product
 from tidegate.algebra.dsl.sources import QueryHandle, Result, query, result, stream, table
+from tidegate.algebra.dsl.suggestions import function_hint
 from tidegate.algebra.errors import InternalError, Problem, QueryError, Site, TidegateError
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.runtime.program import Program, program, result_of
 
 if TYPE_CHECKING:
+    from tidegate.runtime.schedule import Schedule, schedule
     from tidegate.runtime.sinks import callback, parquet_sink
     from tidegate.runtime.sources import Source, csv, json, parquet, source
 
@@ -36,15 +39,20 @@ __version__ = "0.1.0"
 _WHEN_USED = {
     **dict.fromkeys(("Source", "csv", "json", "parquet", "source"), "tidegate.runtime.sources"),
     **dict.fromkeys(("callback", "parquet_sink"), "tidegate.runtime.sinks"),
+    **dict.fromkeys(("Schedule", "schedule"), "tidegate.runtime.schedule"),
 }
 
 
-def __getattr__(name: str) -> object:
-    if name not in _WHEN_USED:
-        raise AttributeError(f"module 'tidegate' has no attribute {name!r}")
-    from importlib import import_module
+if not TYPE_CHECKING:  # type checkers shall refuse unknown names themselves
 
-    return getattr(import_module(_WHEN_USED[name]), name)
+    def __getattr__(name: str) -> object:
+        if name not in _WHEN_USED:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            raise unknown_name(f"tidegate has no function {name!r}", function_hint(name, __all__))
+        from importlib import import_module
+
+        return getattr(import_module(_WHEN_USED[name]), name)
 
 
 def __dir__() -> list[str]:
@@ -66,6 +74,7 @@ __all__ = [
     "json",
     "parquet_sink",
     "callback",
+    "schedule",
     # relations
     "product",
     # values
@@ -101,6 +110,7 @@ __all__ = [
     "AggregateExpression",
     "Program",
     "Source",
+    "Schedule",
     "Attribute",
     "Schema",
     "StreamDef",

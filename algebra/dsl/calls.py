@@ -6,7 +6,7 @@ import difflib
 import functools
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from typing import ParamSpec, TypeVar
 
 from tidegate.algebra.dsl.here import Here
@@ -52,6 +52,15 @@ def checked_calls(cls: _C) -> _C:
         if not name.startswith("_") and inspect.isfunction(method) and not hasattr(method, "__wrapped__"):
             setattr(cls, name, called()(method))
     return cls
+
+
+def check_options(what: str, given: Iterable[str], known: Collection[str]) -> None:
+    """`QueryError` TG114 for a keyword that `what` does not take, with the one that is probably meant."""
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]}=?" if near else f"there are {', '.join(known)}"
+            raise QueryError("TG114", f"{what} takes no {name}=", hint=hint)
 
 
 def _near(text: str, function: Callable[..., object]) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from tidegate.algebra.ddl import to_type
 from tidegate.algebra.dsl.calls import checked_calls
-from tidegate.algebra.dsl.here import Here, UnknownAttributeError, tests_membership
+from tidegate.algebra.dsl.here import Here, tests_membership, unknown_name
 from tidegate.algebra.dsl.literals import literal
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.operations import result_type
@@ -88,11 +88,7 @@ class Expression:
         def __getattr__(self, name: str) -> NoReturn:
             if name.startswith("_"):
                 raise AttributeError(name)
-            with Here() as site:
-                problem = QueryError(
-                    "TG131", f"no method of values is called {name!r}: {self!r}", hint=_method_hint(name)
-                )
-                raise UnknownAttributeError.of(problem.at(site).problems)
+            raise unknown_name(f"no method of values is called {name!r}: {self!r}", _method_hint(name))
 
     # Logic -----------------------------------------------------------------------------------------------------------
     def __and__(self, other: Operand) -> Expression:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from tidegate.algebra.dsl.aggregates import AggregateExpression
 from tidegate.algebra.dsl.calls import called
 from tidegate.algebra.dsl.expression import Expression
-from tidegate.algebra.dsl.here import Here
+from tidegate.algebra.dsl.here import Here, unknown_name
 from tidegate.algebra.dsl.relation_checks import free_name, fresh_origins, renamed
+from tidegate.algebra.dsl.suggestions import group_hint
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.nodes import Aggregate, Group
 from tidegate.algebra.schema import checked_name
@@ -28,6 +29,13 @@ class Grouped:
 
     def __repr__(self) -> str:
         return f"Grouped by {', '.join(name for name, _ in self._columns) or 'nothing'}; say what each group yields: .agg(...)"
+
+    if not TYPE_CHECKING:  # type checkers shall refuse unknown methods themselves
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            raise unknown_name(f"no method of groups is called {name!r}", group_hint(name))
 
     @called("TG115", "each aggregate needs a name: .agg(n=tg.count()); attributes to keep go into group_by(...)")
     def agg(self, **named: AggregateExpression | Callable[[Relation], AggregateExpression]) -> Relation:

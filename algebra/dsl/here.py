@@ -33,6 +33,11 @@ class Here:
             raise error.at(self.site).with_traceback(trace) from error.__cause__
 
 
+def unknown_name(message: str, hint: str) -> UnknownAttributeError:
+    """TG131, at the user's line, for what no object of ours has."""
+    return UnknownAttributeError("TG131", message, hint=hint, site=call_site(sys._getframe(1)))
+
+
 def too_deep(site: Site | None, depth: int | None = None) -> QueryError:
     return QueryError(
         "TG152",

@@ -57,6 +57,39 @@ RELATION_METHODS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("dropna", "drop_nulls", "drop_nans"), "rows without NULL are where(r.x.is_not_null())")
 )
 
+#: Functions that are called otherwise here, or are no functions of the module.
+FUNCTIONS: Mapping[str, str] = MappingProxyType(
+    dict.fromkeys(("col", "column"), "attributes are those of a relation: r.x")
+    | dict.fromkeys(("mean", "average"), "did you mean tg.avg?")
+    | dict.fromkeys(("window", "tumble", "session"), _WINDOW)
+    | dict.fromkeys(("expr", "sql"), "conditions are written with operators: (r.x > 5) & (r.y == 1)")
+    | {name: f"write from tidegate import {name}" for name in ("testing", "metrics")}
+)
+
+#: What other libraries do to groups at once.
+GROUP_METHODS: Mapping[str, str] = MappingProxyType(
+    dict.fromkeys(("count", "size", "len"), "write .agg(n=tg.count())")
+    | {name: f"write .agg(total=tg.{name}(r.x))" for name in ("sum", "min", "max", "avg", "count_distinct")}
+    | dict.fromkeys(("mean", "average"), "write .agg(mean=tg.avg(r.x))")
+    | {name: f"write .agg(x=tg.{name}(r.x, by=r.time))" for name in ("first", "last")}
+    | dict.fromkeys(
+        ("where", "having", "filter"), "groups are chosen afterwards: .agg(n=tg.count()).where(lambda g: g.n > 5)"
+    )
+)
+
+
+def function_hint(name: str, functions: Iterable[str]) -> str:
+    """How what is asked of the module is written here, or which functions have nearly that name; empty where none does."""
+    if name in FUNCTIONS:
+        return FUNCTIONS[name]
+    near = difflib.get_close_matches(name.lower(), list(functions), n=2, cutoff=0.6)
+    return f"did you mean {' or '.join(f'tg.{one}' for one in near)}?" if near else ""
+
+
+def group_hint(name: str) -> str:
+    """How what is asked of groups is written here."""
+    return GROUP_METHODS.get(name, "say what each group yields: .agg(n=tg.count())")
+
 
 def method_hint(name: str, methods: Iterable[str]) -> str:
     """How what is asked for is written here, or which methods have nearly that name; empty where none does."""

@@ -12,7 +12,7 @@ from tidegate.analysis.facts import Rank
 from tidegate.analysis.recursion import ranks_below
 from tidegate.runtime.columns import polars_schema, to_user_table
 from tidegate.runtime.embedded.aggregates import merge
-from tidegate.runtime.embedded.increment import Ready, compute_common, increment, keep_true, read_leaves
+from tidegate.runtime.embedded.increment import Ready, common_parts, increment, keep_true, read_leaves
 from tidegate.runtime.embedded.sweep import surviving
 from tidegate.runtime.executor import Increment, Ingested, Job, Rewrite, Stratum, Work
 from tidegate.runtime.intake import Intake, absorb, ingest_rows, load_seen
@@ -152,7 +152,7 @@ class EmbeddedExecutor:
         demands = [Demand.of(job.query, job.old, job.new) for job in jobs]
         read = [self._read_leaves(demand, job) for demand, job in zip(demands, jobs, strict=True)]
         try:  # together, so that what queries have in common is computed once
-            ready = compute_common(demands, read)
+            ready = common_parts(demands, read)
             return pl.collect_all(_increments(jobs, read, ready))
         except EvaluationError:
             for job, leaves in zip(jobs, read, strict=True):

@@ -6,17 +6,16 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from tidegate.algebra.nodes import Node
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import TRUE, Term
 from tidegate.runtime.embedded.aggregates import final, merge
 from tidegate.runtime.embedded.relational import evaluate
 from tidegate.runtime.embedded.terms import compile_term
-from tidegate.runtime.plan.common import Demand, repeated
-from tidegate.runtime.plan.steps import Progress, QueryPlan
+from tidegate.runtime.plan import common
+from tidegate.runtime.plan.common import Demand, compute_common
+from tidegate.runtime.plan.steps import CommonPart, Leaf, Progress, QueryPlan
 
-#: Parts of a tree that are computed already, by the place of their first leaf.
-Ready = dict[tuple[int, Node], pl.LazyFrame]
+Ready = common.Ready[pl.LazyFrame]
 
 
 def read_leaves(
@@ -31,22 +30,24 @@ def read_leaves(
         else:
             assert frame is not None
             assert relevant is not None
-            rows = keep_true(frame, relevant, leaf.buffer.schema)
-            leaves[index] = rows.select(leaf.columns) if leaf.columns else rows
+            leaves[index] = leaf_rows(leaf, frame, relevant)
     return leaves
 
 
-def compute_common(demands: Sequence[Demand], read: Sequence[Mapping[int, pl.LazyFrame]]) -> list[Ready]:
+def leaf_rows(leaf: Leaf, frame: pl.LazyFrame, relevant: Term) -> pl.LazyFrame:
+    """Of stored rows those that are relevant, with the columns that the tree reads."""
+    assert leaf.buffer is not None
+    rows = keep_true(frame, relevant, leaf.buffer.schema)
+    return rows.select(leaf.columns) if leaf.columns else rows
+
+
+def common_parts(demands: Sequence[Demand], read: Sequence[Mapping[int, pl.LazyFrame]]) -> list[Ready]:
     """What several of the queries contain, computed once, for each of them."""
-    leaves = dict(zip(map(id, demands), read, strict=True))
-    ready: dict[int, Ready] = {id(demand): {} for demand in demands}
-    for key, (demand, part) in repeated(demands).items():
-        rows = evaluate(part.node, leaves[id(demand)], ready[id(demand)], first=part.first).collect().lazy()
-        for other in demands:
-            for use in other.query.common:
-                if other.computed(use) == key:
-                    ready[id(other)][use.first, use.node] = rows
-    return list(ready.values())
+
+    def compute(number: int, part: CommonPart, ready: Ready) -> pl.LazyFrame:
+        return evaluate(part.node, read[number], ready, first=part.first).collect().lazy()
+
+    return compute_common(demands, compute)
 
 
 def increment(

@@ -27,6 +27,7 @@ from tidegate.runtime.plan.lower import PurgeMode
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.progress import check_known
 from tidegate.runtime.runner import GarbageCollection, Runner
+from tidegate.runtime.schedule import Schedule
 from tidegate.runtime.setup import Setup, prepare, results_area
 from tidegate.runtime.sinks import MemorySink, ParquetSink, Sink
 from tidegate.runtime.sources import Files, Source
@@ -47,7 +48,8 @@ class Session:
 
     `sources` gives delay, progress columns and policy per stream, and rows where it has any: directories are read file by
     file, a frame is the whole of its stream. `statics` holds the rows of static tables, `sinks` where results go (default:
-    kept in the store, read by `results`). `clock` is read once per batch, `on_batch` is called after each commit.
+    kept in the store, read by `results`). `clock` is read once per batch, `on_batch` is called after each commit, `schedule`
+    lets results lag.
     """
 
     facts: ProgramFacts
@@ -59,6 +61,7 @@ class Session:
     clock: Clock = system_clock
     purging: PurgeMode = "planned"
     on_batch: Callable[[BatchReport], None] | None = None
+    schedule: Schedule | None = None
     _setup: Setup = field(init=False)
     _runner: Runner = field(init=False)
     _pushed: dict[str, list[Arrival]] = field(init=False, default_factory=dict)
@@ -66,10 +69,19 @@ class Session:
 
     def __post_init__(self) -> None:
         self._setup = setup = prepare(
-            self.facts, self.store, self.sources, self.statics, self.sinks, self.collect_garbage, self.purging
+            self.facts,
+            self.store,
+            self.sources,
+            self.statics,
+            self.sinks,
+            self.collect_garbage,
+            self.purging,
+            self.schedule,
         )
         executor = EmbeddedExecutor(self.store, setup.statics, setup.options, setup.written)
-        self._runner = Runner(setup.plan, setup.checkpoint, executor, setup.options, self.collect_garbage)
+        self._runner = Runner(
+            setup.plan, setup.checkpoint, executor, setup.options, self.collect_garbage, setup.timetable
+        )
         if setup.checkpoint.manifest is None:
             try:
                 self._push_frames()

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from tidegate.algebra.nodes import Imbed, Node, Project, Rename, Scan, Select, children, occurrences
 from tidegate.algebra.terms import Term
 from tidegate.runtime.plan.steps import CommonPart, Leaf, Progress, QueryPlan
+
+T = TypeVar("T")
+#: Parts of a tree that are computed already, by the place of their first leaf.
+Ready = dict[tuple[int, Node], T]
 
 
 def find_common(trees: Sequence[tuple[Node, tuple[Leaf, ...]]]) -> list[tuple[CommonPart, ...]]:
@@ -55,28 +60,44 @@ def sharers(queries: Sequence[QueryPlan], query: QueryPlan) -> Iterator[tuple[No
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """A query about to be evaluated, with the condition under which each of its leaves is read."""
+    """A query about to be evaluated, with the condition under which each of its leaves is read.
+
+    `keys`, where it is evaluated shard by shard, are the columns by which its leaves are shared out.
+    """
 
     query: QueryPlan
     relevant: tuple[Term | None, ...]
+    keys: tuple[str | None, ...] | None = None
 
     @classmethod
-    def of(cls, query: QueryPlan, old: Progress, new: Progress) -> Demand:
-        return cls(query, tuple(None if leaf.buffer is None else leaf.relevant(old, new) for leaf in query.leaves))
+    def of(cls, query: QueryPlan, old: Progress, new: Progress, keys: tuple[str | None, ...] | None = None) -> Demand:
+        relevant = (None if leaf.buffer is None else leaf.relevant(old, new) for leaf in query.leaves)
+        return cls(query, tuple(relevant), keys)
 
     def computed(self, part: CommonPart) -> object:
-        """What makes two queries' uses of a part the same rows: the same tree, buffers and relevance."""
-        return _identity(part, self.query.leaves), self.relevant[part.first : part.first + part.count]
+        """What makes two queries' uses of a part the same rows: the same tree, buffers, relevance and shards."""
+        read = slice(part.first, part.first + part.count)
+        return _identity(part, self.query.leaves), self.relevant[read], self.keys and self.keys[read]
 
 
-def repeated(demands: Sequence[Demand]) -> dict[object, tuple[Demand, CommonPart]]:
-    """What more than one of the queries computes, inner parts first, with one of its uses."""
-    uses = Counter(demand.computed(part) for demand in demands for part in demand.query.common)
-    ordered = sorted(
-        ((part.count, demand, part) for demand in demands for part in demand.query.common), key=lambda use: use[0]
-    )
-    found: dict[object, tuple[Demand, CommonPart]] = {}
-    for _, demand, part in ordered:
-        if uses[key := demand.computed(part)] > 1:
-            found.setdefault(key, (demand, part))
-    return found
+def repeated(demands: Sequence[Demand]) -> list[list[tuple[int, CommonPart]]]:
+    """The uses, by the number of the demand, of each part that is needed more than once; inner parts first."""
+    uses: dict[object, list[tuple[int, CommonPart]]] = {}
+    for number, demand in enumerate(demands):
+        for part in demand.query.common:
+            uses.setdefault(demand.computed(part), []).append((number, part))
+    return sorted((found for found in uses.values() if len(found) > 1), key=lambda found: found[0][1].count)
+
+
+def compute_common(demands: Sequence[Demand], compute: Callable[[int, CommonPart, Ready[T]], T]) -> list[Ready[T]]:
+    """For each demand the parts that are needed more than once, each computed for one of its uses.
+
+    `compute` gets the number of a demand, the part, and those of its parts that are computed already.
+    """
+    ready: list[Ready[T]] = [{} for _ in demands]
+    for uses in repeated(demands):
+        number, part = uses[0]
+        rows = compute(number, part, ready[number])
+        for other, use in uses:
+            ready[other][use.first, use.node] = rows
+    return ready

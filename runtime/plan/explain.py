@@ -7,16 +7,17 @@ from tidegate.algebra.pretty import node_text
 from tidegate.runtime.plan.common import sharers
 from tidegate.runtime.plan.sharding import DRIVER_BYTES, SHARD_BYTES
 from tidegate.runtime.plan.steps import Buffer, Plan, QueryPlan
+from tidegate.runtime.schedule import Timetable
 
 
-def plan_text(plan: Plan) -> str:
-    """Buffers first, then queries in the order in which they are evaluated."""
+def plan_text(plan: Plan, timetable: Timetable | None = None) -> str:
+    """Buffers first, then queries in the order in which they are evaluated, with the schedule of a run if one is given."""
     parts = [_buffer_text(plan, buffer) for buffer in plan.buffers]
-    parts += [_query_text(plan, query) for query in plan.queries]
+    parts += [_query_text(plan, query, timetable or Timetable()) for query in plan.queries]
     return "\n\n".join(parts)
 
 
-def plan_dict(plan: Plan) -> dict[str, object]:
+def plan_dict(plan: Plan, timetable: Timetable | None = None) -> dict[str, object]:
     """The same as plain values."""
     return {
         "buffers": [
@@ -34,6 +35,7 @@ def plan_dict(plan: Plan) -> dict[str, object]:
         "queries": [
             {
                 "query": query.name,
+                "schedule": (timetable or Timetable()).describe(query.stream),
                 "reads": _inputs(query),
                 "shard_key": None if query.shard_key is None else list(query.shard_key),
                 "tree": node_text(query.tree),
@@ -51,8 +53,10 @@ def _buffer_text(plan: Plan, buffer: Buffer) -> str:
     return "\n".join([*head, _indented("chain", node_text(buffer.chain))])
 
 
-def _query_text(plan: Plan, query: QueryPlan) -> str:
+def _query_text(plan: Plan, query: QueryPlan, timetable: Timetable) -> str:
     lines = [f"increment {query.name}", f"  reads       {', '.join(_inputs(query)) or 'nothing'}"]
+    if schedule := timetable.describe(query.stream):
+        lines.append(f"  scheduled   {schedule}; what it reads stays as much longer as it lags")
     if query.grouping is not None:
         lines.append(f"  merges      {_aggregates(query.grouping)}")
     lines.append(f"  on Spark    {_places(query)}")

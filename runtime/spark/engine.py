@@ -28,6 +28,7 @@ from tidegate.runtime.plan.sharding import DRIVER_BYTES, SHARD_BYTES
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.progress import check_known
 from tidegate.runtime.runner import GarbageCollection, Runner
+from tidegate.runtime.schedule import Schedule
 from tidegate.runtime.setup import Setup, prepare
 from tidegate.runtime.sinks import Sink
 from tidegate.runtime.sources import Files, Source
@@ -239,6 +240,7 @@ def start(
     clock: Clock = system_clock,
     advance: Mapping[str, Mapping[str, Any]] | None = None,
     purging: PurgeMode = "planned",
+    schedule: Schedule | None = None,
 ) -> RunningQuery:
     """Start a program on Spark Structured Streaming and return its streaming query.
 
@@ -246,13 +248,14 @@ def start(
     "available_now", a processing time such as "5 seconds", or Spark's own keyword. An increment with at most
     `driver_bytes` of relevant data is evaluated in the driver, a larger one with a key to shard by and at most
     `shard_bytes` a task by shards, every other as DataFrames; 0 switches either off. `on_batch` is called after each
-    commit; `clock` is read once per batch. `advance` is what `RunningQuery.advance` says, before the first batch.
+    commit; `clock` is read once per batch. `advance` is what `RunningQuery.advance` says, before the first batch. `schedule`:
+    which queries are evaluated less often or later (`tg.schedule`).
     """
     store = checkpoint if isinstance(checkpoint, LocalStore) else LocalStore(checkpoint)
     root = store.where
     when = _trigger(spark, trigger)
     given = {key: value if isinstance(value, Source) else Source(value) for key, value in sources.items()}
-    setup = prepare(facts, store, given, statics or {}, sinks or {}, collect_garbage, purging)
+    setup = prepare(facts, store, given, statics or {}, sinks or {}, collect_garbage, purging, schedule)
     try:
         setup = replace(setup, sources=bounded_inputs(setup, store))
         missing = sorted(set(setup.streams) - set(setup.sources))
@@ -261,7 +264,7 @@ def start(
         paths = stored_statics(setup, root)
         local = EmbeddedExecutor(store, setup.statics, setup.options, setup.written)
         executor = SparkExecutor(own_session(spark), local, root, paths, driver_bytes, shard_bytes)
-        runner = Runner(setup.plan, setup.checkpoint, executor, setup.options, collect_garbage)
+        runner = Runner(setup.plan, setup.checkpoint, executor, setup.options, collect_garbage, setup.timetable)
         union, columns = _union(spark, setup)
         calls = ProgressCalls(store, runner.progress.inputs)
         run = SparkRun(spark, setup, runner, executor, columns, calls, on_batch, clock)
@@ -319,7 +322,8 @@ def _union(spark: SparkSession, setup: Setup) -> tuple[DataFrame, dict[str, dict
             branch = rows.toDF(*columns[name]).select(F.lit(name).alias("source"), *columns[name])
             branches.append(branch.coalesce(1) if setup.options[name].key else branch)  # keys are judged in order
     branches.append(call_ticks(spark, setup.checkpoint.store.where))
-    if any(options.idle is not None or options.arrival is not None for options in setup.options.values()):
+    by_clock = any(options.idle is not None or options.arrival is not None for options in setup.options.values())
+    if by_clock or setup.timetable.follows_time:
         # Rows that say nothing: without new data Spark runs no batch, and nobody would notice that the clock goes on.
         ticks = spark.readStream.format("rate").option("rowsPerSecond", 1).option("numPartitions", 1).load()
         branches.append(ticks.select(F.lit(TICK).alias("source")))

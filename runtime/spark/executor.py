@@ -40,7 +40,12 @@ from tidegate.runtime.spark.workers import (
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.manifest import SourceCounts
 from tidegate.runtime.state.segments import Segment
+from tidegate.runtime.state.store import FileRef
 from tidegate.runtime.sweep import Sweep
+
+SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+#: A shuffle of an increment has a partition at least for so much relevant data.
+PARTITION_BYTES = 128 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +69,21 @@ class SparkExecutor:
     shard_bytes: int = SHARD_BYTES
     name: str = "spark"
     parallelism: int = field(init=False)
+    partitions: int = field(init=False)
+    """Of a shuffle, unless there is more to shuffle than they can take."""
+    _set_partitions: int = field(init=False)
 
     def __post_init__(self) -> None:
         self.parallelism = max(1, self.spark.sparkContext.defaultParallelism)
+        self.partitions = self._set_partitions = int(self.spark.conf.get(SHUFFLE_PARTITIONS) or 1)
 
     def place(self, batch: Batch) -> Place:
         return Place(self.root, batch.seq, batch.attempt, self.static_paths)
 
     def ingest(self, batch: Batch, work: Work, intakes: Mapping[str, Intake]) -> dict[str, Ingested]:
         offered: Mapping[str, Offered] = work.arrivals
-        if sum(one.bytes for one in offered.values()) <= self.driver_bytes:
+        remembered = sum(s.bytes for name, one in offered.items() if one.files for s in intakes[name].remembered)
+        if remembered + sum(one.bytes for one in offered.values()) <= self.driver_bytes:
             done = self._ingest_here(batch, offered, intakes)
         else:
             files = [task for one in offered.values() for task in one.files]
@@ -180,6 +190,7 @@ class SparkExecutor:
     @contextmanager
     def _results(self, jobs: Sequence[Job]) -> Iterator[list[DataFrame]]:
         """The new rows of each query; what they have in common is held while the block runs."""
+        self._shuffle_for(max((job.bytes for job in jobs), default=0))
         statics = self.statics()
         demands = [Demand.of(job.query, job.old, job.new) for job in jobs]
         read = [self._read_leaves(demand, job, statics) for demand, job in zip(demands, jobs, strict=True)]
@@ -214,12 +225,27 @@ class SparkExecutor:
     def _sharded(self, batch: Batch, jobs: Sequence[Job]) -> DataFrame:
         """Summaries of what workers stored, a task per share of the keys."""
         written = self.local.written
-        tasks = [
-            ShardJob(job.query, job.inputs, job.old, job.new, job.feeds, job.query.stream in written) for job in jobs
+        groups = [
+            [ShardJob(job.query, job.inputs, job.old, job.new, job.feeds, job.query.stream in written) for job in some]
+            for some in self._groups(jobs)
         ]
         numbers = self.spark.range(0, self.parallelism, 1, self.parallelism)
-        work = evaluate_shards(self.place(batch), tasks, self.parallelism)
+        work = evaluate_shards(self.place(batch), groups, self.parallelism)
         return numbers.mapInArrow(work, "summary string")
+
+    def _groups(self, jobs: Sequence[Job]) -> list[list[Job]]:
+        """Increments that a task evaluates together, so that what it holds stays within `shard_bytes`."""
+        groups: list[list[Job]] = []
+        held: dict[str, int] = {}
+        for job in jobs:
+            read = {segment.path: segment.bytes for segments in job.inputs for segment in segments}
+            held |= read
+            if groups and sum(held.values()) <= self.shard_bytes * self.parallelism:
+                groups[-1].append(job)
+            else:
+                groups.append([job])
+                held = read
+        return groups
 
     def _read_leaves(self, demand: Demand, job: Job, statics: Mapping[str, DataFrame]) -> dict[int, DataFrame]:
         frames = [
@@ -236,6 +262,13 @@ class SparkExecutor:
         # mapInArrow parses column names, so dots and backticks in them must not reach it.
         return plainly_named(rows).mapInArrow(store, "summary string")
 
+    def _shuffle_for(self, size: int) -> None:
+        """Sets how many partitions Spark shuffles so many bytes into."""
+        wanted = max(self.partitions, -(-size // PARTITION_BYTES))
+        if wanted != self._set_partitions:
+            self.spark.conf.set(SHUFFLE_PARTITIONS, wanted)
+            self._set_partitions = wanted
+
     def rewrite(self, batch: Batch, rewrites: Sequence[Rewrite]) -> list[tuple[Segment, ...]]:
         """Small ones in the driver, the others together as one Spark job."""
         large = {number: one for number, one in enumerate(rewrites) if one.bytes > self.driver_bytes}
@@ -246,6 +279,7 @@ class SparkExecutor:
 
     def _rewrite_on_spark(self, batch: Batch, rewrites: Mapping[int, Rewrite]) -> dict[int, tuple[Segment, ...]]:
         stored = []
+        self._shuffle_for(max(one.bytes for one in rewrites.values()))
         for number, one in rewrites.items():
             alive = keep_true(self._read(one.buffer, one.segments), one.keep, one.buffer.schema)
             if one.buffer.partial is not None:
@@ -308,7 +342,7 @@ def _gathered(batch: Batch, query: str, summaries: Sequence[Mapping[str, Any]], 
     for summary in summaries:
         total += summary["rows"]
         if summary["output"]:
-            batch.adopt_output(query, summary["output"], summary["rows"])
+            batch.adopt_output(query, FileRef(*summary["output"]), summary["rows"])
         for buffer, text in summary["segments"].items():
             segments[buffer] = (*segments.get(buffer, ()), Segment.from_json(text))
     return Increment(total, segments, place)
@@ -330,7 +364,8 @@ def _merge_summaries(batch: Batch, summaries: Sequence[Mapping[str, Any]]) -> di
         counts = SourceCounts(rows_in, summary["accepted"], rejected, summary["punctuations"])
         segments = {buffer: (Segment.from_json(text),) for buffer, text in summary["segments"].items()}
         if summary["quarantine"]:
-            batch.adopt_quarantine(summary["stream"], *summary["quarantine"])
+            file, rows = summary["quarantine"]
+            batch.adopt_quarantine(summary["stream"], FileRef(*file), rows)
         one = Ingested(counts, summary["greatest"], summary["punctuation"], segments, summary["first_rejected"])
         name = summary["stream"]
         done[name] = _join(done[name], one) if name in done else one

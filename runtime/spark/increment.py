@@ -13,8 +13,8 @@ from tidegate.algebra.nodes import Node
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import TRUE, Term
 from tidegate.runtime.columns import spark_schema
-from tidegate.runtime.plan.common import Demand, repeated
-from tidegate.runtime.plan.steps import Buffer, Progress, QueryPlan
+from tidegate.runtime.plan.common import Demand, Ready, compute_common
+from tidegate.runtime.plan.steps import Buffer, CommonPart, Progress, QueryPlan
 from tidegate.runtime.spark.aggregates import final, merge
 from tidegate.runtime.spark.relational import evaluate
 from tidegate.runtime.spark.terms import compile_term
@@ -41,23 +41,19 @@ def read_leaves(
 class Common:
     """What several queries contain: for each of them the parts by the place of their first leaf, and what to let go of."""
 
-    ready: Sequence[Mapping[tuple[int, Node], DataFrame]]
+    ready: Sequence[Ready[DataFrame]]
     held: Sequence[DataFrame]
 
     @classmethod
     def of(cls, demands: Sequence[Demand], read: Sequence[Mapping[int, DataFrame]]) -> Common:
         """Each part as a DataFrame that Spark computes once and holds until it is let go of."""
-        leaves = dict(zip(map(id, demands), read, strict=True))
-        ready: dict[int, dict[tuple[int, Node], DataFrame]] = {id(demand): {} for demand in demands}
-        held = []
-        for key, (demand, part) in repeated(demands).items():
-            rows = evaluate(part.node, leaves[id(demand)], ready[id(demand)], first=part.first).persist()
-            held.append(rows)
-            for other in demands:
-                for use in other.query.common:
-                    if other.computed(use) == key:
-                        ready[id(other)][use.first, use.node] = rows
-        return cls(list(ready.values()), held)
+        held: list[DataFrame] = []
+
+        def compute(number: int, part: CommonPart, ready: Ready[DataFrame]) -> DataFrame:
+            held.append(evaluate(part.node, read[number], ready, first=part.first).persist())
+            return held[-1]
+
+        return cls(compute_common(demands, compute), held)
 
     def release(self) -> None:
         for frame in self.held:

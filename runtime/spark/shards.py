@@ -1,18 +1,19 @@
 """Increments shard by shard: every task evaluates all of a query over its share of the keys, with the embedded steps.
 
-A task reads the relevant segments one after the other and keeps the rows of its share, so it holds at most those.
+A task reads the relevant segments one after the other, each once for every key that they are shared out by, and keeps what
+is relevant of its share. What several queries contain is computed once where they share it out alike.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 import polars as pl
 
-from tidegate.algebra.terms import Term
+from tidegate.algebra.terms import TRUE, Term
 from tidegate.runtime.embedded.executor import no_rows
-from tidegate.runtime.embedded.increment import increment, keep_true, read_leaves
+from tidegate.runtime.embedded.increment import common_parts, increment, leaf_rows
 from tidegate.runtime.plan.common import Demand
 from tidegate.runtime.plan.steps import Buffer, Progress, QueryPlan
 from tidegate.runtime.spark.workers import Batches, Place, reported, store_rows, summary_batch
@@ -31,47 +32,86 @@ class ShardJob:
     feeds: Sequence[tuple[Buffer, Term]]
     written: bool
 
+    @property
+    def keys(self) -> tuple[str | None, ...]:
+        """The columns by which the leaves are shared out."""
+        assert self.query.shard_key is not None
+        return self.query.shard_key
 
-def evaluate_shards(place: Place, jobs: Sequence[ShardJob], shards: int) -> Callable[[Batches], Batches]:
-    """For `mapInArrow` over shard numbers: evaluates every query over the shard's rows, and stores what is new."""
+
+def evaluate_shards(place: Place, groups: Sequence[Sequence[ShardJob]], shards: int) -> Callable[[Batches], Batches]:
+    """For `mapInArrow` over shard numbers: evaluates every query over the shard's rows, and stores what is new.
+
+    Queries of a group are evaluated together, the groups one after the other.
+    """
 
     def run(batches: Batches) -> Batches:
         for batch in batches:
             for shard in batch.column(0).to_pylist():
-                for job in jobs:
-                    rows = _evaluate(place, job, shard, shards)
-                    if rows.height:
-                        schema = job.query.facts.output.schema
-                        line = store_rows(place, job.query.name, schema, job.feeds, rows, written=job.written)
-                        yield summary_batch([line])
+                for jobs in groups:
+                    for job, rows in zip(jobs, _evaluate(place, jobs, shard, shards), strict=True):
+                        if rows.height:
+                            schema = job.query.facts.output.schema
+                            line = store_rows(place, job.query.name, schema, job.feeds, rows, written=job.written)
+                            yield summary_batch([line])
 
     return reported(run)
 
 
-def _evaluate(place: Place, job: ShardJob, shard: int, shards: int) -> pl.DataFrame:
-    query = job.query
-    assert query.shard_key is not None
-    demand = Demand.of(query, job.old, job.new)
-    statics = place.load_statics(leaf.static for leaf in query.leaves if leaf.static is not None)
-    frames: list[pl.LazyFrame | None] = []
-    for leaf, relevant, key, segments in zip(query.leaves, demand.relevant, query.shard_key, job.inputs, strict=True):
-        if leaf.buffer is None:
-            frames.append(None)
-            continue
-        assert relevant is not None
-        assert key is not None
-        parts = [
-            keep_true(_share(_load(place, segment), key, shard, shards), relevant, leaf.buffer.schema).collect()
-            for segment in segments
-        ]
-        frames.append(pl.concat(parts).lazy() if parts else no_rows(leaf.buffer))
-    return increment(query, read_leaves(demand, frames, statics), job.old, job.new, {}).collect()
+def _evaluate(place: Place, jobs: Sequence[ShardJob], shard: int, shards: int) -> Iterator[pl.DataFrame]:
+    """The new rows of each increment in the shard."""
+    demands = [Demand.of(job.query, job.old, job.new, job.keys) for job in jobs]
+    read = read_shares(place, jobs, demands, shard, shards)
+    for job, leaves, ready in zip(jobs, read, common_parts(demands, read), strict=True):
+        yield increment(job.query, leaves, job.old, job.new, ready).collect()
 
 
-def _load(place: Place, segment: Segment) -> pl.LazyFrame:
-    return pl.DataFrame(read_segments(LocalStore(place.root), [segment])).lazy()
+def read_shares(
+    place: Place, jobs: Sequence[ShardJob], demands: Sequence[Demand], shard: int, shards: int
+) -> list[dict[int, pl.LazyFrame]]:
+    """For each increment the rows that it reads of the shard, by leaf; static tables whole."""
+    statics = place.load_statics(leaf.static for job in jobs for leaf in job.query.leaves if leaf.static is not None)
+    parts: dict[tuple[int, int], list[pl.DataFrame]] = {}
+    for (_, key), share in _shares(jobs, demands).items():
+        rows = _load(place, share.segment).filter(pl.col(key).hash(0) % shards == shard)  # NULL is a key
+        for (relevant, _), uses in share.views.items():
+            number, index = uses[0]
+            wanted = leaf_rows(jobs[number].query.leaves[index], rows.lazy(), relevant).collect()
+            for use in uses:
+                parts.setdefault(use, []).append(wanted)
+    read: list[dict[int, pl.LazyFrame]] = [{} for _ in jobs]
+    for number, job in enumerate(jobs):
+        for index, leaf in enumerate(job.query.leaves):
+            found = parts.get((number, index))
+            if leaf.buffer is None:
+                assert leaf.static is not None
+                read[number][index] = statics[leaf.static].lazy()
+            else:
+                read[number][index] = pl.concat(found).lazy() if found else leaf_rows(leaf, no_rows(leaf.buffer), TRUE)
+    return read
 
 
-def _share(rows: pl.LazyFrame, key: str, shard: int, shards: int) -> pl.LazyFrame:
-    """Rows whose key falls to the shard; NULL is a key."""
-    return rows.filter(pl.col(key).hash(0) % shards == shard)
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """What is read of one segment by one key: by relevance and columns the leaves, as numbers of job and leaf."""
+
+    segment: Segment
+    views: dict[tuple[Term, tuple[str, ...]], list[tuple[int, int]]] = field(default_factory=dict)
+
+
+def _shares(jobs: Sequence[ShardJob], demands: Sequence[Demand]) -> dict[tuple[str, str], _Share]:
+    """By path and key."""
+    found: dict[tuple[str, str], _Share] = {}
+    for number, (job, demand) in enumerate(zip(jobs, demands, strict=True)):
+        leaves = zip(job.query.leaves, job.keys, demand.relevant, job.inputs, strict=True)
+        for index, (leaf, key, relevant, segments) in enumerate(leaves):
+            if key is None or relevant is None:
+                continue
+            for segment in segments:
+                share = found.setdefault((segment.path, key), _Share(segment))
+                share.views.setdefault((relevant, leaf.columns), []).append((number, index))
+    return found
+
+
+def _load(place: Place, segment: Segment) -> pl.DataFrame:
+    return pl.DataFrame(read_segments(LocalStore(place.root), [segment]))

@@ -21,6 +21,7 @@ from tidegate.runtime.inputs import input_table
 from tidegate.runtime.plan.sharding import DRIVER_BYTES
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.runner import GarbageCollection
+from tidegate.runtime.schedule import Schedule
 from tidegate.runtime.setup import prepare
 from tidegate.runtime.sources import Files, Source
 from tidegate.runtime.spark.engine import start
@@ -41,6 +42,7 @@ class OnSpark:
     collect_garbage: GarbageCollection
     directory: Path | None
     driver_bytes: int | None
+    schedule: Schedule | None = None
     plan: Plan = field(init=False)
     _root: Path = field(init=False)
     _store: LocalStore = field(init=False)
@@ -94,6 +96,7 @@ class OnSpark:
             driver_bytes=DRIVER_BYTES if self.driver_bytes is None else self.driver_bytes,
             collect_garbage=self.collect_garbage,
             clock=self.clock,
+            schedule=self.schedule,
             advance={s: {a: v for (t, a), v in advances.items() if t == s} for s, _ in advances},
         )
         query.awaitTermination()

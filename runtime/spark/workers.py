@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import polars as pl
@@ -76,8 +76,8 @@ class Ingesting:
         seen[stream] = rows.seen
         refused = None
         if rows.quarantine:
-            refused = new_path("staging", f"rejected {stream}", self.place.seq, self.place.attempt)
-            store.write_table(refused, rows.quarantine_table())
+            path = new_path("staging", f"rejected {stream}", self.place.seq, self.place.attempt)
+            refused = astuple(store.write_table(path, rows.quarantine_table()))
         segments = {
             buffer.id: _segment(store, self.place, buffer, stored)
             for buffer in intake.buffers
@@ -231,14 +231,14 @@ def store_rows(
 ) -> str:
     """Writes new rows of a query as a result file and as segments of the buffers that store them; the summary as JSON."""
     files = LocalStore(place.root)
-    path = None
+    output = None
     if written:
         path = new_path("staging", query, place.seq, place.attempt)
-        files.write_table(path, to_user_table(rows.to_arrow(compat_level=ARROW), schema))
+        output = astuple(files.write_table(path, to_user_table(rows.to_arrow(compat_level=ARROW), schema)))
     statics = place.load_statics(name for buffer, _ in feeds for _, name in buffer.statics)
     stored = {buffer: absorb(rows, buffer, door, statics) for buffer, door in feeds}
     segments = {b.id: _segment(files, place, b, part) for b, part in stored.items() if part.height}
-    return json.dumps({"query": query, "rows": rows.height, "output": path, "segments": segments})
+    return json.dumps({"query": query, "rows": rows.height, "output": output, "segments": segments})
 
 
 def _frame(batches: Sequence[pa.RecordBatch], schema: Schema) -> pl.DataFrame:

@@ -16,6 +16,7 @@ from tidegate.runtime.state.segments import (
     FANOUT,
     Segment,
     append_segment,
+    check_size,
     new_path,
     plan_compaction,
     read_segments,
@@ -115,11 +116,9 @@ class Batch:
         """A fresh path for a file of results that something else writes; see `adopt_output`."""
         return new_path("staging", query, self.seq, self.attempt)
 
-    def adopt_output(self, query: str, path: str, rows: int) -> StagedOutput:
-        """Stage a file that was written at an `output_path` by something else; makes it durable."""
-        with storage_errors(f"staging results of {query!r}"):
-            self._store.sync(path)
-            file = FileRef(path, self._store.size(path), self._store.checksum(path))
+    def adopt_output(self, query: str, file: FileRef, rows: int) -> StagedOutput:
+        """Stage a durable file that a worker wrote at an `output_path`; only its size is looked at here."""
+        check_size(self._store, file)
         return self._stage(self._outputs, query, file, rows)
 
     def quarantine(self, source: str, table: Any) -> StagedOutput:
@@ -128,11 +127,9 @@ class Batch:
             file = self._store.write_table(new_path("staging", f"rejected {source}", self.seq, self.attempt), table)
         return self._stage(self._quarantine, source, file, table.num_rows)
 
-    def adopt_quarantine(self, source: str, path: str, rows: int) -> StagedOutput:
-        """Set aside a file of rejected rows that was written at an `output_path` by something else."""
-        with storage_errors(f"writing quarantined rows of {source!r}"):
-            self._store.sync(path)
-            file = FileRef(path, self._store.size(path), self._store.checksum(path))
+    def adopt_quarantine(self, source: str, file: FileRef, rows: int) -> StagedOutput:
+        """Set aside a durable file of rejected rows that a worker wrote at an `output_path`."""
+        check_size(self._store, file)
         return self._stage(self._quarantine, source, file, rows)
 
     def commit(

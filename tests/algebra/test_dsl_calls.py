@@ -42,6 +42,11 @@ r: Any = tg.stream("R", "time timestamp, k bigint, s string, w interval day to s
         (lambda: r.s.startsWith("a"), "TG131", "starts_with"),
         (lambda: r.k.max(), "TG131", "tg.max(...)"),
         (lambda: r.k.zzz(), "TG131", "between, cast"),
+        (lambda: tg_.cout(), "TG131", "did you mean tg.count"),
+        (lambda: tg_.mean(r.k), "TG131", "tg.avg"),
+        (lambda: tg_.zzz, "TG131", ""),
+        (lambda: r.group_by(r.k).sum("k"), "TG131", ".agg(total=tg.sum("),
+        (lambda: r.group_by(r.k).zzz, "TG131", ".agg(n=tg.count())"),
         (lambda: r.k in [1, 2], "TG118", "x.is_in(a, b)"),
         (lambda: r.k not in (1, 2) and r.s == "a", "TG118", "x.is_in(a, b)"),
         (lambda: 1 in r.k, "TG118", "x.is_in(a, b)"),
@@ -64,6 +69,8 @@ r: Any = tg.stream("R", "time timestamp, k bigint, s string, w interval day to s
         (lambda: True ^ (r.k < 3), "TG114", "a != b"),
         (lambda: tg_.parquet("in", dealy="5m"), "TG114", "did you mean delay=?"),
         (lambda: tg_.source([], delays="5m"), "TG114", "did you mean delay=?"),
+        (lambda: tg_.parquet("in", perbatch=1), "TG114", "did you mean per_batch=?"),
+        (lambda: tg_.csv("in", foo=1), "TG114", "there are per_batch, delay, "),
         (lambda: tg_.callback(), "TG114", "tg.callback(function)"),
         (lambda: tg_.program(Out=r).session(source={}), "TG114", "did you mean sources=?"),
         (lambda: tg_.program(Out=r).explain(zone=True), "TG114", "did you mean zones=?"),
@@ -109,6 +116,12 @@ def test_unknown_methods_are_absent_for_those_who_ask() -> None:
     assert not hasattr(r.k, "foo")
     assert getattr(r.k, "foo", 5) == 5
     assert not hasattr(r.k, "__array__")
+    for one in (tg_, r.group_by(r.k)):
+        assert not hasattr(one, "foo")
+        assert getattr(one, "foo", 5) == 5
+        assert not hasattr(one, "__array__")
+    with pytest.raises(ImportError):
+        from tidegate import cout  # type: ignore[attr-defined]  # noqa: F401  # wrong on purpose
     with pytest.raises(AttributeError, match="foo"):
         r.k.foo()
 

@@ -30,3 +30,19 @@ def test_a_directory_of_results_needs_a_checkpoint(tmp_path: Path) -> None:
     done = unmarked().run({"E": [(1, 1)], "M": []}, sinks=sinks, checkpoint=tmp_path / "state")
     assert done.rows("Unmarked") == [{"k": 1, "t": 1}]
     assert len(list((tmp_path / "out").glob("*.parquet"))) == 1
+
+
+@pytest.mark.parametrize("name", ["Order", "orders", "ORDERS"])
+def test_a_misspelt_name_is_told_with_the_one_that_is_meant(name: str) -> None:
+    orders = tg.stream("Orders", "n bigint, t bigint", progress="t")
+    program = tg.program(All=orders)
+    for wrong in (
+        lambda: program.run({name: []}),
+        lambda: program.session(sources={name: []}),
+        lambda: program.session().push(name, []),
+    ):
+        with pytest.raises(tg.QueryError, match=f"TG402 the program has no .*'{name}'") as raised:
+            wrong()
+        assert raised.value.hint == "did you mean Orders? it has Orders"
+    with pytest.raises(tg.QueryError, match="TG407"):
+        program.run({})

@@ -73,7 +73,7 @@ def test_queries_that_advance_at_other_times_are_evaluated_apart() -> None:
     assert len(repeated(demands)) == 1
     # From 20 to 30 two of them look at the same rows; the third has a window from 0 to 20 behind it.
     moved = [Demand.of(plan.queries[0], {"w": 20}, {"w": 30}), Demand.of(plan.queries[2], {"w": 20}, {"w": 40})]
-    assert repeated(moved) == {}
+    assert repeated(moved) == []
 
 
 def test_the_plan_says_what_is_shared() -> None:

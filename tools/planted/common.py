@@ -33,8 +33,8 @@ GROUP = Group(
         bug(
             "a part is common whatever rows of it are relevant",
             COMMON_PLAN,
-            "return _identity(part, self.query.leaves), self.relevant[part.first : part.first + part.count]",
-            "return _identity(part, self.query.leaves)",
+            "return _identity(part, self.query.leaves), self.relevant[read], self.keys and self.keys[read]",
+            "return _identity(part, self.query.leaves), self.keys and self.keys[read]",
         ),
         bug(
             "a part is common whatever buffers it reads",

@@ -6,7 +6,7 @@ from tools.planted.bugs import Group, bug
 
 GROUP = Group(
     "sharding",
-    ("tests/runtime/test_sharding.py",),
+    ("tests/runtime/test_sharding.py", "tests/runtime/test_shards.py"),
     (
         bug(
             "shards by the padded side of an outer join",
@@ -25,6 +25,18 @@ GROUP = Group(
             "runtime/plan/sharding.py",
             "if keys is None:  # its rows would stand in every shard\n            return {}",
             "if keys is None:\n            continue",
+        ),
+        bug(
+            "a part is common whatever its leaves are shared out by",
+            "runtime/plan/common.py",
+            "self.relevant[read], self.keys and self.keys[read]",
+            "self.relevant[read]",
+        ),
+        bug(
+            "a segment is read for the first leaf that wants it only",
+            "runtime/spark/shards.py",
+            "for use in uses:\n",
+            "for use in uses[:1]:\n",
         ),
     ),
 )

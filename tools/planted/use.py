@@ -42,8 +42,8 @@ GROUP = Group(
         bug(
             "a bound of the extent that is one tick short",
             "runtime/metrics.py",
-            "max(0, int(horizon) + newest - slowest)",
-            "max(0, int(horizon) + newest - slowest - 1)",
+            "max(0, int(horizon) + newest - slowest + int(behind))",
+            "max(0, int(horizon) + newest - slowest + int(behind) - 1)",
         ),
         bug(
             "the slowest input left out of the bound",

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 from pyspark.sql import SparkSession
 
 import tidegate as tg
+from tidegate.runtime.cli import main
 
 events = tg.stream("E", "k bigint, t bigint, v double", progress="t")
 
@@ -22,3 +26,31 @@ def test_relevance_is_pushed_into_the_files_and_equalities_are_join_keys(spark: 
     assert "LeftAnti" in plans["Lonely"]
     assert "CartesianProduct" not in plans["Lonely"]
     assert "HashAggregate" in plans["Counted"]
+
+
+FILE = """\
+import tidegate as tg
+
+events = tg.stream("E", "k bigint, t bigint", progress="t")
+counted = tg.program(Counted=events.group_by(w=tg.ceil(events.t, 10)).agg(n=tg.count()))
+chosen = tg.program(Chosen=events.where(events.k > 1))
+"""
+
+
+@pytest.mark.spark
+def test_the_command_line_prints_the_plans_after_each_program(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "programs.py"
+    file.write_text(FILE)
+    assert main(["explain", str(file), "--spark"]) == 0
+    counted, chosen = capsys.readouterr().out.split("program chosen\n")
+    assert counted.index("increment Counted") < counted.index("Spark's plan of Counted\n\n== Physical Plan ==")
+    assert "HashAggregate" in counted
+    assert "Spark's plan of Chosen\n\n== Physical Plan ==" in chosen
+    assert main(["explain", str(file), "--spark", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert "PushedFilters" in answer["chosen"]["spark"]["Chosen"]
+    with pytest.raises(SystemExit) as wrong:
+        main(["explain", str(file), "--spark", "--graph", "svg"])
+    assert wrong.value.code == 2

@@ -376,8 +376,7 @@ def test_adopted_output(place: Place) -> None:
         batch = checkpoint.begin(0, Offer(), engine=ENGINE)
         path = batch.output_path("q")
         table = pa.table({"t": [1], "kept": [0], "file": ["x"]})
-        store.write_table(path, table)
-        batch.adopt_output("q", path, 1)
+        batch.adopt_output("q", store.write_table(path, table), 1)
         batch.commit(segments={}, progress={}, counts={})
     assert place.results() == [(1, 0, "x")]
 

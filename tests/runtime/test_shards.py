@@ -1,0 +1,100 @@
+"""What a worker does with its share of the keys: each segment is read once, what queries share is computed once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import tidegate as tg
+from tests.runtime.test_common import pairs, queries, rows
+from tidegate.runtime.columns import polars_schema
+from tidegate.runtime.embedded import increment as embedded
+from tidegate.runtime.embedded import relational
+from tidegate.runtime.embedded.executor import ARROW
+from tidegate.runtime.embedded.joins import join_frames
+from tidegate.runtime.plan.common import Demand, repeated
+from tidegate.runtime.plan.steps import Plan
+from tidegate.runtime.spark import shards
+from tidegate.runtime.spark.shards import ShardJob, evaluate_shards
+from tidegate.runtime.spark.workers import Place
+from tidegate.runtime.state.local import LocalStore
+from tidegate.runtime.state.segments import Segment, read_segments, write_segment
+
+SHARDS = 3
+OLD, NEW = {"w": 10}, {"w": 40}
+
+
+def lowered() -> Plan:
+    """Two queries that share a self-join by its key."""
+    p = pairs()
+    return (
+        tg.program(**queries(ByKey=True), Again=p.group_by(k=p.k, w=tg.ceil(p.t, 10)).agg(top=tg.max(p.other)))
+        .explain()
+        .lowered()
+    )
+
+
+def stored(store: LocalStore, plan: Plan) -> list[Segment]:
+    """The rows in two segments of the only buffer."""
+    (buffer,) = plan.buffers
+    frame = pl.DataFrame(rows(), schema=polars_schema(buffer.stored))
+    return [
+        write_segment(store, buffer.id, part.to_arrow(compat_level=ARROW), buffer.instants, 1, "a")
+        for part in (frame.head(20), frame.slice(20))
+    ]
+
+
+def found(place: Place, groups: list[list[ShardJob]]) -> dict[str, list[str]]:
+    """The rows of every query, of all shards."""
+    numbers = pa.RecordBatch.from_arrays([pa.array(range(SHARDS))], ["id"])
+    result: dict[str, list[str]] = {}
+    for batch in evaluate_shards(place, groups, SHARDS)(iter([numbers])):
+        for line in map(json.loads, batch.column(0).to_pylist()):
+            lines = LocalStore(place.root).read_table(line["output"][0]).to_pylist()
+            result.setdefault(line["query"], []).extend(map(str, lines))
+    return {name: sorted(lines) for name, lines in result.items()}
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_each_segment_is_read_once_and_what_is_shared_is_computed_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, together: bool
+) -> None:
+    store, plan = LocalStore(tmp_path), lowered()
+    segments = stored(store, plan)
+    frame = pl.concat([pl.DataFrame(store.read_table(segment.path)) for segment in segments])
+    whole = {}
+    for query in plan.queries:
+        leaves = embedded.read_leaves(Demand.of(query, OLD, NEW), [frame.lazy()] * 2, {})
+        whole[query.name] = sorted(map(str, embedded.increment(query, leaves, OLD, NEW, {}).collect().to_dicts()))
+    reads: list[str] = []
+    joins: list[Any] = []
+
+    def reading(of: LocalStore, some: list[Segment]) -> pa.Table:
+        reads.extend(segment.path for segment in some)
+        return read_segments(of, some)
+
+    def joining(*given: Any) -> pl.DataFrame:
+        joins.append(given)
+        return join_frames(*given)
+
+    monkeypatch.setattr(shards, "read_segments", reading)
+    monkeypatch.setattr(relational, "join_frames", joining)
+    jobs = [ShardJob(query, [segments, segments], OLD, NEW, (), True) for query in plan.queries]
+    groups = [jobs] if together else [[job] for job in jobs]
+    assert found(Place(store.where, 2, "a", {}), groups) == whole
+    assert all(whole.values())
+    assert sorted(reads) == sorted([s.path for s in segments] * SHARDS * len(groups))
+    assert len(joins) == SHARDS * len(groups)
+
+
+def test_what_is_shared_out_by_other_keys_is_not_common() -> None:
+    plan = lowered()
+    alike = [Demand.of(query, OLD, NEW, ("k", "k")) for query in plan.queries]
+    assert len(repeated(alike)) == 1
+    other = [Demand.of(query, OLD, NEW, (key, key)) for query, key in zip(plan.queries, "kv", strict=True)]
+    assert repeated(other) == []
