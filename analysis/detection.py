@@ -1,4 +1,4 @@
-"""Earliest detection: the first instant at which a match is certain, whatever the ends not yet known (rule R25)."""
+"""Earliest detection: the first instant at which a match is certain, whatever the ends not yet known (rule R26)."""
 
 from __future__ import annotations
 

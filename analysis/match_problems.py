@@ -1,4 +1,4 @@
-"""Patterns that can never match, and patterns whose intervals wait for matches for ever, with witnesses (rule R26)."""
+"""Patterns that can never match, and patterns whose intervals wait for matches for ever, with witnesses (rule R27)."""
 
 from __future__ import annotations
 

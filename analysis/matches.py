@@ -1,4 +1,4 @@
-"""What holds of every match of a pattern: its instants and that of its detection, and how long intervals wait (rule R26)."""
+"""What holds of every match of a pattern: its instants and that of its detection, and how long intervals wait (rule R27)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a pattern asks of intervals: of two by Allen's relations, and everything else as zones of its negation (rule R24)."""
+"""What a pattern asks of intervals: of two by Allen's relations, and everything else as zones of its negation (rule R25)."""
 
 from __future__ import annotations
 

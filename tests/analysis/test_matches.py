@@ -93,10 +93,10 @@ def test_a_pattern_that_can_wait_for_ever_names_the_missing_bound() -> None:
         "                  B.ts <= detected   (declared by earliest detection)\n"
         "                  A.te < B.ts\n"
         "                in the case that:\n"
+        "                  detected = B.ts\n"
         "                  A.ts < A.te\n"
         "                  A.te < B.ts\n"
         "                  B.ts < B.te\n"
-        "                  B.ts = detected\n"
         "  hint          give the pattern a window, within=…, or bound the wait: B.ts - A.te <= 100"
     )
 
