@@ -8,6 +8,7 @@ from tools.planted import (
     common,
     input,
     operators,
+    patterns,
     protocol,
     purging,
     recursive,
@@ -30,4 +31,5 @@ GROUPS = (
     use.GROUP,
     arriving.GROUP,
     protocol.GROUP,
+    patterns.GROUP,
 )
