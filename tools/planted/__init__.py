@@ -13,6 +13,7 @@ from tools.planted import (
     recursive,
     required,
     runtime,
+    schedules,
     sharding,
     use,
 )
@@ -29,5 +30,6 @@ GROUPS = (
     purging.GROUP,
     use.GROUP,
     arriving.GROUP,
+    schedules.GROUP,
     protocol.GROUP,
 )
