@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from benchmarks import queries
 from benchmarks.comparing import contained, same
 from benchmarks.figures import Figure
+from benchmarks.memory import Peak
 from tidegate.runtime.sinks import parquet_sink
 from tidegate.runtime.sources import parquet
 from tidegate.runtime.spark.engine import start
@@ -36,8 +37,10 @@ def measure(spark: SparkSession, files: Path, few: Path, rows: int) -> tuple[lis
             tidegate(spark, name, few, work)
             if name in NATIVE:
                 native(spark, name, few, work)
+            with Peak() as peak:
+                _, _, live = tidegate(spark, name, files, work)
             for number in range(PAIRS if name in NATIVE else 1):
-                taken, found = tidegate(spark, name, files, work)
+                taken, found, _ = tidegate(spark, name, files, work)
                 ours.append(taken)
                 equal = same(f"{name}, Spark", found, expected) and equal
                 if name in NATIVE:
@@ -53,12 +56,16 @@ def measure(spark: SparkSession, files: Path, few: Path, rows: int) -> tuple[lis
                 )
                 label = f"{name}: Spark / native ({', '.join(f'{ratio:.2f}' for ratio in ratios)})"
                 figures.append(Figure(label, statistics.median(ratios), "", least=NATIVE[name]))
-            print(figures[-1].line(), flush=True)
+            allowed = round(2 * live / 2**20 + 1024)
+            label = f"{name}, Spark: peak memory beyond the base, JVM and workers"
+            figures.append(Figure(label, peak.more / 2**20, "MiB", most=allowed))
+            for figure in figures[-2:]:
+                print(figure.line(), flush=True)
     return figures, equal
 
 
-def tidegate(spark: SparkSession, name: str, files: Path, work: str) -> tuple[float, pl.DataFrame]:
-    """Seconds of a run, and its result."""
+def tidegate(spark: SparkSession, name: str, files: Path, work: str) -> tuple[float, pl.DataFrame, int]:
+    """Seconds of a run, its result, and the greatest live state in bytes."""
     folder = Path(tempfile.mkdtemp(dir=work))
     facts = queries.PROGRAMS[name]().facts
     (stream,) = facts.streams
@@ -71,7 +78,9 @@ def tidegate(spark: SparkSession, name: str, files: Path, work: str) -> tuple[fl
         checkpoint=folder / "checkpoint",
     )
     query.awaitTermination()
-    return time.perf_counter() - began, pl.read_parquet(f"{folder}/out/*.parquet")
+    taken = time.perf_counter() - began
+    live = max(sum(report.live_bytes.values()) for report in query.reports)
+    return taken, pl.read_parquet(f"{folder}/out/*.parquet"), live
 
 
 def native(spark: SparkSession, name: str, files: Path, work: str) -> tuple[float, pl.DataFrame]:

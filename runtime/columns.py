@@ -102,6 +102,12 @@ def polars_schema(schema: Schema) -> pl.Schema:
     return pl.Schema({a.name: polars_type(a.type) for a in schema.attributes})
 
 
+def only(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    """The columns of these names in this order; the frame itself where it has just them."""
+    wanted = list(names)
+    return frame if frame.columns == wanted else frame[:, wanted]
+
+
 def spark_type(type_: DataType) -> spark_types.DataType:
     """The Spark type in which the Spark engine holds values of a type."""
     from pyspark.sql import types as t

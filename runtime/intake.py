@@ -21,7 +21,7 @@ from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.terms import TRUE, Term
 from tidegate.algebra.time import INF, Extended
-from tidegate.runtime.columns import Raw, Rows, held_arrow_schema, hold_column, raw, validate
+from tidegate.runtime.columns import Raw, Rows, held_arrow_schema, hold_column, only, raw, validate
 from tidegate.runtime.embedded.relational import evaluate
 from tidegate.runtime.embedded.terms import compile_term
 from tidegate.runtime.keys import repeated
@@ -293,8 +293,8 @@ def admit(rows: pl.DataFrame, intake: Intake, progress_columns: Mapping[str, str
 
 def absorb(rows: pl.DataFrame, buffer: Buffer, door: Term, statics: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     """What a buffer stores of accepted rows: the chain applied, rows that nobody needs any more dropped at the door."""
-    names = list(buffer.stream.schema.names)
-    leaves = {buffer.scan: rows[names]}
+    names = buffer.stream.schema.names
+    leaves = {buffer.scan: only(rows, names)}
     leaves |= {index: statics[name] for index, name in buffer.statics}
     stored = evaluate(buffer.chain, leaves)
     if door != TRUE:

@@ -6,6 +6,7 @@ A row is the partial result of itself, so there is one way to aggregate: `lift` 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from functools import partial as partial_function
 
 import polars as pl
@@ -17,7 +18,7 @@ from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Term
 from tidegate.algebra.typed import type_range
 from tidegate.algebra.types import DataType, Kind
-from tidegate.runtime.columns import polars_type
+from tidegate.runtime.columns import only, polars_type
 from tidegate.runtime.embedded.grouping import can_merge, merge_states, worth_compiling
 from tidegate.runtime.embedded.sums import SUM_TYPE, sum_lists
 from tidegate.runtime.embedded.terms import compile_term
@@ -42,14 +43,12 @@ def partial(group: Group, frame: pl.DataFrame) -> pl.DataFrame:
 def merge(group: Group, partials: pl.DataFrame) -> pl.DataFrame:
     """Partial results with one row per group, from those of disjoint parts of the input."""
     require_partials(group)
-    return _merged(group, partials[_columns(group)], rows=False)
+    return _merged(group, only(partials, _columns(group)), rows=False)
 
 
 def final(group: Group, partials: pl.DataFrame) -> pl.DataFrame:
     """Results of the grouping from its merged partial results."""
-    return partials.select(
-        *map(pl.col, group.keys), *(_result(state).alias(state.aggregate.name) for state in states(group))
-    )
+    return partials.select(*_results(group))
 
 
 def same_zero(column: pl.Expr) -> pl.Expr:
@@ -57,22 +56,33 @@ def same_zero(column: pl.Expr) -> pl.Expr:
     return pl.when(column == 0.0).then(0.0).otherwise(column)
 
 
+@lru_cache(maxsize=1024)
+def _results(group: Group) -> tuple[pl.Expr, ...]:
+    return (*map(pl.col, group.keys), *(_result(state).alias(state.aggregate.name) for state in states(group)))
+
+
+@lru_cache(maxsize=1024)
 def _columns(group: Group) -> list[str]:
     return [*group.keys, *(column for state in states(group) for column in state.columns)]
 
 
 def _lifted(group: Group, frame: pl.DataFrame) -> pl.DataFrame:
     """Rows as the partial results of themselves: keys and states."""
+    evaluated, lifted = _lifting(group)
+    return frame.with_columns(*evaluated).select(*lifted)
+
+
+@lru_cache(maxsize=1024)
+def _lifting(group: Group) -> tuple[tuple[pl.Expr, ...], tuple[pl.Expr, ...]]:
+    """Terms to evaluate once, and the keys and states that are derived from them."""
     schema = group.input.schema
     keys = [
         same_zero(pl.col(key)).alias(key) if schema[key].type.kind is Kind.DOUBLE else pl.col(key) for key in group.keys
     ]
     all_states = states(group)
-    # Terms are evaluated once, before what is derived from them.
     values = [expression for state in all_states for expression in _values(state, schema)]
     lifted = [expression for state in all_states for expression in _lift(state, row_column(group))]
-    evaluated = frame.with_columns(pl.lit(1, pl.Int64).alias(row_column(group)), *values)
-    return evaluated.select(*keys, *lifted)
+    return (pl.lit(1, pl.Int64).alias(row_column(group)), *values), (*keys, *lifted)
 
 
 def _values(state: State, schema: Schema) -> Sequence[pl.Expr]:
@@ -123,7 +133,7 @@ def _merged_by_polars(group: Group, frame: pl.DataFrame, *, rows: bool) -> pl.Da
     combined = [expression for state in all_states for expression in _combine(state, rows=rows)]
     grouped = frame.group_by(keys).agg(*combined)
     finished = [expression for state in all_states for expression in _finish(state)]
-    return (grouped.with_columns(*finished) if finished else grouped)[_columns(group)]
+    return only(grouped.with_columns(*finished) if finished else grouped, _columns(group))
 
 
 def _combine(state: State, *, rows: bool) -> Sequence[pl.Expr]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import polars as pl
 
@@ -25,7 +26,8 @@ class Key:
     null_safe: bool
 
 
-def hash_keys(equalities: tuple[Equality, ...], both: Schema) -> list[Key]:
+@lru_cache(maxsize=1024)
+def hash_keys(equalities: tuple[Equality, ...], both: Schema) -> tuple[Key, ...]:
     """Keys as Polars joins them: a double is two, itself without NaN and whether it is NaN.
 
     Polars 2.1 finds no partners for NaN where a single key is sorted, as a frame of one row is by itself.
@@ -37,7 +39,7 @@ def hash_keys(equalities: tuple[Equality, ...], both: Schema) -> list[Key]:
             keys.append(Key(one.fill_nan(0.0), other.fill_nan(0.0), equality.null_safe))
             one, other = one.is_nan(), other.is_nan()
         keys.append(Key(one, other, equality.null_safe))
-    return keys
+    return tuple(keys)
 
 
 def equi_join(
@@ -52,8 +54,8 @@ def equi_join(
         if kind == "inner":
             left = left.filter(condition)
         else:  # a left row that fails it has a key that no right row has
-            keys.append(Key(condition.fill_null(value=False), pl.lit(value=True), null_safe=False))
-    return _join_by(keys, left, right, kind)[list(names)]
+            keys = (*keys, Key(condition.fill_null(value=False), pl.lit(value=True), null_safe=False))
+    return _join_by(keys, left, right, kind)[:, list(names)]
 
 
 def join_few(left: pl.DataFrame, right: pl.DataFrame, both: Schema, parts: JoinParts, kind: JoinKind) -> pl.DataFrame:
@@ -65,11 +67,11 @@ def join_few(left: pl.DataFrame, right: pl.DataFrame, both: Schema, parts: JoinP
     if rest:
         pairs = pairs.filter(compile_term(conjunction(rest), both))
     if kind in ("semi", "anti"):
-        return numbered.join(pairs, on=_ROW, how=kind)[left.columns]
-    found = pairs[[*left.columns, *right.columns]]
+        return numbered.join(pairs, on=_ROW, how=kind)[:, left.columns]
+    found = pairs[:, [*left.columns, *right.columns]]
     if kind == "inner":
         return found
-    alone = numbered.join(pairs, on=_ROW, how="anti")[left.columns]
+    alone = numbered.join(pairs, on=_ROW, how="anti")[:, left.columns]
     return pl.concat([found, alone.with_columns(pl.lit(None, t).alias(c) for c, t in right.schema.items())])
 
 
@@ -78,7 +80,7 @@ def range_terms(ranges: tuple[Range, ...]) -> tuple[Term, ...]:
     return tuple(call("lt" if r.strict else "le", r.left, r.right) for r in ranges)
 
 
-def _join_by(keys: list[Key], left: pl.DataFrame, right: pl.DataFrame, kind: JoinKind) -> pl.DataFrame:
+def _join_by(keys: tuple[Key, ...], left: pl.DataFrame, right: pl.DataFrame, kind: JoinKind) -> pl.DataFrame:
     names = [f"\0key {i}" for i in range(len(keys))]
     one = left.with_columns(key.left.alias(name) for key, name in zip(keys, names, strict=True))
     other = right.with_columns(key.right.alias(name) for key, name in zip(keys, names, strict=True))

@@ -8,6 +8,7 @@ import polars as pl
 
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import TRUE, Term
+from tidegate.runtime.columns import only
 from tidegate.runtime.embedded.aggregates import final, merge
 from tidegate.runtime.embedded.relational import evaluate
 from tidegate.runtime.embedded.terms import compile_term
@@ -42,7 +43,7 @@ def leaf_rows(leaf: Leaf, frame: pl.DataFrame, relevant: Term) -> pl.DataFrame:
     """Of stored rows those that are relevant, with the columns that the tree reads."""
     assert leaf.buffer is not None
     rows = keep_true(frame, relevant, leaf.buffer.schema)
-    return rows[list(leaf.columns)] if leaf.columns else rows
+    return only(rows, leaf.columns) if leaf.columns else rows
 
 
 def common_parts(demands: Sequence[Demand], read: Sequence[Mapping[int, pl.DataFrame]]) -> list[Ready]:
@@ -61,7 +62,7 @@ def increment(
     if query.grouping is not None:
         leaves = {0: final(query.grouping, merge(query.grouping, leaves[0]))}
     schema = query.facts.output.schema
-    rows = evaluate(query.tree, leaves, ready)[list(schema.names)]
+    rows = only(evaluate(query.tree, leaves, ready), schema.names)
     return keep_true(rows, query.passes(old, new), schema)
 
 

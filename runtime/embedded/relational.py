@@ -25,6 +25,7 @@ from tidegate.algebra.nodes import (
     occurrences,
 )
 from tidegate.algebra.schema import Schema
+from tidegate.runtime.columns import only
 from tidegate.runtime.embedded.aggregates import aggregate
 from tidegate.runtime.embedded.hash_joins import equi_join
 from tidegate.runtime.embedded.joins import join_frames
@@ -62,11 +63,11 @@ class _Evaluation:
         match node:
             case Scan(stream):
                 self.place += 1
-                return self.leaves[self.place - 1][list(stream.schema.names)]
+                return only(self.leaves[self.place - 1], stream.schema.names)
             case Select(input_, condition):
                 return self.evaluate(input_).filter(compile_term(condition, input_.schema))
             case Project(input_, names):
-                return self.evaluate(input_)[list(names)]
+                return only(self.evaluate(input_), names)
             case Rename(input_, pairs):
                 return self.evaluate(input_).rename(dict(pairs))
             case Imbed(input_, name, term):
@@ -82,8 +83,7 @@ class _Evaluation:
                 one = self.evaluate(left)
                 return _join(node, one, self.evaluate(right))
             case Union(inputs):
-                in_order = list(node.schema.names)
-                return pl.concat([self.evaluate(input_)[in_order] for input_ in inputs])
+                return pl.concat([only(self.evaluate(input_), node.schema.names) for input_ in inputs])
             case Difference(left, right):
                 one = self.evaluate(left)
                 return one.join(self.evaluate(right), on=list(left.schema.names), how="anti", nulls_equal=True)
