@@ -14,6 +14,7 @@ from tools.planted import (
     recursive,
     required,
     runtime,
+    schedules,
     sharding,
     use,
 )
@@ -30,6 +31,7 @@ GROUPS = (
     purging.GROUP,
     use.GROUP,
     arriving.GROUP,
+    schedules.GROUP,
     protocol.GROUP,
     patterns.GROUP,
 )
