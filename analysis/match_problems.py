@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from tidegate.algebra.errors import Problem
+from tidegate.algebra.errors import Problem, Site
+from tidegate.algebra.pretty import term_text
 from tidegate.algebra.program import Query
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.types import Kind
 from tidegate.analysis.detection import Detection
 from tidegate.analysis.federation import Federation, Label
 from tidegate.analysis.matches import DETECTED, Horizon, horizons, matching, other_end
-from tidegate.analysis.sites import edge_lines, first_site, zone_lines
+from tidegate.analysis.sites import edge_lines, first_site, site_of, zone_lines
 from tidegate.analysis.wording import amount
 from tidegate.analysis.zones import Conflict, Hidden, Variable, Zone
 
@@ -36,23 +37,31 @@ def _named(found: Detection) -> Federation:
 
 
 def _never(found: Detection, query: Query, conflicts: list[Conflict]) -> Problem:
-    because: tuple[str, ...] = ("a condition is false whatever the situations",)
-    site = query.site
-    if conflicts:
-        named = _named(found)
-        cycle = min((conflict.cycle() for conflict in conflicts), key=len)
-        surplus = amount(-sum(edge.c for edge in cycle), found.pattern.time)
-        together = f"together: {named.label(cycle[-1].v).text} would lie {surplus} before itself"
-        because = (*edge_lines(query, named, cycle), together)
-        site = first_site(query, reversed(cycle)) or site
+    site, because = _contradiction(found, query, conflicts)
     return Problem(
         "TG212",
         "nothing can match this pattern",
-        site,
+        site or query.site,
         because,
         "one of these relations is the wrong way round, or one of the limits too short",
         query.name,
     )
+
+
+def _contradiction(found: Detection, query: Query, conflicts: list[Conflict]) -> tuple[Site | None, tuple[str, ...]]:
+    """Two symbols without common relation, or a cycle of constraints; nothing but a constant condition has neither."""
+    for pair in found.pattern.pairs:
+        if not pair.mask:
+            a, b = found.symbols[pair.i], found.symbols[pair.j]
+            lines = (f"no relation of {a.name} to {b.name} is left by:", *(f"  {term_text(s)}" for s in pair.sources))
+            return next((site for s in pair.sources if (site := site_of(query, s))), None), lines
+    if not conflicts:
+        return None, ("a condition is false whatever the intervals",)
+    named = _named(found)
+    cycle = min((conflict.cycle() for conflict in conflicts), key=len)
+    surplus = amount(-sum(edge.c for edge in cycle), found.pattern.time)
+    together = f"together: {named.label(cycle[-1].v).text} would lie {surplus} before itself"
+    return first_site(query, reversed(cycle)), (*edge_lines(query, named, cycle), together)
 
 
 def _held(found: Detection, query: Query, horizon: Horizon, witness: Zone) -> Problem:
@@ -76,6 +85,6 @@ def _held(found: Detection, query: Query, horizon: Horizon, witness: Zone) -> Pr
 
 
 def _last(found: Detection, witness: Zone) -> str:
-    """The endpoint nearest before the detection, in this case."""
+    """The endpoint that tells most closely when the detection is, in this case."""
     names = found.pattern.base.layout.attributes
-    return min(names, key=lambda name: witness.distance(("a", name), ("a", DETECTED)))
+    return min(names, key=lambda name: abs(witness.distance(("a", name), ("a", DETECTED))))

@@ -49,15 +49,15 @@ def relations(found: Detection) -> Normal:
 def stages(found: Detection) -> Iterator[tuple[str, Normal]]:
     """The parts of `relations`, each with what demands it; empty for the pattern's own condition."""
     symbols, earliest = found.symbols, found.emission == "earliest"
-    yield "intervals", conjoin(map(interval_bound, symbols))
+    yield "the intervals", conjoin(map(interval_bound, symbols))
     for symbol in symbols:
         yield f"the duration of {symbol.name}", conjoin(_limits(symbol))
     last = [name for symbol in symbols for name in ((symbol.ts,) if earliest else (symbol.ts, symbol.te))]
-    yield "detection", conjoin(Bound(name, DETECTED, 0) for name in last)
+    yield f"{found.emission} detection", conjoin(Bound(name, DETECTED, 0) for name in last)
     if earliest:
-        yield "detection", conjoin(bound for symbol in symbols for bound in _duration_known(symbol))
+        yield f"{found.emission} detection", conjoin(bound for symbol in symbols for bound in _duration_known(symbol))
     if found.within is not None:
-        yield "within", conjoin(Bound(DETECTED, symbol.ts, found.within) for symbol in symbols)
+        yield "the window", conjoin(Bound(DETECTED, symbol.ts, found.within) for symbol in symbols)
     for pair in found.pattern.pairs:
         yield "", _pair_certain(symbols, pair)
     for general in found.pattern.general:

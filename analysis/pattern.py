@@ -1,4 +1,4 @@
-"""What a pattern asks of intervals: of two by Allen's relations, and everything else as zones of its negation (rule R26)."""
+"""What a pattern asks of intervals: of two by Allen's relations, and everything else as zones of its negation (rule R25)."""
 
 from __future__ import annotations
 
@@ -70,12 +70,16 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """The i-th symbol is in one of the relations of the mask to the j-th, i < j; `source` is a term that asks for it."""
+    """The i-th symbol is in one of the relations of the mask to the j-th, i < j; `sources` are the terms that ask for it."""
 
     i: int
     j: int
     mask: int
-    source: Term
+    sources: tuple[Term, ...]
+
+    @property
+    def source(self) -> Term:
+        return self.sources[0]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,8 +125,9 @@ def pattern(symbols: Sequence[Symbol], condition: Term, time: DataType) -> Patte
                 if negation:
                     general.append(General(part, tuple(negation), source))
             else:
-                known = pairs[between].mask if between in pairs else ANY
-                pairs[between] = Pair(*between, reader.mask(part, between) & known, source)
+                known = pairs.get(between, Pair(*between, ANY, ()))
+                sources = tuple(dict.fromkeys((*known.sources, source)))
+                pairs[between] = Pair(*between, reader.mask(part, between) & known.mask, sources)
     constraining = tuple(pair for pair in pairs.values() if pair.mask != ANY)
     return Pattern(tuple(symbols), time, base, constraining, tuple(general))
 

@@ -1,4 +1,4 @@
-"""Stages: operators that gather events in order become queries of their own, which the rest of a query reads (rule R25).
+"""Stages: operators that gather events in order become queries of their own, which the rest of a query reads (rule R28).
 
 Such an operator keeps what it needs of earlier rows as its own state, so that towards the analysis a row of its result
 rests on the row that completes it. Where it stands inside a query, or above more than row-wise parts, the query is cut there:

@@ -15,7 +15,7 @@ SECOND = 1_000_000
 
 def tumbling() -> tg.Program:
     """Count, sum and greatest value per key and window of ten seconds."""
-    windows = events.group_by(events.key, end=tg.ceil(events.time, "10s"))
+    windows = events.group_by(events.key, end=tg.tumbling(events.time, "10s"))
     return tg.program(Tumbling=windows.agg(n=tg.count(), total=tg.sum(events.value), top=tg.max(events.value)))
 
 
@@ -40,6 +40,9 @@ def frames() -> tg.Program:
     inside = frame.join(c, c.key == a.key, a.time < c.time, c.time < b.time)
     grouped = inside.group_by(key=a.key, start=a.time, end=b.time)
     return tg.program(Frames=grouped.agg(top=tg.max(c.value), n=tg.count()))
+
+
+PROGRAMS = {"tumbling": tumbling, "interval join": interval_join, "silence": silence, "frames": frames}
 
 
 def chain(length: int) -> tg.Program:
@@ -68,51 +71,72 @@ def typical() -> tg.Program:
     return tg.program(Typical=grouped.agg(n=tg.count(), top=tg.max(reading.value)))
 
 
-def rows(count: int, keys: int, *, seed: int = 7) -> pl.DataFrame:
-    """Events in time order with ties, a thousand a second, values uniform in [0, 1)."""
+def rows(count: int, keys: int, *, per_second: int = 1000, seed: int = 7) -> pl.DataFrame:
+    """Events in time order with ties, values uniform in [0, 1)."""
     random = np.random.default_rng(seed)
-    times = np.sort(random.integers(0, max(1, count // 1000) * SECOND, count))
+    times = np.sort(random.integers(0, max(1, count // per_second) * SECOND, count))
     frame = pl.DataFrame({"key": random.integers(0, keys, count), "time": times, "value": random.random(count)})
     return frame.with_columns(pl.col("time").cast(pl.Datetime("us", "UTC")))
 
 
-def batch_polars(name: str, frame: pl.DataFrame) -> pl.DataFrame:
-    """The same query over all rows at once, in plain Polars."""
-    lazy = frame.lazy()
+def batch_polars(name: str, events: pl.LazyFrame) -> pl.DataFrame:
+    """The same query over all rows at once, in plain Polars: the fastest form known, with the engine that is faster.
+
+    Measured at 10M rows with Polars 2.1: streaming takes about half of what the in-memory engine takes, but for the
+    silence, where a search for the next event (1.1 s) takes a quarter of a sort by key (4.3 s).
+    """
     match name:
         case "tumbling":
-            ticks = pl.col("time").dt.epoch("us")
-            end = (-((-ticks) // (10 * SECOND)) * (10 * SECOND)).cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
-            made = lazy.group_by("key", end=end).agg(n=pl.len(), total=pl.col("value").sum(), top=pl.col("value").max())
+            end = pl.col("time").dt.truncate("10s") + pl.duration(seconds=10)
+            values = pl.col("value")
+            made = events.group_by("key", end=end).agg(n=pl.len(), total=values.sum(), top=values.max())
         case "interval join":
-            a = lazy.filter(pl.col("value") < 0.2).select("key", first="time")
-            b = lazy.filter(pl.col("value") > 0.8).select("key", second="time")
-            near = (pl.col("second") >= pl.col("first")) & (
-                pl.col("second") <= pl.col("first") + pl.duration(seconds=2)
-            )
-            made = a.join(b, on="key").filter(near)
+            a = events.filter(pl.col("value") < 0.2).select("key", first="time")
+            b = events.filter(pl.col("value") > 0.8).select("key", second="time")
+            made = _near(a, "first", b, "second", 2).filter(pl.col("second") >= pl.col("first"))
         case "frames":
-            second = pl.duration(seconds=1)
-            a = lazy.filter(pl.col("value") < 0.02).select("key", start="time")
-            b = lazy.filter(pl.col("value") > 0.98).select("key", end="time")
-            near = (pl.col("end") > pl.col("start")) & (pl.col("end") <= pl.col("start") + 5 * second)
-            whole = a.join(b, on="key").filter(near)
-            # Seconds as buckets keep the join with all events from pairing each frame with each event of its key.
-            seconds = pl.datetime_ranges(
-                pl.col("start").dt.truncate("1s"), pl.col("end").dt.truncate("1s"), "1s", time_zone="UTC"
-            )
-            bucketed = whole.with_columns(bucket=seconds).explode("bucket")
-            c = lazy.with_columns(bucket=pl.col("time").dt.truncate("1s"))
+            a = events.filter(pl.col("value") < 0.02).select("key", start="time")
+            b = events.filter(pl.col("value") > 0.98).select("key", end="time")
+            whole = _near(a, "start", b, "end", 5).filter(pl.col("end") > pl.col("start"))
+            # Seconds as buckets, as in `_near`: else each frame is paired with each event of its key.
+            buckets = pl.int_ranges(_ticks("start") // SECOND, _ticks("end") // SECOND + 1)
+            bucketed = whole.with_columns(bucket=buckets).explode("bucket")
+            c = events.with_columns(bucket=_ticks("time") // SECOND)
             inside = (pl.col("time") > pl.col("start")) & (pl.col("time") < pl.col("end"))
             grouped = bucketed.join(c, on=["key", "bucket"]).filter(inside).group_by("key", "start", "end")
             made = grouped.agg(top=pl.col("value").max(), n=pl.len())
         case _:
-            later = pl.col("time").shift(-1).over("key")
-            ordered = lazy.sort("key", "time").with_columns(next=later)
-            # Ties have no event strictly after the first of them at their own time: look at the next greater one.
-            ordered = ordered.with_columns(
-                next=pl.when(pl.col("next") > pl.col("time")).then("next").backward_fill().over("key", "time")
+            a = events.filter(pl.col("value") < 0.2).select("key", "time").sort("time")
+            b = events.select("key", later="time").sort("later")
+            found = a.join_asof(
+                b,
+                left_on="time",
+                right_on="later",
+                by="key",
+                strategy="forward",
+                allow_exact_matches=False,
+                tolerance="5s",
+                check_sortedness=False,
             )
-            silent = pl.col("next").is_null() | (pl.col("next") > pl.col("time") + pl.duration(seconds=5))
-            made = ordered.filter((pl.col("value") < 0.2) & silent).select("key", "time")
-    return made.collect()
+            silent = found.filter(pl.col("later").is_null()).select("key", "time")
+            return silent.collect(engine="in-memory")
+    return made.collect(engine="streaming")
+
+
+def _ticks(name: str) -> pl.Expr:
+    return pl.col(name).dt.epoch("us")
+
+
+def _near(left: pl.LazyFrame, one: str, right: pl.LazyFrame, other: str, seconds: int) -> pl.LazyFrame:
+    """Pairs of a key with the right one's instant at most so many seconds later, and some that are earlier.
+
+    Spans of time as buckets: a left row meets the right rows of its own span and of the next. A join by key alone has
+    four thousand million pairs at 10M rows and 1,000 keys.
+    """
+    bucketed = right.with_columns(bucket=_ticks(other) // (seconds * SECOND))
+    parts = [
+        left.with_columns(bucket=_ticks(one) // (seconds * SECOND) + later).join(bucketed, on=["key", "bucket"])
+        for later in (0, 1)
+    ]
+    late = pl.col(other) <= pl.col(one) + pl.duration(seconds=seconds)
+    return pl.concat(parts).drop("bucket").filter(late)

@@ -102,6 +102,12 @@ def polars_schema(schema: Schema) -> pl.Schema:
     return pl.Schema({a.name: polars_type(a.type) for a in schema.attributes})
 
 
+def only(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    """The columns of these names in this order; the frame itself where it has just them."""
+    wanted = list(names)
+    return frame if frame.columns == wanted else frame[:, wanted]
+
+
 def spark_type(type_: DataType) -> spark_types.DataType:
     """The Spark type in which the Spark engine holds values of a type."""
     from pyspark.sql import types as t
@@ -356,7 +362,7 @@ def validate(data: Rows, schema: Schema) -> Validated:
                 bad[position] = True
                 rejected.append((position, attribute.name, failed[position], _text(column[position])))
     table = pa.Table.from_arrays(held, schema=held_arrow_schema(schema)) if held else pa.table({})
-    kept = np.flatnonzero(~bad)
+    kept = pa.array(np.flatnonzero(~bad), pa.int64()) if rejected else pa.arange(0, source.count)
     rejected.sort()
     rejects = (
         [
@@ -367,8 +373,8 @@ def validate(data: Rows, schema: Schema) -> Validated:
         else None
     )
     return Validated(
-        table if not rejected else table.take(pa.array(kept)),
-        pa.array(kept, pa.int64()),
+        table if not rejected else table.take(kept),
+        kept,
         REJECTED_SCHEMA.empty_table() if rejects is None else pa.Table.from_arrays(rejects, schema=REJECTED_SCHEMA),
     )
 
@@ -431,9 +437,11 @@ def _unrepresentable(value: pa.Scalar) -> object:
 
 def _finish(values: pa.Array, attribute: Attribute, failed: dict[int, str]) -> tuple[pa.Array, dict[int, str]]:
     if attribute.temporal or attribute.type.kind is Kind.TIMESTAMP:
-        numbers = np.asarray(values.fill_null(0))
-        for position in np.flatnonzero((numbers > MAX_INSTANT) | (numbers < -MAX_INSTANT)):
-            failed.setdefault(int(position), OUT_OF_RANGE)
+        least, greatest = pc.min_max(values).as_py().values()
+        if least is not None and (least < -MAX_INSTANT or greatest > MAX_INSTANT):
+            numbers = np.asarray(values.fill_null(0))
+            for position in np.flatnonzero((numbers > MAX_INSTANT) | (numbers < -MAX_INSTANT)):
+                failed.setdefault(int(position), OUT_OF_RANGE)
     if not attribute.nullable and values.null_count:
         for position in np.flatnonzero(~_mask(values.is_valid())):
             failed.setdefault(int(position), NULL)

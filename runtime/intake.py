@@ -21,7 +21,7 @@ from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.terms import TRUE, Term
 from tidegate.algebra.time import INF, Extended
-from tidegate.runtime.columns import Raw, Rows, held_arrow_schema, hold_column, raw, validate
+from tidegate.runtime.columns import Raw, Rows, held_arrow_schema, hold_column, only, raw, validate
 from tidegate.runtime.embedded.relational import evaluate
 from tidegate.runtime.embedded.terms import compile_term
 from tidegate.runtime.keys import repeated
@@ -267,11 +267,11 @@ def admit(rows: pl.DataFrame, intake: Intake, progress_columns: Mapping[str, str
     of progress, is beyond the skew guard. A row that breaks a declared relation of its stream would make the analysis
     wrong, so it is rejected as `relation`. The first of relation, late and ahead that applies counts.
     """
-    reason, attribute = pl.lit(None, pl.String), pl.lit(None, pl.String)
+    tests: list[tuple[str, str | None, pl.Expr]] = []
     if intake.stream.relations != TRUE:
-        holds = compile_term(intake.stream.relations, intake.stream.schema).fill_null(False)
-        reason = pl.when(holds).then(reason).otherwise(pl.lit(RELATION))
-    tests = [
+        holds = compile_term(intake.stream.relations, intake.stream.schema)
+        tests.append((RELATION, None, ~holds.fill_null(False)))
+    tests += [
         (LATE, name, pl.lit(True) if isinstance(b, float) else pl.col(name) <= b)
         for name, b in intake.progress.items()
         if b != -INF
@@ -280,8 +280,11 @@ def admit(rows: pl.DataFrame, intake: Intake, progress_columns: Mapping[str, str
         tests.append((AHEAD, name, pl.col(name) > limit))
         if (column := progress_columns.get(name)) is not None:
             tests.append((AHEAD, column, (pl.col(column) > limit).fill_null(False)))
-    for why, name, applies in tests:
-        attribute = pl.when(applies & reason.is_null()).then(pl.lit(name)).otherwise(attribute)
+    reason, attribute = pl.lit(None, pl.String), pl.lit(None, pl.String)
+    if not tests or not rows.select(pl.any_horizontal(applies for _, _, applies in tests).any()).item():
+        return rows, rows.clear().with_columns(reason.alias(_REASON), attribute.alias(_ATTRIBUTE))
+    for why, at, applies in tests:
+        attribute = pl.when(applies & reason.is_null()).then(pl.lit(at, pl.String)).otherwise(attribute)
         reason = pl.when(applies & reason.is_null()).then(pl.lit(why)).otherwise(reason)
     judged = rows.with_columns(reason.alias(_REASON), attribute.alias(_ATTRIBUTE))
     fine = pl.col(_REASON).is_null()
@@ -290,9 +293,9 @@ def admit(rows: pl.DataFrame, intake: Intake, progress_columns: Mapping[str, str
 
 def absorb(rows: pl.DataFrame, buffer: Buffer, door: Term, statics: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     """What a buffer stores of accepted rows: the chain applied, rows that nobody needs any more dropped at the door."""
-    names = list(buffer.stream.schema.names)
-    leaves = {buffer.scan: rows.select(names).lazy()}
-    leaves |= {index: statics[name].lazy() for index, name in buffer.statics}
+    names = buffer.stream.schema.names
+    leaves = {buffer.scan: only(rows, names)}
+    leaves |= {index: statics[name] for index, name in buffer.statics}
     stored = evaluate(buffer.chain, leaves)
     if door != TRUE:
         stored = stored.filter(compile_term(door, buffer.schema))
@@ -300,4 +303,4 @@ def absorb(rows: pl.DataFrame, buffer: Buffer, door: Term, statics: Mapping[str,
         from tidegate.runtime.embedded.aggregates import partial
 
         stored = partial(buffer.partial, stored)
-    return stored.collect()
+    return stored

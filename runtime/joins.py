@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tidegate.algebra.operations import common_type, resolve
 from tidegate.algebra.schema import Attribute, Schema
@@ -47,6 +48,7 @@ class JoinParts:
 _MIRROR = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
 
 
+@lru_cache(maxsize=1024)
 def join_parts(condition: Term, left: Schema, right: Schema) -> JoinParts:
     """Sorts the conjuncts of a join condition over two schemas with different names.
 

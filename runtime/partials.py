@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 
 from tidegate.algebra.errors import InternalError
 from tidegate.algebra.nodes import Aggregate, Function, Group
@@ -80,6 +81,7 @@ _FORMS = {
 }
 
 
+@lru_cache(maxsize=1024)
 def states(group: Group) -> tuple[State, ...]:
     """The state of every aggregate of a grouping, in order; column names differ from the grouping's keys."""
     schema = group.input.schema
@@ -115,6 +117,7 @@ def require_partials(group: Group) -> None:
         raise InternalError("TG901", "count_distinct has no partial results")
 
 
+@lru_cache(maxsize=1024)
 def partial_schema(group: Group) -> Schema:
     """Attributes of partial results: the keys, then the state of every aggregate."""
     require_partials(group)

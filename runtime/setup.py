@@ -40,6 +40,8 @@ from tidegate.runtime.state.paths import slug
 from tidegate.runtime.state.positions import Offer, SourceFile
 from tidegate.runtime.state.store import Store
 
+FoundFiles = Mapping[str, tuple[SourceFile, ...]]
+
 
 @dataclass(frozen=True, slots=True)
 class Setup:
@@ -59,7 +61,7 @@ class Setup:
         """Result streams whose rows a sink wants."""
         return frozenset(name for name, sink in self.sinks.items() if not isinstance(sink, DiscardSink))
 
-    def found(self) -> dict[str, tuple[SourceFile, ...]]:
+    def found(self) -> FoundFiles:
         """The files that the sources' directories hold now."""
         return {name: tuple(s.data.found()) for name, s in self.sources.items() if isinstance(s.data, Files)}
 
@@ -76,20 +78,21 @@ class Setup:
             )
         return admission
 
-    def is_read(self, name: str, reading: Mapping[str, tuple[SourceFile, ...]]) -> bool:
-        """Whether nothing is left in a source's directory once the files of this batch are read; else it has none."""
-        source = self.sources.get(name)
-        if source is None or not isinstance(source.data, Files):
-            return True
-        log, now = self.checkpoint.positions, set(reading.get(name, ()))
-        return all(f in now or log.is_consumed(name, f) == "consumed" for f in source.data.found())
+    def read_by(self, reading: Mapping[str, tuple[SourceFile, ...]], found: FoundFiles) -> frozenset[str]:
+        """Streams of whose directories nothing that was found is left once the files of this batch are read."""
+        log, now = self.checkpoint.positions, {name: set(files) for name, files in reading.items()}
+        return frozenset(
+            name
+            for name in self.streams
+            if all(f in now.get(name, ()) or log.is_consumed(name, f) == "consumed" for f in found.get(name, ()))
+        )
 
-    def ended(self, reading: Mapping[str, tuple[SourceFile, ...]]) -> dict[tuple[str, str], Extended]:
-        """Progress of the bounded directories that are read to their end once the files of this batch are."""
+    def ended(self, read: frozenset[str]) -> dict[tuple[str, str], Extended]:
+        """Progress of the bounded directories among the streams that are read to their end."""
         return {
             (name, a): INF
             for name, source in self.sources.items()
-            if isinstance(source.data, Files) and source.bounded and self.is_read(name, reading)
+            if isinstance(source.data, Files) and source.bounded and name in read
             for a in self.streams[name].progress
         }
 
@@ -172,7 +175,7 @@ def _static_results(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> dict[str,
             # A stream whose rows cannot matter, since no instants satisfy the condition on them, may be read all the same.
             frames = [None if leaf.buffer is None else no_rows(leaf.buffer) for leaf in query.leaves]
             leaves = read_leaves(Demand.of(query, {}, {}), frames, known)
-            rows = increment(query, leaves, {}, {}, {}).collect()
+            rows = increment(query, leaves, {}, {}, {})
             known[query.stream] = pl.concat([known[query.stream], rows]) if query.stream in known else rows
     return {name: frame for name, frame in known.items() if name not in tables}
 

@@ -80,7 +80,7 @@ class Files:
     def found(self) -> list[SourceFile]:
         """The files there are now, oldest first, then by name; a file that vanishes meanwhile is left out."""
         files = []
-        for folder, folders, names in os.walk(self.directory):
+        for folder, folders, names in os.walk(os.path.abspath(self.directory)):
             folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
             for name in names:
                 if not name.startswith((".", "_")):
@@ -89,7 +89,7 @@ class Files:
                         status = os.stat(path)
                     except FileNotFoundError:
                         continue
-                    files.append(SourceFile(os.path.abspath(path), status.st_size, status.st_mtime_ns))
+                    files.append(SourceFile(path, status.st_size, status.st_mtime_ns))
         return sorted(files, key=lambda file: (file.mtime_ns, file.path))
 
 

@@ -6,6 +6,7 @@ A row is the partial result of itself, so there is one way to aggregate: `lift` 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from functools import partial as partial_function
 
 import polars as pl
@@ -17,40 +18,37 @@ from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Term
 from tidegate.algebra.typed import type_range
 from tidegate.algebra.types import DataType, Kind
-from tidegate.runtime.columns import polars_schema, polars_type
-from tidegate.runtime.embedded import grouping
-from tidegate.runtime.embedded.grouping import can_merge, merge_states
+from tidegate.runtime.columns import only, polars_type
+from tidegate.runtime.embedded.grouping import can_merge, merge_states, worth_compiling
 from tidegate.runtime.embedded.sums import SUM_TYPE, sum_lists
 from tidegate.runtime.embedded.terms import compile_term
-from tidegate.runtime.partials import Form, State, partial_schema, require_partials, row_column, states
+from tidegate.runtime.partials import Form, State, require_partials, row_column, states
 
 _HALF = 2**32
 #: High halves whose totals fit every type, decimals of 18 digits too.
 _SAFE = 2**27
 
 
-def aggregate(group: Group, frame: pl.LazyFrame) -> pl.LazyFrame:
+def aggregate(group: Group, frame: pl.DataFrame) -> pl.DataFrame:
     """One row per group of the grouping's input."""
     return final(group, _merged(group, _lifted(group, frame), rows=True))
 
 
-def partial(group: Group, frame: pl.LazyFrame) -> pl.LazyFrame:
+def partial(group: Group, frame: pl.DataFrame) -> pl.DataFrame:
     """Partial results, one per group, of the rows of the grouping's input in `frame`."""
     require_partials(group)
     return _merged(group, _lifted(group, frame), rows=True)
 
 
-def merge(group: Group, partials: pl.LazyFrame) -> pl.LazyFrame:
+def merge(group: Group, partials: pl.DataFrame) -> pl.DataFrame:
     """Partial results with one row per group, from those of disjoint parts of the input."""
     require_partials(group)
-    return _merged(group, partials.select(_columns(group)), rows=False)
+    return _merged(group, only(partials, _columns(group)), rows=False)
 
 
-def final(group: Group, partials: pl.LazyFrame) -> pl.LazyFrame:
+def final(group: Group, partials: pl.DataFrame) -> pl.DataFrame:
     """Results of the grouping from its merged partial results."""
-    return partials.select(
-        *map(pl.col, group.keys), *(_result(state).alias(state.aggregate.name) for state in states(group))
-    )
+    return partials.select(*_results(group))
 
 
 def same_zero(column: pl.Expr) -> pl.Expr:
@@ -58,23 +56,33 @@ def same_zero(column: pl.Expr) -> pl.Expr:
     return pl.when(column == 0.0).then(0.0).otherwise(column)
 
 
+@lru_cache(maxsize=1024)
+def _results(group: Group) -> tuple[pl.Expr, ...]:
+    return (*map(pl.col, group.keys), *(_result(state).alias(state.aggregate.name) for state in states(group)))
+
+
+@lru_cache(maxsize=1024)
 def _columns(group: Group) -> list[str]:
     return [*group.keys, *(column for state in states(group) for column in state.columns)]
 
 
-def _lifted(group: Group, frame: pl.LazyFrame) -> pl.LazyFrame:
+def _lifted(group: Group, frame: pl.DataFrame) -> pl.DataFrame:
     """Rows as the partial results of themselves: keys and states."""
+    evaluated, lifted = _lifting(group)
+    return frame.with_columns(*evaluated).select(*lifted)
+
+
+@lru_cache(maxsize=1024)
+def _lifting(group: Group) -> tuple[tuple[pl.Expr, ...], tuple[pl.Expr, ...]]:
+    """Terms to evaluate once, and the keys and states that are derived from them."""
     schema = group.input.schema
     keys = [
         same_zero(pl.col(key)).alias(key) if schema[key].type.kind is Kind.DOUBLE else pl.col(key) for key in group.keys
     ]
     all_states = states(group)
-    # Terms are evaluated once, before what is derived from them.
     values = [expression for state in all_states for expression in _values(state, schema)]
     lifted = [expression for state in all_states for expression in _lift(state, row_column(group))]
-    rows = row_column(group)
-    counted = frame.with_columns(pl.lit(1, pl.Int64).alias(rows))
-    return counted.select(rows, *keys, *values).select(*group.keys, *lifted)
+    return (pl.lit(1, pl.Int64).alias(row_column(group)), *values), (*keys, *lifted)
 
 
 def _values(state: State, schema: Schema) -> Sequence[pl.Expr]:
@@ -109,21 +117,14 @@ def _lift(state: State, rows: str) -> Sequence[pl.Expr]:
     return [expression.alias(column) for expression, column in zip(lifted, state.columns, strict=True)]
 
 
-def _merged(group: Group, frame: pl.LazyFrame, *, rows: bool) -> pl.LazyFrame:
+def _merged(group: Group, frame: pl.DataFrame, *, rows: bool) -> pl.DataFrame:
     """One row of states per group; `rows`: the states are those of single rows."""
-    if not can_merge(group):
-        return _merged_by_polars(group, frame, rows=rows)
-
-    def merged(states: pl.DataFrame) -> pl.DataFrame:
-        found = merge_states(group, states) if states.height >= grouping.MANY_ROWS else None
-        return _merged_by_polars(group, states.lazy(), rows=rows).collect() if found is None else found
-
-    return frame.map_batches(
-        merged, schema=polars_schema(partial_schema(group)), predicate_pushdown=False, projection_pushdown=False
-    )
+    compiled = worth_compiling(frame.height) and can_merge(group)
+    found = merge_states(group, frame) if compiled else None
+    return _merged_by_polars(group, frame, rows=rows) if found is None else found
 
 
-def _merged_by_polars(group: Group, frame: pl.LazyFrame, *, rows: bool) -> pl.LazyFrame:
+def _merged_by_polars(group: Group, frame: pl.DataFrame, *, rows: bool) -> pl.DataFrame:
     keys = list(group.keys)
     all_states = states(group)
     if not keys:  # one group of all rows, none of no rows; grouping by a literal would make one of no rows
@@ -132,7 +133,7 @@ def _merged_by_polars(group: Group, frame: pl.LazyFrame, *, rows: bool) -> pl.La
     combined = [expression for state in all_states for expression in _combine(state, rows=rows)]
     grouped = frame.group_by(keys).agg(*combined)
     finished = [expression for state in all_states for expression in _finish(state)]
-    return grouped.with_columns(*finished).select(_columns(group))
+    return only(grouped.with_columns(*finished) if finished else grouped, _columns(group))
 
 
 def _combine(state: State, *, rows: bool) -> Sequence[pl.Expr]:

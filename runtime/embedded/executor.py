@@ -12,7 +12,7 @@ from tidegate.analysis.facts import Rank
 from tidegate.analysis.recursion import ranks_below
 from tidegate.runtime.columns import polars_schema, to_user_table
 from tidegate.runtime.embedded.aggregates import merge
-from tidegate.runtime.embedded.increment import Ready, common_parts, increment, keep_true, read_leaves
+from tidegate.runtime.embedded.increment import Ready, common_parts, increment, keep_true, read_leaf
 from tidegate.runtime.embedded.operators import Operators
 from tidegate.runtime.embedded.ordered import events_of
 from tidegate.runtime.embedded.sweep import surviving
@@ -118,7 +118,7 @@ class EmbeddedExecutor:
             return None
         limit = min(least) + rank.step
         lowest = [
-            keep_true(rows.lazy(), ranks_below(rank, stream, limit), stream.schema).collect()
+            keep_true(rows, ranks_below(rank, stream, limit), stream.schema)
             for stream, rows in zip(streams, found, strict=True)
         ]
         return Stratum([self._hold(batch, job, rows) for job, rows in zip(jobs, lowest, strict=True)], limit)
@@ -174,21 +174,26 @@ class EmbeddedExecutor:
     def _evaluate(self, jobs: Sequence[Job]) -> list[pl.DataFrame]:
         """The rows of each increment."""
         demands = [Demand.of(job.query, job.old, job.new) for job in jobs]
-        read = [self._read_leaves(demand, job) for demand, job in zip(demands, jobs, strict=True)]
-        try:  # together, so that what queries have in common is computed once
+        known: dict[object, pl.DataFrame] = {}
+        read = [self._read_leaves(demand, job, known) for demand, job in zip(demands, jobs, strict=True)]
+        try:
             ready = common_parts(demands, read)
-            return pl.collect_all(_increments(jobs, read, ready))
-        except EvaluationError:
-            for job, leaves in zip(jobs, read, strict=True):
-                _collect_alone(job.query.name, increment(job.query, leaves, job.old, job.new, {}))
-            raise
+        except EvaluationError:  # each query by itself, to learn which of them fails
+            ready = [{} for _ in jobs]
+        return [_rows(job, leaves, parts) for job, leaves, parts in zip(jobs, read, ready, strict=True)]
 
-    def _read_leaves(self, demand: Demand, job: Job) -> dict[int, pl.LazyFrame]:
-        frames = [
-            None if leaf.buffer is None else self._frame(leaf.buffer, segments)
-            for leaf, segments in zip(job.query.leaves, job.inputs, strict=True)
-        ]
-        return read_leaves(demand, frames, self.statics)
+    def _read_leaves(self, demand: Demand, job: Job, known: dict[object, pl.DataFrame]) -> dict[int, pl.DataFrame]:
+        """Rows by leaf; what another leaf has read alike is `known`."""
+        leaves = {}
+        parts = zip(job.query.leaves, job.inputs, demand.relevant, strict=True)
+        for index, (leaf, segments, relevant) in enumerate(parts):
+            source = leaf.static if leaf.buffer is None else leaf.buffer.id
+            key = source, leaf.columns, relevant, tuple(segment.path for segment in segments)
+            if key not in known:
+                frame = None if leaf.buffer is None else self._frame(leaf.buffer, segments)
+                known[key] = read_leaf(leaf, frame, relevant, self.statics)
+            leaves[index] = known[key]
+        return leaves
 
     def _finish(self, batch: Batch, job: Job, rows: pl.DataFrame) -> Increment:
         if not rows.height:
@@ -210,14 +215,13 @@ class EmbeddedExecutor:
 
     def _rewrite(self, batch: Batch, one: Rewrite) -> tuple[Segment, ...]:
         frame = self._frame(one.buffer, one.segments)
-        alive = keep_true(frame, one.keep, one.buffer.schema)
+        rows = keep_true(frame, one.keep, one.buffer.schema)
         if one.buffer.partial is not None:
-            alive = merge(one.buffer.partial, alive)
-        rows = alive.collect()
+            rows = merge(one.buffer.partial, rows)
         return (self._write(batch, one.buffer, rows),) if rows.height else ()
 
     def sweep(self, batch: Batch, sweep: Sweep) -> dict[str, tuple[Segment, ...]]:
-        frames = {b.id: self._frame(b, sweep.segments[b.id]).collect() for b in sweep.buffers}
+        frames = {b.id: self._frame(b, sweep.segments[b.id]) for b in sweep.buffers}
         found: dict[str, tuple[Segment, ...]] = {}
         for buffer, rows in zip(sweep.buffers, surviving(sweep, frames).values(), strict=True):
             dead = frames[buffer.id].height - rows.height
@@ -229,10 +233,10 @@ class EmbeddedExecutor:
         for path in [path for path in self._frames if path not in live]:
             self._cached -= int(self._frames.pop(path).estimated_size())
 
-    def _frame(self, buffer: Buffer, segments: Sequence[Segment]) -> pl.LazyFrame:
+    def _frame(self, buffer: Buffer, segments: Sequence[Segment]) -> pl.DataFrame:
         if not segments:
             return no_rows(buffer)
-        return pl.concat([self._load(segment) for segment in segments]).lazy()
+        return pl.concat([self._load(segment) for segment in segments])
 
     def _load(self, segment: Segment) -> pl.DataFrame:
         known = self._frames.get(segment.path)
@@ -255,24 +259,15 @@ class EmbeddedExecutor:
         return segment
 
 
-def _increments(
-    jobs: Sequence[Job], read: Sequence[Mapping[int, pl.LazyFrame]], ready: Sequence[Ready]
-) -> list[pl.LazyFrame]:
-    return [
-        increment(job.query, leaves, job.old, job.new, parts)
-        for job, leaves, parts in zip(jobs, read, ready, strict=True)
-    ]
-
-
-def _collect_alone(query: str, frame: pl.LazyFrame) -> None:
-    """Evaluates one increment to learn whether the failure is its own, and says so."""
+def _rows(job: Job, leaves: Mapping[int, pl.DataFrame], ready: Ready) -> pl.DataFrame:
+    """The rows of an increment; a failure says which query's it is."""
     try:
-        frame.collect()
+        return increment(job.query, leaves, job.old, job.new, ready)
     except EvaluationError as error:
-        problems = tuple(replace(problem, query=query) for problem in error.problems)
+        problems = tuple(replace(problem, query=job.query.name) for problem in error.problems)
         raise EvaluationError(error.code, error.message, problems=problems) from error
 
 
-def no_rows(buffer: Buffer) -> pl.LazyFrame:
+def no_rows(buffer: Buffer) -> pl.DataFrame:
     """No rows, with the columns that a buffer stores."""
-    return pl.LazyFrame(schema=polars_schema(buffer.stored))
+    return pl.DataFrame(schema=polars_schema(buffer.stored))

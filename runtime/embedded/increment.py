@@ -8,6 +8,7 @@ import polars as pl
 
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import TRUE, Term
+from tidegate.runtime.columns import only
 from tidegate.runtime.embedded.aggregates import final, merge
 from tidegate.runtime.embedded.relational import evaluate
 from tidegate.runtime.embedded.terms import compile_term
@@ -15,52 +16,56 @@ from tidegate.runtime.plan import common
 from tidegate.runtime.plan.common import Demand, compute_common
 from tidegate.runtime.plan.steps import CommonPart, Leaf, Progress, QueryPlan
 
-Ready = common.Ready[pl.LazyFrame]
+Ready = common.Ready[pl.DataFrame]
 
 
 def read_leaves(
-    demand: Demand, frames: Sequence[pl.LazyFrame | None], statics: Mapping[str, pl.DataFrame]
-) -> dict[int, pl.LazyFrame]:
+    demand: Demand, frames: Sequence[pl.DataFrame | None], statics: Mapping[str, pl.DataFrame]
+) -> dict[int, pl.DataFrame]:
     """The rows that an increment reads, by leaf; `frames` holds a frame per leaf that reads a buffer."""
-    leaves: dict[int, pl.LazyFrame] = {}
-    for index, (leaf, frame, relevant) in enumerate(zip(demand.query.leaves, frames, demand.relevant, strict=True)):
-        if leaf.buffer is None:
-            assert leaf.static is not None
-            leaves[index] = statics[leaf.static].lazy()
-        else:
-            assert frame is not None
-            assert relevant is not None
-            leaves[index] = leaf_rows(leaf, frame, relevant)
-    return leaves
+    parts = zip(demand.query.leaves, frames, demand.relevant, strict=True)
+    return {i: read_leaf(leaf, frame, relevant, statics) for i, (leaf, frame, relevant) in enumerate(parts)}
 
 
-def leaf_rows(leaf: Leaf, frame: pl.LazyFrame, relevant: Term) -> pl.LazyFrame:
+def read_leaf(
+    leaf: Leaf, frame: pl.DataFrame | None, relevant: Term | None, statics: Mapping[str, pl.DataFrame]
+) -> pl.DataFrame:
+    """The relevant rows of a leaf's buffer, or its static table."""
+    if leaf.buffer is None:
+        assert leaf.static is not None
+        return statics[leaf.static]
+    assert frame is not None
+    assert relevant is not None
+    return leaf_rows(leaf, frame, relevant)
+
+
+def leaf_rows(leaf: Leaf, frame: pl.DataFrame, relevant: Term) -> pl.DataFrame:
     """Of stored rows those that are relevant, with the columns that the tree reads."""
     assert leaf.buffer is not None
     rows = keep_true(frame, relevant, leaf.buffer.schema)
-    return rows.select(leaf.columns) if leaf.columns else rows
+    return only(rows, leaf.columns) if leaf.columns else rows
 
 
-def common_parts(demands: Sequence[Demand], read: Sequence[Mapping[int, pl.LazyFrame]]) -> list[Ready]:
+def common_parts(demands: Sequence[Demand], read: Sequence[Mapping[int, pl.DataFrame]]) -> list[Ready]:
     """What several of the queries contain, computed once, for each of them."""
 
-    def compute(number: int, part: CommonPart, ready: Ready) -> pl.LazyFrame:
-        return evaluate(part.node, read[number], ready, first=part.first).collect().lazy()
+    def compute(number: int, part: CommonPart, ready: Ready) -> pl.DataFrame:
+        return evaluate(part.node, read[number], ready, first=part.first)
 
     return compute_common(demands, compute)
 
 
 def increment(
-    query: QueryPlan, leaves: Mapping[int, pl.LazyFrame], old: Progress, new: Progress, ready: Ready
-) -> pl.LazyFrame:
+    query: QueryPlan, leaves: Mapping[int, pl.DataFrame], old: Progress, new: Progress, ready: Ready
+) -> pl.DataFrame:
     """New result rows between the progress `old` and `new`, from the rows of the leaves and common parts."""
     if query.grouping is not None:
         leaves = {0: final(query.grouping, merge(query.grouping, leaves[0]))}
     schema = query.facts.output.schema
-    rows = evaluate(query.tree, leaves, ready).select(schema.names)
+    rows = only(evaluate(query.tree, leaves, ready), schema.names)
     return keep_true(rows, query.passes(old, new), schema)
 
 
-def keep_true(frame: pl.LazyFrame, condition: Term, schema: Schema) -> pl.LazyFrame:
+def keep_true(frame: pl.DataFrame, condition: Term, schema: Schema) -> pl.DataFrame:
     """Rows for which a condition of the analysis holds."""
     return frame if condition == TRUE else frame.filter(compile_term(condition, schema))

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 
 from tidegate.algebra.nodes import JoinKind
 from tidegate.algebra.schema import Schema
-from tidegate.algebra.terms import Term, attributes_of, call, conjunction, term_type
-from tidegate.algebra.types import DOUBLE
+from tidegate.algebra.terms import Term, attributes_of, conjunction
+from tidegate.runtime.embedded.hash_joins import hash_keys, join_few, range_terms
 from tidegate.runtime.embedded.terms import compile_term
 from tidegate.runtime.joins import Equality, JoinParts, Range
 
@@ -25,14 +25,20 @@ _Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
 #: Pairs of rows looked at in one go: what a join holds beyond its inputs and its result.
 CHUNK = 1 << 21
+#: Pairs of rows up to which those with equal keys are listed whatever their number.
+FEW_ROWS = 1 << 16
 #: Pairs with equal keys per row up to which they are listed (200,000 rows a side, 100,000 keys: 85 ms, 530 ms by search).
 FEW_PAIRS = 4
+#: Ranks and groups are combined in one number only below this.
+_MOST = 2**62
 
 
 def join_frames(
     left: pl.DataFrame, right: pl.DataFrame, both: Schema, parts: JoinParts, kind: JoinKind
 ) -> pl.DataFrame:
     """The join of two frames by the sorted parts of its condition; columns of the left side, then of the right."""
+    if left.height * right.height <= FEW_ROWS:
+        return join_few(left, right, both, parts, kind)
     if kind == "inner" and parts.left:
         left = left.filter(compile_term(conjunction(parts.left), both))
     if parts.right:
@@ -107,9 +113,9 @@ class _Pairs:
     @classmethod
     def of(cls, left: pl.DataFrame, right: pl.DataFrame, both: Schema, parts: JoinParts) -> _Pairs:
         ones, others = _keys(left, right, both, parts.equalities)
-        if parts.equalities and _few_pairs(ones, others):
-            return cls(left, right, both, (), _equal(ones, others), (*parts.rest, *_remaining(parts.ranges, ())))
         groups = _groups(left.height, right.height, ones, others)
+        if parts.equalities and _few_pairs(*groups):
+            return cls(left, right, both, (), _equal(ones, others), (*parts.rest, *_remaining(parts.ranges, ())))
         return cls(left, right, both, tuple(_bands(left, right, both, parts, groups)), _nothing())
 
     def matches(self) -> Iterator[tuple[_Ints, _Ints]]:
@@ -162,30 +168,6 @@ def _expanded(band: _Band) -> Iterator[tuple[_Ints, _Ints]]:
         first = last
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
-    """A column of the left side that has to equal one of the right; `null_safe`: NULL equals NULL."""
-
-    left: pl.Expr
-    right: pl.Expr
-    null_safe: bool
-
-
-def hash_keys(equalities: tuple[Equality, ...], both: Schema) -> list[Key]:
-    """Keys as Polars joins them: a double is two, itself without NaN and whether it is NaN.
-
-    Polars 2.1 finds no partners for NaN where a single key is sorted, as a frame of one row is by itself.
-    """
-    keys = []
-    for equality in equalities:
-        one, other = compile_term(equality.left, both), compile_term(equality.right, both)
-        if term_type(equality.left, both) == DOUBLE:
-            keys.append(Key(one.fill_nan(0.0), other.fill_nan(0.0), equality.null_safe))
-            one, other = one.is_nan(), other.is_nan()
-        keys.append(Key(one, other, equality.null_safe))
-    return keys
-
-
 def _keys(
     left: pl.DataFrame, right: pl.DataFrame, both: Schema, equalities: tuple[Equality, ...]
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -199,12 +181,10 @@ def _keys(
     return ones.with_row_index("row"), others
 
 
-def _few_pairs(ones: pl.DataFrame, others: pl.DataFrame) -> bool:
-    """Whether pairs with equal keys are hardly more than rows; if they are many, ranges have to narrow them down."""
-    names = [name for name in ones.columns if name != "row"]
-    counts = others.group_by(names).len("pairs")
-    pairs = ones.lazy().join(counts.lazy(), on=names, nulls_equal=True).select(pl.col("pairs").cast(pl.Int64).sum())
-    return bool(pairs.collect().item() <= FEW_PAIRS * (ones.height + others.height))
+def _few_pairs(ones: _Ints, others: _Ints) -> bool:
+    """Whether pairs with equal groups are hardly more than rows; if they are many, ranges have to narrow them down."""
+    counts = np.bincount(others[others >= 0], minlength=int(ones.max(initial=0)) + 1)
+    return bool(counts[ones[ones >= 0]].sum() <= FEW_PAIRS * (len(ones) + len(others)))
 
 
 def _equal(ones: pl.DataFrame, others: pl.DataFrame) -> tuple[_Ints, _Ints]:
@@ -220,14 +200,27 @@ def _groups(left: int, right: int, ones: pl.DataFrame, others: pl.DataFrame) -> 
     names = [name for name in ones.columns if name != "row"]
     if not names:
         return np.zeros(left, dtype=np.int64), np.zeros(right, dtype=np.int64)
+    if len(names) == 1 and (numbers := _dense(ones[names[0]], others[names[0]])) and others.height == right:
+        return numbers
     known = others.select(names).unique().with_row_index("group")
-    numbers = []
+    found_numbers = []
     for count, keys in ((left, ones), (right, others)):
         found = keys.join(known, on=names, nulls_equal=True).select("row", pl.col("group").cast(pl.Int64))
         made = np.full(count, -1, dtype=np.int64)
         made[np.asarray(found["row"])] = np.asarray(found["group"])
-        numbers.append(made)
-    return numbers[0], numbers[1]
+        found_numbers.append(made)
+    return found_numbers[0], found_numbers[1]
+
+
+def _dense(one: pl.Series, other: pl.Series) -> tuple[_Ints, _Ints] | None:
+    """Integer keys, none of them NULL, as their own numbers, where they lie close together."""
+    if one.dtype != pl.Int64 or one.null_count() or other.null_count() or not len(one) or not len(other):
+        return None
+    keys = np.asarray(one), np.asarray(other)
+    least, greatest = int(min(k.min() for k in keys)), int(max(k.max() for k in keys))
+    if greatest - least > 4 * (len(one) + len(other)):
+        return None
+    return keys[0] - least, keys[1] - least
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +279,7 @@ def _bands(
 
 
 def _remaining(ranges: tuple[Range, ...], used: tuple[Range, ...]) -> tuple[Term, ...]:
-    return tuple(call("lt" if r.strict else "le", r.left, r.right) for r in ranges if r not in used)
+    return range_terms(tuple(r for r in ranges if r not in used))
 
 
 def _overlap(ranges: tuple[Range, ...]) -> tuple[_Search, _Search] | None:
@@ -305,6 +298,33 @@ def _overlap(ranges: tuple[Range, ...]) -> tuple[_Search, _Search] | None:
         below.left, (_Bound(above.left, strict=True),), (_Bound(below.right, below.strict),), (below,), True
     )
     return first, second
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranking:
+    """Ranks of values in their order, from 0 to below `count`: distances from the least, or places among the distinct."""
+
+    ranks: _Ints
+    count: int
+    least: int
+    distinct: _Ints | None
+
+    @classmethod
+    def of(cls, values: _Ints, groups: int) -> _Ranking:
+        """`groups` times as many ranks have to be numbers."""
+        least, greatest = (int(values.min()), int(values.max())) if len(values) else (0, 0)
+        count = greatest - least + 1
+        if groups * (count + 1) < _MOST and abs(least) < _MOST:
+            return cls(values - least, count, least, None)
+        distinct, ranks = np.unique(values, return_inverse=True)
+        return cls(ranks, len(distinct), 0, distinct)
+
+    def place(self, limits: _Ints, side: Literal["left", "right"]) -> _Ints:
+        """How many ranks are below a limit; `right`: below it or at it."""
+        if self.distinct is not None:
+            return np.searchsorted(self.distinct, limits, side)
+        below = np.clip(limits, self.least - 1, self.least + self.count) - self.least
+        return np.clip(below + 1 if side == "right" else below, 0, self.count)
 
 
 def _band(
@@ -326,21 +346,21 @@ def _band(
     else:
         values, known = _integers(inner, search.inner, both)
         valid_inner = valid_inner & known
-        distinct, rank = np.unique(values, return_inverse=True)
-        ranks = len(distinct)
+        ranking = _Ranking.of(values, int(max(outer_groups.max(initial=0), inner_groups.max(initial=0))) + 1)
+        rank, ranks = ranking.ranks, ranking.count
         low, high = np.zeros(outer.height, dtype=np.int64), np.full(outer.height, ranks, dtype=np.int64)
         for bound in search.lower:
             limits, known = _integers(outer, bound.value, both)
             valid_outer = valid_outer & known
-            low = np.maximum(low, np.searchsorted(distinct, limits, "right" if bound.strict else "left"))
+            low = np.maximum(low, ranking.place(limits, "right" if bound.strict else "left"))
         for bound in search.upper:
             limits, known = _integers(outer, bound.value, both)
             valid_outer = valid_outer & known
-            high = np.minimum(high, np.searchsorted(distinct, limits, "left" if bound.strict else "right"))
+            high = np.minimum(high, ranking.place(limits, "left" if bound.strict else "right"))
     width = ranks + 1
     chosen = np.flatnonzero(valid_inner)
     keys = inner_groups[chosen] * width + rank[chosen]
-    by_key = np.argsort(keys, kind="stable")
+    by_key = np.asarray(pl.Series(keys).arg_sort(), dtype=np.int64)  # several threads sort sooner than NumPy
     order, keys = chosen[by_key], keys[by_key]
     start = np.searchsorted(keys, outer_groups * width + low, "left")
     stop = np.searchsorted(keys, outer_groups * width + high, "left")

@@ -28,21 +28,21 @@ from tidegate.algebra.nodes import (
     occurrences,
 )
 from tidegate.algebra.schema import Schema
-from tidegate.algebra.terms import conjunction
-from tidegate.runtime.columns import polars_schema
+from tidegate.runtime.columns import only
 from tidegate.runtime.embedded.aggregates import aggregate
-from tidegate.runtime.embedded.joins import Key, hash_keys, join_frames
+from tidegate.runtime.embedded.hash_joins import equi_join
+from tidegate.runtime.embedded.joins import join_frames
 from tidegate.runtime.embedded.terms import compile_term
-from tidegate.runtime.joins import JoinParts, join_parts
+from tidegate.runtime.joins import join_parts
 
 
 def evaluate(
     node: Node,
-    leaves: Mapping[int, pl.LazyFrame],
-    ready: Mapping[tuple[int, Node], pl.LazyFrame] = MappingProxyType({}),
+    leaves: Mapping[int, pl.DataFrame],
+    ready: Mapping[tuple[int, Node], pl.DataFrame] = MappingProxyType({}),
     *,
     first: int = 0,
-) -> pl.LazyFrame:
+) -> pl.DataFrame:
     """The bag of rows that a query yields; columns are the attributes of its schema, in order.
 
     `leaves`: rows by occurrence, that is by the place of the reference among all, from the left and from `first`.
@@ -55,22 +55,22 @@ def evaluate(
 class _Evaluation:
     """One evaluation, and the place of the next leaf."""
 
-    leaves: Mapping[int, pl.LazyFrame]
-    ready: Mapping[tuple[int, Node], pl.LazyFrame]
+    leaves: Mapping[int, pl.DataFrame]
+    ready: Mapping[tuple[int, Node], pl.DataFrame]
     place: int
 
-    def evaluate(self, node: Node) -> pl.LazyFrame:
+    def evaluate(self, node: Node) -> pl.DataFrame:
         if self.ready and (done := self.ready.get((self.place, node))) is not None:
             self.place += len(occurrences(node))
             return done
         match node:
             case Scan(stream):
                 self.place += 1
-                return self.leaves[self.place - 1].select(stream.schema.names)
+                return only(self.leaves[self.place - 1], stream.schema.names)
             case Select(input_, condition):
                 return self.evaluate(input_).filter(compile_term(condition, input_.schema))
             case Project(input_, names):
-                return self.evaluate(input_).select(names)
+                return only(self.evaluate(input_), names)
             case Rename(input_, pairs):
                 return self.evaluate(input_).rename(dict(pairs))
             case Imbed(input_, name, term):
@@ -86,8 +86,7 @@ class _Evaluation:
                 one = self.evaluate(left)
                 return _join(node, one, self.evaluate(right))
             case Union(inputs):
-                names = node.schema.names
-                return pl.concat([self.evaluate(input_).select(names) for input_ in inputs])
+                return pl.concat([only(self.evaluate(input_), node.schema.names) for input_ in inputs])
             case Difference(left, right):
                 one = self.evaluate(left)
                 return one.join(self.evaluate(right), on=list(left.schema.names), how="anti", nulls_equal=True)
@@ -97,48 +96,9 @@ class _Evaluation:
                 assert_never(node)
 
 
-def _join(node: Join, left: pl.LazyFrame, right: pl.LazyFrame) -> pl.LazyFrame:
+def _join(node: Join, left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame:
     both = Schema((*node.left.schema.attributes, *node.right.schema.attributes))
     parts = join_parts(node.condition, node.left.schema, node.right.schema)
     if parts.equalities and not parts.ranges and not parts.rest:
-        return _equi_join(node, left, right, both, parts)
-
-    def joined(_: pl.DataFrame) -> pl.DataFrame:
-        one, other = pl.collect_all([left, right])
-        return join_frames(one, other, both, parts, node.kind)
-
-    # Not `pl.defer`: asked for no column at all, as by a count, Polars 2.1 forgets how many rows a deferred frame has.
-    return pl.LazyFrame().map_batches(
-        joined,
-        schema=polars_schema(node.schema),
-        predicate_pushdown=False,
-        projection_pushdown=False,
-        slice_pushdown=False,
-    )
-
-
-def _equi_join(node: Join, left: pl.LazyFrame, right: pl.LazyFrame, both: Schema, parts: JoinParts) -> pl.LazyFrame:
-    """A join by equal keys alone, with whatever concerns one side."""
-    if parts.right:
-        right = right.filter(compile_term(conjunction(parts.right), both))
-    pairs = hash_keys(parts.equalities, both)
-    if parts.left:
-        condition = compile_term(conjunction(parts.left), both)
-        if node.kind == "inner":
-            left = left.filter(condition)
-        else:  # a left row that fails it has a key that no right row has
-            pairs.append(Key(condition.fill_null(value=False), pl.lit(value=True), null_safe=False))
-    keys = [_fresh(f"key {i}", both) for i in range(len(pairs))]
-    one = left.with_columns(pair.left.alias(name) for pair, name in zip(pairs, keys, strict=True))
-    other = right.with_columns(pair.right.alias(name) for pair, name in zip(pairs, keys, strict=True))
-    nulls_equal = any(pair.null_safe for pair in pairs)
-    if nulls_equal:  # of all keys; what must not equal NULL leaves the right side
-        plain = [pl.col(name).is_not_null() for pair, name in zip(pairs, keys, strict=True) if not pair.null_safe]
-        other = other.filter(*plain) if plain else other
-    return one.join(other, on=keys, how=node.kind, nulls_equal=nulls_equal).select(node.schema.names)
-
-
-def _fresh(name: str, schema: Schema) -> str:
-    while name in schema:
-        name += " "
-    return name
+        return equi_join(left, right, both, parts, node.kind, node.schema.names)
+    return join_frames(left, right, both, parts, node.kind)

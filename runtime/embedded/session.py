@@ -130,7 +130,8 @@ class Session:
     def step(self) -> BatchReport:
         """Run one batch over what was pushed and what is new in the sources' directories."""
         checkpoint = self._setup.checkpoint
-        fresh = self._setup.admit(Offer(files=self._setup.found())).offer.files
+        found = self._setup.found()
+        fresh = self._setup.admit(Offer(files=found)).offer.files
         limited = {name: files[: self.sources[name].data.per_batch] for name, files in fresh.items()}
         batch = checkpoint.begin(read_clock(self.clock), Offer(files=limited), engine=_ENGINE)
         reading = batch.intent.offer.files
@@ -139,7 +140,8 @@ class Session:
             format_ = self.sources[name].data.format
             schema = self._setup.options[name].judged(self._setup.streams[name].schema)
             arrivals.setdefault(name, []).extend(Arrival(f.path, read_file(f.path, format_, schema)) for f in files)
-        report = self._runner.run(batch, Work(arrivals, self._advances | self._setup.ended(reading)))
+        ended = self._setup.ended(self._setup.read_by(reading, found))
+        report = self._runner.run(batch, Work(arrivals, self._advances | ended))
         self._pushed.clear()
         self._advances.clear()
         if self.on_batch is not None:

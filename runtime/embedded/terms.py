@@ -6,9 +6,9 @@ fail by its static ranges stays a plain expression. Errors follow the short circ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache, reduce
 from operator import and_, or_
 from typing import assert_never
 
@@ -30,7 +30,7 @@ from tidegate.algebra.kernels import (
 )
 from tidegate.algebra.operations import resolve
 from tidegate.algebra.pretty import term_text
-from tidegate.algebra.schema import Attribute
+from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Attr, Lit, Param, Term
 from tidegate.algebra.typed import Typed, can_overflow, failure_code, mentions, typed_nodes
 from tidegate.algebra.types import INT64_MAX, INT64_MIN, DataType, Kind
@@ -67,25 +67,23 @@ def held_type(type_: DataType) -> pl.DataType:
             assert_never(type_.kind)
 
 
-def compile_pair(term: Term, schema: Mapping[str, Attribute], columns: Mapping[str, str] | None = None) -> Compiled:
-    """The term's value and error. `columns` names the column of an attribute, and of a parameter under `$name`."""
-    return _compile(resolve(term, schema), columns or {})
+def compile_pair(term: Term, schema: Schema) -> Compiled:
+    """The term's value and error; a parameter is a column under `$name`."""
+    return _compile(resolve(term, schema))
 
 
-def compile_term(term: Term, schema: Mapping[str, Attribute], columns: Mapping[str, str] | None = None) -> pl.Expr:
+@lru_cache(maxsize=4096)  # batch after batch evaluates the same terms
+def compile_term(term: Term, schema: Schema) -> pl.Expr:
     """The term's value; evaluating it raises `EvaluationError` where it has none on any row it is evaluated on."""
     typed = resolve(term, schema)
-    names = columns or {}
-    compiled = _compile(typed, names)
+    compiled = _compile(typed)
     if compiled.error is None:
         return compiled.value
-    leaves = sorted(
-        {_column_name(t, names)[::-1] for t in typed_nodes(typed) if t.kernel in ("attribute", "parameter")}
-    )
+    leaves = sorted({_column_name(t) for t in typed_nodes(typed) if t.kernel in ("attribute", "parameter")})
     # A literal alone has one row on an empty frame: the row count gives it the frame's length.
     rows = pl.int_range(pl.len()).alias("rows")
     parts = [compiled.value.alias("value"), compiled.error.alias("error"), rows]
-    inputs = [pl.col(column).alias(f"in {name}") for name, column in leaves]
+    inputs = [pl.col(name).alias(f"in {name}") for name in leaves]
 
     def check(packed: pl.Series) -> pl.Series:
         errors = packed.struct.field("error")
@@ -93,7 +91,7 @@ def compile_term(term: Term, schema: Mapping[str, Attribute], columns: Mapping[s
             return packed.struct.field("value")
         first = errors.is_not_null().arg_max() or 0
         row = packed[first]
-        evaluator(typed)({name: row[f"in {name}"] for name, _ in leaves})
+        evaluator(typed)({name: row[f"in {name}"] for name in leaves})
         raise InternalError("TG901", f"engines disagree whether {term_text(term)} fails for {row}")
 
     return pl.struct(*parts, *inputs).map_batches(check, return_dtype=held_type(typed.type))
@@ -103,24 +101,22 @@ def compile_term(term: Term, schema: Mapping[str, Attribute], columns: Mapping[s
 compile_checked = compile_term
 
 
-def _column_name(leaf: Typed, names: Mapping[str, str]) -> tuple[str, str]:
-    """Column and name of an attribute or parameter."""
+def _column_name(leaf: Typed) -> str:
     source = leaf.source
     assert isinstance(source, Attr | Param)
-    name = source.name if isinstance(source, Attr) else f"${source.name}"
-    return names.get(name, name), name
+    return source.name if isinstance(source, Attr) else f"${source.name}"
 
 
-def _compile(term: Typed, names: Mapping[str, str]) -> Compiled:
+def _compile(term: Typed) -> Compiled:
     match term.kernel:
         case "literal":
             assert isinstance(term.source, Lit)
             return Compiled(pl.lit(term.source.value, dtype=held_type(term.type)), None)
         case "attribute" | "parameter":
-            return Compiled(pl.col(_column_name(term, names)[0]), None)
+            return Compiled(pl.col(_column_name(term)), None)
     if not any(leaf.kernel in ("attribute", "parameter") for leaf in typed_nodes(term)):
         return _constant(term)
-    args = [_compile(arg, names) for arg in term.args]
+    args = [_compile(arg) for arg in term.args]
     values, errors = [arg.value for arg in args], [arg.error for arg in args]
     size = 1 + sum(arg.size for arg in args)
     match term.kernel:

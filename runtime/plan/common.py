@@ -18,28 +18,20 @@ Ready = dict[tuple[int, Node], T]
 
 def find_common(trees: Sequence[tuple[Node, tuple[Leaf, ...]]]) -> list[tuple[CommonPart, ...]]:
     """Of each tree the parts, inner ones first, that also stand elsewhere over the same buffers."""
-    candidates = [list(_parts(tree, 0)) for tree, _ in trees]
-    uses: Counter[object] = Counter()
-    for parts, (_, leaves) in zip(candidates, trees, strict=True):
-        uses.update(_identity(part, leaves) for part in parts)
-    return [
-        tuple(part for part in parts if uses[_identity(part, leaves)] > 1)
-        for parts, (_, leaves) in zip(candidates, trees, strict=True)
-    ]
+    numbers: dict[object, int] = {}
+    candidates = [list(_parts(tree, leaves, 0, numbers)) for tree, leaves in trees]
+    uses = Counter(part.number for parts in candidates for part in parts)
+    return [tuple(part for part in parts if uses[part.number] > 1) for parts in candidates]
 
 
-def _parts(node: Node, first: int) -> Iterator[CommonPart]:
+def _parts(node: Node, leaves: tuple[Leaf, ...], first: int, numbers: dict[object, int]) -> Iterator[CommonPart]:
     place = first
     for child in children(node):
-        yield from _parts(child, place)
+        yield from _parts(child, leaves, place, numbers)
         place += len(occurrences(child))
     if not isinstance(node, Scan | Select | Project | Rename | Imbed):
-        yield CommonPart(node, first, len(occurrences(node)))
-
-
-def _identity(part: CommonPart, leaves: tuple[Leaf, ...]) -> object:
-    read = leaves[part.first : part.first + part.count]
-    return part.node, tuple((leaf.buffer.id if leaf.buffer else leaf.static, leaf.columns) for leaf in read)
+        read = tuple((leaf.buffer.id if leaf.buffer else leaf.static, leaf.columns) for leaf in leaves[first:place])
+        yield CommonPart(node, first, place - first, numbers.setdefault((node, read), len(numbers)))
 
 
 def sharers(queries: Sequence[QueryPlan], query: QueryPlan) -> Iterator[tuple[Node, list[str]]]:
@@ -51,11 +43,7 @@ def sharers(queries: Sequence[QueryPlan], query: QueryPlan) -> Iterator[tuple[No
             if other is not part and other.first <= part.first and part.first + part.count <= other.first + other.count
         ]
         if not any(query.common.index(other) > query.common.index(part) for other in around):
-            same = _identity(part, query.leaves)
-            yield (
-                part.node,
-                [one.name for one in queries if any(_identity(use, one.leaves) == same for use in one.common)],
-            )
+            yield part.node, [one.name for one in queries if any(use.number == part.number for use in one.common)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +65,7 @@ class Demand:
     def computed(self, part: CommonPart) -> object:
         """What makes two queries' uses of a part the same rows: the same tree, buffers, relevance and shards."""
         read = slice(part.first, part.first + part.count)
-        return _identity(part, self.query.leaves), self.relevant[read], self.keys and self.keys[read]
+        return part.number, self.relevant[read], self.keys and self.keys[read]
 
 
 def repeated(demands: Sequence[Demand]) -> list[list[tuple[int, CommonPart]]]:

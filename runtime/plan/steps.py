@@ -108,11 +108,15 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class CommonPart:
-    """A part of a tree that other trees of the program share: it reads `count` leaves from the leaf `first` on."""
+    """A part of a tree that other trees of the program share: it reads `count` leaves from the leaf `first` on.
+
+    Parts with the same `number` compute the same over the same buffers.
+    """
 
     node: Node
     first: int
     count: int
+    number: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -187,9 +187,9 @@ class SparkRun:
         for summary in stored:
             known = arrivals.get(summary["stream"], Offered())
             arrivals[summary["stream"]] = Offered(known.files, known.bytes, (*known.stored, summary))
-        read = frozenset(name for name in self.setup.streams if self.setup.is_read(name, reading))
+        read = self.setup.read_by(reading, self.setup.found())
         due = self.calls.due(read=read, offered=frozenset(self.columns))
-        report = self.runner.run(batch, Work(arrivals, due | self.setup.ended(reading)))
+        report = self.runner.run(batch, Work(arrivals, due | self.setup.ended(read)))
         self.calls.reached(self.runner.progress.inputs)
         self.reports.append(report)
         if self.on_batch is not None:

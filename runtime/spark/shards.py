@@ -63,12 +63,12 @@ def _evaluate(place: Place, jobs: Sequence[ShardJob], shard: int, shards: int) -
     demands = [Demand.of(job.query, job.old, job.new, job.keys) for job in jobs]
     read = read_shares(place, jobs, demands, shard, shards)
     for job, leaves, ready in zip(jobs, read, common_parts(demands, read), strict=True):
-        yield increment(job.query, leaves, job.old, job.new, ready).collect()
+        yield increment(job.query, leaves, job.old, job.new, ready)
 
 
 def read_shares(
     place: Place, jobs: Sequence[ShardJob], demands: Sequence[Demand], shard: int, shards: int
-) -> list[dict[int, pl.LazyFrame]]:
+) -> list[dict[int, pl.DataFrame]]:
     """For each increment the rows that it reads of the shard, by leaf; static tables whole."""
     statics = place.load_statics(leaf.static for job in jobs for leaf in job.query.leaves if leaf.static is not None)
     parts: dict[tuple[int, int], list[pl.DataFrame]] = {}
@@ -76,18 +76,18 @@ def read_shares(
         rows = _load(place, share.segment).filter(pl.col(key).hash(0) % shards == shard)  # NULL is a key
         for (relevant, _), uses in share.views.items():
             number, index = uses[0]
-            wanted = leaf_rows(jobs[number].query.leaves[index], rows.lazy(), relevant).collect()
+            wanted = leaf_rows(jobs[number].query.leaves[index], rows, relevant)
             for use in uses:
                 parts.setdefault(use, []).append(wanted)
-    read: list[dict[int, pl.LazyFrame]] = [{} for _ in jobs]
+    read: list[dict[int, pl.DataFrame]] = [{} for _ in jobs]
     for number, job in enumerate(jobs):
         for index, leaf in enumerate(job.query.leaves):
             found = parts.get((number, index))
             if leaf.buffer is None:
                 assert leaf.static is not None
-                read[number][index] = statics[leaf.static].lazy()
+                read[number][index] = statics[leaf.static]
             else:
-                read[number][index] = pl.concat(found).lazy() if found else leaf_rows(leaf, no_rows(leaf.buffer), TRUE)
+                read[number][index] = pl.concat(found) if found else leaf_rows(leaf, no_rows(leaf.buffer), TRUE)
     return read
 
 

@@ -50,6 +50,7 @@ class Tally:
     bounded: int = 0
     attained: int = 0
     strata: int = 0
+    lagged: int = 0
     rejected: Counter[str] = field(default_factory=Counter)
 
 
@@ -91,14 +92,21 @@ def as_tuples(case: Case) -> dict[str, list[Row]]:
 
 
 def check_rules(
-    case: Case, script: Script, facts: ProgramFacts, tally: Tally, *, lean: bool, purging: bool = False
+    case: Case,
+    script: Script,
+    facts: ProgramFacts,
+    tally: Tally,
+    *,
+    lean: bool,
+    purging: bool = False,
+    lagging: bool = False,
 ) -> None:
     """Runs the script by the rules alone; `Broken` as soon as they and the complete evaluation disagree.
 
     After every step each query must have emitted exactly the rows of the complete result that lie at or below its
     progress on some promised attribute: nothing early, late, twice or missing, and nothing is ever taken back.
     `lean`: rows are also collected by keep and left out of increments by relevance; `purging`: and freed by partner and
-    kill rule.
+    kill rule. `lagging`: but in the last step queries come in any order and progress less than they could, or not at all.
     """
     inputs = as_tuples(case)
     complete: dict[str, list[Row]] = {**inputs, **evaluate_program(case.program, inputs)}
@@ -122,17 +130,28 @@ def check_rules(
         new_rows = {name: [_as_tuple(definitions[name], row) for row in rows] for name, rows in step.rows.items()}
         for name, progress in step.progress.items():
             b |= {(name, a): reached for a, reached in progress.items()}
-        for component in facts.components:
+        free = rng if lagging and number < len(script) - 1 else None
+        order = list(facts.components)
+        if free is not None:
+            free.shuffle(order)
+        for place, component in enumerate(order):
             own = [run for run in runs if run.facts.query.stream in component.streams]
             recursion = facts.recursions.get(component.streams[0])
-            if recursion is not None:
+            if recursion is not None and free is not None and free.random() < 0.5:
+                for run in own:
+                    _stay(run, new_rows, f"{component.streams} at step {number}", lean=lean)
+            elif recursion is not None:
                 _recurse(own, recursion, new_rows, b, rng, tally, f"{component.streams} at step {number}", lean=lean)
             else:
                 for run in own:
-                    _advance(run, new_rows, b, rng, tally, f"{run.facts.query.name} at step {number}", lean=lean)
+                    where = f"{run.facts.query.name} at step {number}"
+                    _advance(run, new_rows, b, rng, tally, where, lean=lean, free=free)
             for stream in component.streams:
                 feeding = [run for run in own if run.facts.query.stream == stream]
                 new_rows[stream] = [row for run in feeding for row in run.fresh]
+                for run in runs:
+                    if any(run.facts.query.stream in earlier.streams for earlier in order[:place]):
+                        _receive(run, {stream: new_rows[stream]}, f"{stream} at step {number}", lean=lean)
                 for a in facts.streams[stream].progress:
                     b[stream, a] = min(run.progress[a] for run in feeding)
         for name, rows in new_rows.items():
@@ -176,10 +195,14 @@ def _advance(
     where: str,
     *,
     lean: bool,
+    free: random.Random | None,
 ) -> None:
     query = run.facts
     old = run.progress
-    new = query.progress(b, old)
+    new = allowed = query.progress(b, old)
+    if free is not None:
+        new = lagged(old, allowed, free)
+        tally.lagged += new != allowed
     _receive(run, new_rows, where, lean=lean)
     run.fresh = []
     if new != old or (query.is_static and not run.evaluated):
@@ -191,6 +214,31 @@ def _advance(
             _collect(run, rng, tally, where)
     wanted = [row for row in run.complete if final(run.instants(row), new)]
     compare(run.emitted, wanted, where)
+
+
+def _stay(run: _Run, new_rows: Mapping[str, list[Row]], where: str, *, lean: bool) -> None:
+    _receive(run, new_rows, where, lean=lean)
+    run.fresh = []
+
+
+def lagged(old: Mapping[str, Extended], allowed: Mapping[str, Extended], rng: random.Random) -> dict[str, Extended]:
+    """Any progress that R24 lets a query choose: as it was, as far as it may, or in between on each attribute by itself."""
+    style = rng.random()
+    if style < 0.35:
+        return dict(old)
+    return dict(allowed) if style < 0.55 else {a: _between(old[a], p, rng) for a, p in allowed.items()}
+
+
+def _between(low: Extended, high: Extended, rng: random.Random) -> Extended:
+    near = [
+        p
+        for end, steps in ((low, (0, 1, 2)), (high, (0, -1, -2, -5)))
+        for step in steps
+        if low <= (p := end + step) <= high
+    ]
+    if isinstance(low, int) and isinstance(high, int):
+        near.append(rng.randint(low, high))
+    return rng.choice(near)
 
 
 def _receive(run: _Run, new_rows: Mapping[str, list[Row]], where: str, *, lean: bool) -> None:
@@ -341,9 +389,10 @@ def _check_bounds(run: _Run, b: Progress, arrived: Mapping[str, list[Row]], tall
         seen = [instants_of(o.stream, row)[y] for row in arrived[o.stream.name]]
         live = len(run.buffers[o.index])
         reached = [b[key] for key in inputs if b[key] != INF]
-        if not reached:
+        behind = run.facts.behind(b, run.progress)
+        if not reached and not behind:
             most = 0
-        elif min(reached) == -INF or o.bound.horizon == -INF or not seen:
+        elif not reached or min(reached) == -INF or o.bound.horizon == -INF or not seen:
             most = len(seen) if o.bound.horizon != -INF else 0
         else:
             # A finished input waits for nothing: it reaches as far as its last row.
@@ -351,7 +400,7 @@ def _check_bounds(run: _Run, b: Progress, arrived: Mapping[str, list[Row]], tall
             front = max(seen) if own == INF else own
             lag = max(0, front - min(reached))
             skew = max(0, max(seen) - front)
-            most = _rate(seen, o.bound.span(skew, lag))
+            most = _rate(seen, o.bound.span(skew, lag, behind))
         if live > most:
             raise Broken(f"{where}: {live} live rows of {o.stream.name}#{o.index}, but at most {most} by {o.bound}")
         tally.bounded += 1

@@ -51,13 +51,13 @@ def check_embedded(case: Case, script: Script, facts: ProgramFacts, tally: Tally
             if set(progress.values()) == {INF} and set(progress) == set(stream.progress) and rng.random() < 0.5:
                 session.finish(name)
             else:
-                session.advance(name, {a: _instant(value, stream.schema, a) for a, value in progress.items()})
+                session.advance(name, {a: instant_given(value, stream.schema, a) for a, value in progress.items()})
             b |= {(name, a): value for a, value in progress.items()}
         for (name, a), value in b.items():
             if value not in (INF, -INF) and rng.random() < 0.1:
                 # Progress never goes back, whoever says so.
                 schema = next(s for s in case.streams if s.name == name).schema
-                session.advance(name, {a: _instant(value - rng.randint(0, 5), schema, a)})
+                session.advance(name, {a: instant_given(value - rng.randint(0, 5), schema, a)})
         report = session.step()
         _check_counts(report.counts, pushed, where)
         _check_progress(session, facts, b, where)
@@ -67,7 +67,7 @@ def check_embedded(case: Case, script: Script, facts: ProgramFacts, tally: Tally
             session.close()
             session = begin()
         if rng.random() < 0.3 or number == len(script) - 1:
-            _check_results(session, facts, whole, where)
+            check_results(session, facts, whole, where)
     tally.results += sum(map(len, whole.values()))
     tally.with_results += any(whole.values())
     if garbage != "off" and any(session.live_rows().values()):
@@ -147,7 +147,7 @@ def _check_progress(session: Session, facts: ProgramFacts, b: Mapping[tuple[str,
             raise Broken(f"{where}: {name} is at {session.progress[name]} instead of {progress}")
 
 
-def _check_results(session: Session, facts: ProgramFacts, whole: Mapping[str, list[Tuple]], where: str) -> None:
+def check_results(session: Session, facts: ProgramFacts, whole: Mapping[str, list[Tuple]], where: str) -> None:
     for name, output in facts.streams.items():
         wanted: list[Tuple] = []
         own = [query for query in facts.queries if query.query.stream == name]
@@ -176,7 +176,7 @@ def _user(value: object, schema: Schema, name: str) -> Any:
     return value
 
 
-def _instant(value: Extended, schema: Schema, name: str) -> Any:
+def instant_given(value: Extended, schema: Schema, name: str) -> Any:
     return value if value in (INF, -INF) else _user(int(value), schema, name)
 
 

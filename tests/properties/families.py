@@ -62,11 +62,31 @@ def by_rules(case: Case, script: Script, facts: ProgramFacts, tally: Tally) -> N
     check_rules(case, script, facts, tally, lean=True)
 
 
+def by_lagging_rules(case: Case, script: Script, facts: ProgramFacts, tally: Tally) -> None:
+    """Keep and relevance, then partner and kill rule as well, with queries in any order that lag as they like."""
+    check_rules(case, script, facts, tally, lean=True, lagging=True)
+    check_rules(case, script, facts, tally, lean=True, purging=True, lagging=True)
+
+
 def by_embedded(case: Case, script: Script, facts: ProgramFacts, tally: Tally) -> None:
     """The embedded engine; imported late, so that the rules can be checked without it."""
     from tests.properties.engines import check_embedded
 
     check_embedded(case, script, facts, tally)
+
+
+def by_any_turns(case: Case, script: Script, facts: ProgramFacts, tally: Tally) -> None:
+    """The embedded engine with any turns and any progress that lags."""
+    from tests.properties.schedules import check_any_turns
+
+    check_any_turns(case, script, facts, tally)
+
+
+def by_schedule(case: Case, script: Script, facts: ProgramFacts, tally: Tally) -> None:
+    """The embedded engine with a schedule as users give it."""
+    from tests.properties.schedules import check_scheduled
+
+    check_scheduled(case, script, facts, tally)
 
 
 def by_purge_rules(case: Case, script: Script, facts: ProgramFacts, tally: Tally) -> None:
@@ -90,6 +110,12 @@ FAMILIES: dict[str, Family] = {
     "kills": Family(by_purge_rules, DECIDED),
     "purging": Family(by_purging, DECIDED, scripts=1),
     "situations": Family(by_embedded, make=random_situation_case, scripts=1),
+    "lagging": Family(by_lagging_rules, STAGED),
+    "turns": Family(by_any_turns, STAGED, scripts=1),
+    "turns-kills": Family(by_any_turns, DECIDED, scripts=1),
+    "scheduled": Family(by_schedule, STAGED, scripts=1),
+    "scheduled-recursive": Family(by_schedule, make=random_recursive_case, scripts=1),
+    "turns-recursive": Family(by_any_turns, make=random_recursive_case, scripts=1),
     "recursive": Family(by_rules, make=random_recursive_case, scripts=2),
     "recursive-embedded": Family(by_embedded, make=random_recursive_case, scripts=1),
 }

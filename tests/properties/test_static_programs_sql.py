@@ -203,10 +203,10 @@ def check(case: Case) -> None:
     meaning = reference(case.node, case.relations)
     assert bags_equal(meaning, wanted), f"semantics {meaning} is not SQL's {wanted}"
     leaves = {
-        i: pl.DataFrame(case.relations[s.name], schema=polars_schema(s.schema), orient="row").lazy()
+        i: pl.DataFrame(case.relations[s.name], schema=polars_schema(s.schema), orient="row")
         for i, s in enumerate(occurrences(case.node))
     }
-    found = evaluate(case.node, leaves).collect().rows()
+    found = evaluate(case.node, leaves).rows()
     assert bags_equal(found, wanted), f"{found} is not SQL's {wanted}"
 
 

@@ -79,11 +79,11 @@ EVENT = st.tuples(
 )
 
 
-def frame(rows: Sequence[Row]) -> pl.LazyFrame:
-    return pl.DataFrame(rows, schema=polars_schema(EVENTS.schema), orient="row").lazy()
+def frame(rows: Sequence[Row]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=polars_schema(EVENTS.schema), orient="row")
 
 
-def merged(group: Group, parts: Sequence[Sequence[Row]], random_: random.Random) -> pl.LazyFrame:
+def merged(group: Group, parts: Sequence[Sequence[Row]], random_: random.Random) -> pl.DataFrame:
     """Partial results of all parts, merged in a random grouping and order."""
     frames = [embedded.partial(group, frame(part)) for part in parts]
     while len(frames) > 1:
@@ -105,12 +105,12 @@ def test_any_split_and_merge_gives_the_whole_embedded(
     group = everything(*keys)
     whole = [row for part in parts for row in part]
     wanted = reference(group, {"E": whole})
-    partials = merged(group, parts, random_).collect()
+    partials = merged(group, parts, random_)
     assert partials.schema == polars_schema(partial_schema(group))
-    found = embedded.final(group, partials.lazy()).collect()
+    found = embedded.final(group, partials)
     assert found.schema == polars_schema(group.schema)
     assert bags_equal(found.rows(), wanted), f"{found.to_dicts()} is not {wanted}"
-    assert bags_equal(embedded.aggregate(group, frame(whole)).collect().rows(), wanted)
+    assert bags_equal(embedded.aggregate(group, frame(whole)).rows(), wanted)
 
 
 def numbers(*keys: str) -> Group:
@@ -135,9 +135,9 @@ def test_the_compiled_kernels_group_as_polars_does(
     wanted = reference(group, {"E": [row for part in parts for row in part]})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(grouping, "MANY_ROWS", 0)
-        partials = merged(group, parts, random_).collect()
+        partials = merged(group, parts, random_)
         assert partials.schema == polars_schema(partial_schema(group))
-        found = embedded.final(group, partials.lazy()).collect()
+        found = embedded.final(group, partials)
     assert bags_equal(found.rows(), wanted), f"{found.to_dicts()} is not {wanted}"
 
 
@@ -147,7 +147,7 @@ def test_compiled_sums_survive_cancellation(seed: int) -> None:
     exact = math.fsum(values)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(grouping, "MANY_ROWS", 0)
-        ((_, total, average),) = embedded.aggregate(SUMS, frame(events(values))).collect().rows()
+        ((_, total, average),) = embedded.aggregate(SUMS, frame(events(values))).rows()
     assert math.isclose(total, exact, rel_tol=1e-12)
     assert math.isclose(average, exact / len(values), rel_tol=1e-12)
 
@@ -198,7 +198,7 @@ def test_sums_of_doubles_survive_cancellation_between_batches(seed: int) -> None
     assert not math.isclose(naive, exact, rel_tol=1e-6)  # else the case shows nothing
     cuts = [0, *sorted(random.Random(seed).sample(range(len(values)), 7)), len(values)]
     parts = [events(values[a:b]) for a, b in itertools.pairwise(cuts)]
-    found = embedded.final(SUMS, merged(SUMS, parts, random.Random(seed))).collect().rows()
+    found = embedded.final(SUMS, merged(SUMS, parts, random.Random(seed))).rows()
     ((_, total, average),) = found
     assert math.isclose(total, exact, rel_tol=1e-12)
     assert math.isclose(average, exact / len(values), rel_tol=1e-12)
@@ -238,12 +238,12 @@ TOTAL = Group(Scan(EVENTS), (), (Aggregate("total", Function.SUM, Attr("n")),))
 @pytest.mark.parametrize(("values", "total"), LIMITS)
 def test_only_the_total_can_overflow(values: list[int], total: int | None) -> None:
     rows: list[list[Row]] = [[(0, None, value, None, None, None, None, None)] for value in values]
-    result = embedded.final(TOTAL, merged(TOTAL, rows, random.Random(0)))
+    partials = merged(TOTAL, rows, random.Random(0))
     if total is None:
         with pytest.raises(EvaluationError, match="total: the sum is out of range"):
-            result.collect()
+            embedded.final(TOTAL, partials)
     else:
-        assert result.collect().rows() == [(total,)]
+        assert embedded.final(TOTAL, partials).rows() == [(total,)]
 
 
 @pytest.mark.spark
@@ -283,9 +283,9 @@ def test_spark_merges_as_the_embedded_engine_does(spark: SparkSession) -> None:
     together = on_spark.final(group, on_spark.merge(group, first.unionAll(parts[2])))
     assert bags_equal([tuple(row) for row in together.collect()], wanted)
     held = [tuple(row) for row in first.collect()]
-    taken_over = pl.DataFrame(held, schema=polars_schema(partial_schema(group)), orient="row").lazy()
+    taken_over = pl.DataFrame(held, schema=polars_schema(partial_schema(group)), orient="row")
     both = pl.concat([taken_over, embedded.partial(group, frame(whole[30:]))])
-    assert bags_equal(embedded.final(group, embedded.merge(group, both)).collect().rows(), wanted)
+    assert bags_equal(embedded.final(group, embedded.merge(group, both)).rows(), wanted)
 
 
 @pytest.mark.spark

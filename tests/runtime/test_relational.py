@@ -30,10 +30,10 @@ UNHURRIED = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large
 
 def embedded(case: Case) -> list[Row]:
     leaves = {
-        i: pl.DataFrame(case.relations[s.name], schema=polars_schema(s.schema), orient="row").lazy()
+        i: pl.DataFrame(case.relations[s.name], schema=polars_schema(s.schema), orient="row")
         for i, s in enumerate(occurrences(case.node))
     }
-    found = evaluate(case.node, leaves).collect()
+    found = evaluate(case.node, leaves)
     assert found.schema == polars_schema(case.node.schema)
     return found.rows()
 
@@ -43,7 +43,7 @@ def check_embedded(case: Case) -> None:
     found = embedded(case)
     assert bags_equal(found, wanted), f"{found} is not {wanted}"
     # The ways that joins take with many rows: pairs searched for although keys are equal, and seen a few at a time.
-    with patch.object(joins, "FEW_PAIRS", 0), patch.object(joins, "CHUNK", 3):
+    with patch.object(joins, "FEW_ROWS", -1), patch.object(joins, "FEW_PAIRS", 0), patch.object(joins, "CHUNK", 3):
         found = embedded(case)
     assert bags_equal(found, wanted), f"searched: {found} is not {wanted}"
 

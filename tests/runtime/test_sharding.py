@@ -48,14 +48,14 @@ def test_the_shards_together_are_the_whole(case: Case, static: int) -> None:
     if key is None:
         return
     frames = [rows_of(case, place, stream) for place, stream in enumerate(streams)]
-    whole = evaluate(case.node, {i: frame.lazy() for i, frame in enumerate(frames)}).collect()
+    whole = evaluate(case.node, dict(enumerate(frames)))
     found: Counter[str] = Counter()
     for shard in range(SHARDS):
         shares = {
-            i: (frame if column is None else frame.filter(pl.col(column).hash(0) % SHARDS == shard)).lazy()
+            i: (frame if column is None else frame.filter(pl.col(column).hash(0) % SHARDS == shard))
             for i, (frame, column) in enumerate(zip(frames, key, strict=True))
         }
-        found += bag(evaluate(case.node, shares).collect())
+        found += bag(evaluate(case.node, shares))
     assert found == bag(whole)
 
 

@@ -69,8 +69,8 @@ def test_each_segment_is_read_once_and_what_is_shared_is_computed_once(
     frame = pl.concat([pl.DataFrame(store.read_table(segment.path)) for segment in segments])
     whole = {}
     for query in plan.queries:
-        leaves = embedded.read_leaves(Demand.of(query, OLD, NEW), [frame.lazy()] * 2, {})
-        whole[query.name] = sorted(map(str, embedded.increment(query, leaves, OLD, NEW, {}).collect().to_dicts()))
+        leaves = embedded.read_leaves(Demand.of(query, OLD, NEW), [frame] * 2, {})
+        whole[query.name] = sorted(map(str, embedded.increment(query, leaves, OLD, NEW, {}).to_dicts()))
     reads: list[str] = []
     joins: list[Any] = []
 

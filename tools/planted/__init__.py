@@ -8,11 +8,13 @@ from tools.planted import (
     common,
     input,
     operators,
+    patterns,
     protocol,
     purging,
     recursive,
     required,
     runtime,
+    schedules,
     sharding,
     use,
 )
@@ -29,5 +31,7 @@ GROUPS = (
     purging.GROUP,
     use.GROUP,
     arriving.GROUP,
+    schedules.GROUP,
     protocol.GROUP,
+    patterns.GROUP,
 )

@@ -33,14 +33,14 @@ GROUP = Group(
         bug(
             "a part is common whatever rows of it are relevant",
             COMMON_PLAN,
-            "return _identity(part, self.query.leaves), self.relevant[read], self.keys and self.keys[read]",
-            "return _identity(part, self.query.leaves), self.keys and self.keys[read]",
+            "return part.number, self.relevant[read], self.keys and self.keys[read]",
+            "return part.number, self.keys and self.keys[read]",
         ),
         bug(
             "a part is common whatever buffers it reads",
             COMMON_PLAN,
-            "return part.node, tuple((leaf.buffer.id if leaf.buffer else leaf.static, leaf.columns) for leaf in read)",
-            "return part.node, len(read)",
+            "numbers.setdefault((node, read), len(numbers))",
+            "numbers.setdefault((node, len(read)), len(numbers))",
         ),
     ),
 )

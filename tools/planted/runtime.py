@@ -106,8 +106,8 @@ GROUP = Group(
         bug(
             "merged partials lose a part",
             EXECUTOR,
-            "return pl.concat([self._load(segment) for segment in segments]).lazy()",
-            "return self._load(segments[-1]).lazy()",
+            "return pl.concat([self._load(segment) for segment in segments])",
+            "return self._load(segments[-1])",
         ),
         bug(
             "selections go through the right of anti-joins",

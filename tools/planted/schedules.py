@@ -1,0 +1,81 @@
+"""Slips in schedules: what a query that lags goes by, and who has the next turn."""
+
+from __future__ import annotations
+
+from tools.planted.bugs import Group, bug
+
+RUNNER = "runtime/runner.py"
+TURNS = "runtime/turns.py"
+
+ALLOWED = (
+    "{q.name: q.propagate(self.progress.bounds(self.plan), self.progress.queries[q.name]) for q in self.plan.queries}"
+)
+
+GROUP = Group(
+    "schedules",
+    ("tests/properties/test_schedules.py", "tests/runtime/test_schedule.py"),
+    (
+        bug(
+            "rows are kept by what inputs allow, not by the query's own progress",
+            RUNNER,
+            "return self.plan.buffer_keep(buffer, self.progress.queries)",
+            f"return self.plan.buffer_keep(buffer, {ALLOWED})",
+            required=True,
+        ),
+        bug(
+            "segments are kept by what inputs allow",
+            RUNNER,
+            "return self.plan.buffer_keeps_segment(buffer, bounds, self.progress.queries)",
+            f"return self.plan.buffer_keeps_segment(buffer, bounds, {ALLOWED})",
+        ),
+        bug(
+            "rows are swept by what inputs allow",
+            RUNNER,
+            "Sweep(self.plan, buffers, segments, self.progress.queries, bounds, worth)",
+            f"Sweep(self.plan, buffers, segments, {ALLOWED}, bounds, worth)",
+        ),
+        bug(
+            "who reads a result takes it to be as far as its query could be",
+            "runtime/progress.py",
+            "b[key] = min(b.get(key, INF), self.queries[query.name][a])",
+            "b[key] = min(b.get(key, INF), query.propagate(b, self.queries[query.name])[a])",
+            required=True,
+        ),
+        bug(
+            "a query without a turn is taken to have progressed",
+            RUNNER,
+            "        self.missed = begun.missed\n",
+            "        self.missed = begun.missed\n"
+            "        for level in self.plan.levels():\n"
+            "            self.progress.queries |= reach(self.plan, level, self.progress)\n",
+        ),
+        bug(
+            "a restart forgets the last turns",
+            RUNNER,
+            "            self.missed |= turns.from_json(last.extra.get(MISSED))\n",
+            "",
+            required=True,
+        ),
+        bug(
+            "a batch that fails uses up a turn",
+            RUNNER,
+            "self.counts, self.heard, self.missed = before",
+            "self.counts, self.heard, _ = before",
+        ),
+        bug(
+            "what has ended waits for its turn",
+            TURNS,
+            "        if INF not in self.progress.inputs.values():\n",
+            "        if self.progress:\n",
+            required=True,
+        ),
+        bug("a turn comes a batch late", TURNS, "self.seq >= next_", "self.seq > next_"),
+        bug("who was put off is not more urgent", TURNS, " + self._put_off(stream)\n", "\n"),
+        bug(
+            "a component's queries have schedules of their own",
+            "runtime/schedule.py",
+            "found |= dict.fromkeys(component.streams, value)",
+            "found |= own",
+        ),
+    ),
+)
