@@ -29,6 +29,7 @@ from tidegate.runtime.inputs import input_table, static_digest
 from tidegate.runtime.setup import Setup
 from tidegate.runtime.sources import Files, Source
 from tidegate.runtime.spark.increment import plainly_named
+from tidegate.runtime.spark.jobs import described
 from tidegate.runtime.spark.names import col
 from tidegate.runtime.state.codec import encode
 from tidegate.runtime.state.errors import DATA, StateError, storage_errors
@@ -80,7 +81,8 @@ def _write_input(data: Any, directory: Path, stream: StreamDef, source: Source) 
     if isinstance(data, DataFrame):
         frame, names = needed_columns(data, stream, source)
         seen = Observation()
-        frame.observe(seen, *_measures(frame)).toDF(*names).write.mode("overwrite").parquet(rows)
+        with described(frame.sparkSession, f"start: write rows of {stream.name}"):
+            frame.observe(seen, *_measures(frame)).toDF(*names).write.mode("overwrite").parquet(rows)
         return _measured(frame, names, seen.get)
     Path(rows).mkdir(exist_ok=True)
     table = input_table(data, source.options(stream).judged(stream.schema))
@@ -92,7 +94,8 @@ def _content(data: Any, stream: StreamDef, source: Source) -> Content:
     """What `_write_input` would give, without writing."""
     if isinstance(data, DataFrame):
         frame, names = needed_columns(data, stream, source)
-        (row,) = frame.agg(*_measures(frame)).collect()
+        with described(frame.sparkSession, f"start: compare rows of {stream.name}"):
+            (row,) = frame.agg(*_measures(frame)).collect()
         return _measured(frame, names, row.asDict())
     return content_of(input_table(data, source.options(stream).judged(stream.schema)))
 

@@ -36,6 +36,7 @@ from tidegate.runtime.spark.bounded import bounded_inputs, needed_columns, store
 from tidegate.runtime.spark.calls import BINARY_FILE, ProgressCalls, call_ticks, is_planned
 from tidegate.runtime.spark.executor import Offered, SparkExecutor
 from tidegate.runtime.spark.failures import read_summaries
+from tidegate.runtime.spark.jobs import described
 from tidegate.runtime.spark.session import own_session
 from tidegate.runtime.spark.workers import TICK, FileTask, Ingesting, Place, ingest_offered
 from tidegate.runtime.state.local import LocalStore
@@ -202,7 +203,7 @@ class SparkRun:
         seq = self.setup.checkpoint.next_seq
         offered: dict[str, list[SourceFile]] = {}
         stored: list[dict[str, Any]] = []
-        with self.executor.described(f"batch {seq}: what is new"):
+        with described(self.spark, f"batch {seq}: what is new"):
             if not self.columns:  # paths alone need no Python worker
                 for row in frame.where(F.col("source") != TICK).select("source", "path").collect():
                     offered.setdefault(row.source, []).append(source_file(row.path))
@@ -255,7 +256,8 @@ def start(
     root = store.where
     when = _trigger(spark, trigger)
     given = {key: value if isinstance(value, Source) else Source(value) for key, value in sources.items()}
-    setup = prepare(facts, store, given, statics or {}, sinks or {}, collect_garbage, purging, schedule)
+    with described(spark, "start: rows of static tables"):
+        setup = prepare(facts, store, given, statics or {}, sinks or {}, collect_garbage, purging, schedule)
     try:
         setup = replace(setup, sources=bounded_inputs(setup, store))
         missing = sorted(set(setup.streams) - set(setup.sources))
