@@ -273,8 +273,7 @@ def start(
         calls.reached(runner.progress.inputs)
         for stream, progress in (advance or {}).items():
             run.advance(stream, progress)
-        if not is_planned(root):
-            calls.end_batch(frozenset(columns))
+        calls.start(frozenset(columns), planned=is_planned(root))
         writer = union.writeStream.foreachBatch(run.handle).option("checkpointLocation", f"{root}/spark")
         if name is not None:
             writer = writer.queryName(name)
