@@ -42,7 +42,7 @@ from tidegate.runtime.state import LocalStore, StateError, inspect  # noqa: E402
 from tidegate.runtime.state.manifest import marker_path  # noqa: E402
 
 #: Files of a run, each read in a batch of its own.
-FILES = {"embedded": 20, "spark": 10, "workers": 12}
+FILES = {"embedded": 20, "spark": 8, "workers": 10}
 KILLS_PER_RUN = 4
 #: No batch takes so long; a run that says nothing for that time hangs.
 PATIENCE = 300.0
@@ -85,7 +85,13 @@ class Process:
         command = [sys.executable, str(VICTIM), str(place), program, engine]
         self._log = (place / "log").open("wb")
         self.process = subprocess.Popen(
-            command, start_new_session=True, stdout=subprocess.PIPE, stderr=self._log, cwd=place, bufsize=0
+            command,
+            start_new_session=True,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            cwd=place,
+            bufsize=0,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},  # Spark's workers import this checkout too
         )
         self.place = place
         self._said = b""
@@ -147,23 +153,25 @@ def main() -> int:
         Lane(engine, kills, random.Random(f"{engine}/{options.seed}")) for engine, kills in wanted.items() if kills
     ]
     with ThreadPoolExecutor(options.jobs) as pool:
-        failures = [failure for failure in pool.map(shoot_all, lanes) if failure is not None]
-    for told in failures or lanes:
-        print(told)
+        went_well = list(pool.map(shoot_all, lanes))
+    for lane, well in zip(lanes, went_well, strict=True):
+        if well:
+            print(lane)
     print(f"{sum(lane.kills for lane in lanes)} kills in {time.monotonic() - started:.0f} s")
-    return 1 if failures else 0
+    return 0 if all(went_well) else 1
 
 
-def shoot_all(lane: Lane) -> str | None:
-    """Runs of one program after the other until all kills are done; what is wrong, if anything is."""
+def shoot_all(lane: Lane) -> bool:
+    """Runs of one program after the other until all kills are done; whether all went well."""
     for program in itertools.cycle(MAKERS):
         if lane.kills >= lane.wanted:
-            return None
+            return True
         place = Path(tempfile.mkdtemp(prefix=f"kill-loop-{lane.engine}-"))
         try:
             one_run(lane, program, place)
         except Wrong as failure:
-            return f"{lane.engine}, {program}: {failure}"
+            print(f"{lane.engine}, {program}: {failure}", flush=True)
+            return False
         shutil.rmtree(place)
     raise AssertionError
 

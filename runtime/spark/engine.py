@@ -37,6 +37,7 @@ from tidegate.runtime.spark.calls import BINARY_FILE, ProgressCalls, call_ticks,
 from tidegate.runtime.spark.executor import Offered, SparkExecutor
 from tidegate.runtime.spark.failures import read_summaries
 from tidegate.runtime.spark.jobs import described
+from tidegate.runtime.spark.own_files import check_query_id, how_to_go_on
 from tidegate.runtime.spark.session import own_session
 from tidegate.runtime.spark.workers import TICK, FileTask, Ingesting, Place, ingest_offered
 from tidegate.runtime.state.local import LocalStore
@@ -165,6 +166,9 @@ class SparkRun:
             yield
         except StreamingQueryException as failure:
             if self.error is None:
+                if not self.reports:
+                    root = self.setup.checkpoint.store.where
+                    failure.add_note(f"if a file of Spark's own checkpoint is damaged: {how_to_go_on(root)}")
                 raise
             raise self.error from failure
 
@@ -263,6 +267,7 @@ def start(
         missing = sorted(set(setup.streams) - set(setup.sources))
         if missing:
             raise QueryError("TG407", f"no source for stream {', '.join(missing)}", hint="pass sources={name: source}")
+        check_query_id(root)
         paths = stored_statics(setup, root)
         local = EmbeddedExecutor(store, setup.statics, setup.options, setup.written)
         executor = SparkExecutor(own_session(spark), local, root, paths, driver_bytes, shard_bytes)
