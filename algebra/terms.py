@@ -5,15 +5,17 @@ The whole grammar is four nodes; the operations of `Call` stand in one table, `o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, TypeVar, assert_never
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.types import BIGINT, BOOLEAN, DataType
 
 if TYPE_CHECKING:
     from tidegate.algebra.schema import Attribute
+
+T = TypeVar("T")
 
 #: A value as every engine holds it: timestamps, dates, durations and decimals are integers (see `types`).
 Value = bool | int | float | str | None
@@ -105,6 +107,14 @@ def conjuncts(condition: Term) -> tuple[Term, ...]:
             return ()
         case _:
             return (condition,)
+
+
+def balanced(combine: Callable[[T, T], T], parts: Sequence[T]) -> T:
+    """Parts put together in order, two by two, so that a thousand of them nest ten deep; `combine` is associative."""
+    while len(parts) > 1:
+        pairs = [combine(a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
+        parts = [*pairs, parts[-1]] if len(parts) % 2 else pairs
+    return parts[0]
 
 
 def subterms(term: Term) -> Iterator[Term]:

@@ -20,9 +20,9 @@ from tidegate.runtime.batch_report import BatchReport
 from tidegate.runtime.embedded.session import Session
 from tidegate.runtime.sources import source
 
-#: Batches whose mean is compared. What a batch reads depends on where it lies in a window and on how full segments are:
-#: both come again after at most 40 batches.
-SPAN = 100
+#: Batches that are compared, from the tenth on. What a batch reads depends on where it lies in a window and on how full
+#: segments are: both come again after at most 40 batches.
+FIRST, SPAN = 10, 100
 
 
 def main() -> int:
@@ -36,11 +36,10 @@ def main() -> int:
 
 
 def measure(batches: int = 1000, size: int = 2000) -> list[Figure]:
-    """The last SPAN batches beside those after the tenth, per query."""
+    """The last SPAN batches beside those of a session that has just begun, per query: means of what is read, median times."""
     figures = []
     for name in queries.PROGRAMS:
-        reports = run(name, batches, size)
-        early, late = reports[10 : 10 + SPAN], reports[-SPAN:]
+        early, late = run(name, batches, size)
         for number, what in enumerate(("rows", "bytes")):
             one, other = (_mean_read(some, number) for some in (early, late))
             label = f"{name}: {what} read, batch {batches:,} / batch 10 ({other:,.0f} / {one:,.0f})"
@@ -52,15 +51,25 @@ def measure(batches: int = 1000, size: int = 2000) -> list[Figure]:
     return figures
 
 
-def run(name: str, batches: int, size: int) -> list[BatchReport]:
-    """Reports of a query over generated rows, one push and step a batch of as many seconds."""
+def run(name: str, batches: int, size: int) -> tuple[list[BatchReport], list[BatchReport]]:
+    """Reports of early and of late batches, in turn, so that whatever else the machine does slows both down alike."""
     rows = queries.rows(batches * size, 100).with_columns(batch=pl.col("time").dt.epoch("us") // (size * 1000))
-    reports = []
-    with Session(queries.PROGRAMS[name]().facts, sources={"Events": source(None, delay="1s")}) as session:
-        for part in rows.partition_by("batch", include_key=False):
-            session.push("Events", part)
-            reports.append(session.step())
-    return reports
+    parts = rows.partition_by("batch", include_key=False)
+    facts, sources = queries.PROGRAMS[name]().facts, {"Events": source(None, delay="1s")}
+    with Session(facts, sources=sources) as old, Session(facts, sources=sources) as young:
+        for number in range(batches - SPAN):
+            _step(old, parts[number])
+        for number in range(FIRST):
+            _step(young, parts[number])
+        pairs = [
+            (_step(young, parts[FIRST + number]), _step(old, parts[batches - SPAN + number])) for number in range(SPAN)
+        ]
+    return [early for early, _ in pairs], [late for _, late in pairs]
+
+
+def _step(session: Session, rows: pl.DataFrame) -> BatchReport:
+    session.push("Events", rows)
+    return session.step()
 
 
 def _mean_read(reports: list[BatchReport], number: int) -> float:

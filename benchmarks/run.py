@@ -59,7 +59,7 @@ def on_spark(folder: Path, count: int, keys: int) -> tuple[list[Figure], bool]:
     rows = queries.rows(count, keys)
     write_files(folder / "large", rows, compared.FILES)
     write_files(folder / "small", rows.head(min(count // 10, 200_000)), compared.FILES)
-    spark = spark_session("tidegate-bench")
+    spark = spark_session("tidegate-bench", config=compared.CONFIG)
     try:
         figures, equal = compared.measure(spark, folder / "large", folder / "small", count)
         return figures + floors.measure(spark), equal

@@ -108,6 +108,13 @@ def only(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
     return frame if frame.columns == wanted else frame[:, wanted]
 
 
+def stored_arrow_schema(schema: Schema) -> pa.Schema:
+    """The columns of segments, with large strings, as every reader here understands them."""
+    import polars as pl
+
+    return pl.DataFrame(schema=polars_schema(schema)).to_arrow(compat_level=pl.CompatLevel.oldest()).schema
+
+
 def spark_type(type_: DataType) -> spark_types.DataType:
     """The Spark type in which the Spark engine holds values of a type."""
     from pyspark.sql import types as t

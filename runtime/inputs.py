@@ -21,7 +21,7 @@ from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.time import EPOCH, INF, Extended, instant_ticks
 from tidegate.algebra.types import INT64_MAX, MAX_INSTANT, Kind
-from tidegate.runtime.columns import Rows, raw, read_stored, stored_field, validate
+from tidegate.runtime.columns import Raw, Rows, raw, read_stored, stored_field, validate
 from tidegate.runtime.sources import FileFormat, Files, Source
 from tidegate.runtime.values import Malformed, Unreadable, held_value
 
@@ -108,10 +108,11 @@ def _hold_rows(stream: StreamDef, rows: Rows, file: str = "") -> pl.DataFrame:
     return pl.DataFrame(checked.accepted)
 
 
-def input_table(data: Rows, schema: Schema) -> pa.Table:
+def input_table(data: Rows | Raw, schema: Schema) -> pa.Table:
     """A frame or rows as an Arrow table for `read_file`: columns of one type unjudged, others with their malformed values."""
     fields, columns = [], []
-    for name, column in raw(data, schema).columns.items():
+    source = data if isinstance(data, Raw) else raw(data, schema)
+    for name, column in source.columns.items():
         try:
             column = column if isinstance(column, pa.Array) else _one_type(column)
             field = pa.field(name, column.type)

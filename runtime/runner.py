@@ -18,6 +18,7 @@ from tidegate.algebra.time import INF
 from tidegate.analysis.facts import Rank, Recursion
 from tidegate.runtime import turns
 from tidegate.runtime.batch_report import BatchReport
+from tidegate.runtime.columns import stored_arrow_schema
 from tidegate.runtime.executor import Executor, Increment, Ingested, Job, Rewrite, Work
 from tidegate.runtime.heard import HEARD, Heard, from_json, means_of, to_json
 from tidegate.runtime.idle import idle_progress
@@ -30,7 +31,7 @@ from tidegate.runtime.sources import SourceOptions
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.checkpoint import Checkpoint
 from tidegate.runtime.state.manifest import KernelState, SourceCounts
-from tidegate.runtime.state.segments import Segment, plan_compaction
+from tidegate.runtime.state.segments import Segment, plan_compaction, schema_id
 from tidegate.runtime.sweep import FLOOR, WORTH, Sweep
 from tidegate.runtime.turns import MISSED, Missed, Turns
 
@@ -82,14 +83,19 @@ class Runner:
             self.missed |= turns.from_json(last.extra.get(MISSED))
 
     def _check_segments(self, stored: Mapping[str, Sequence[Segment]]) -> None:
-        """`StateError` TG504 for segments of no buffer, or without the bounds by which they are found and dropped."""
-        instants = {buffer.id: buffer.instants for buffer in self._buffers}
+        """`StateError` TG504 for segments of no buffer, of other columns, or without the bounds by which they are found."""
+        buffers = {buffer.id: buffer for buffer in self._buffers}
         for name, segments in stored.items():
-            if name not in instants:
+            if name not in buffers:
                 raise not_of_this_program(f"a buffer {name!r:.200}")
+            columns = schema_id(stored_arrow_schema(buffers[name].stored))
             for segment in segments:
-                if not segment.bounds.keys() >= set(instants[name]):
+                if not segment.bounds.keys() >= set(buffers[name].instants):
                     raise not_of_this_program(f"{segment.path} with instants {sorted(segment.bounds)!r:.200}")
+                if segment.schema != columns:
+                    raise not_of_this_program(
+                        f"{segment.path} with other columns than {', '.join(buffers[name].stored)}"
+                    )
 
     def _known_states(self, kernel: Mapping[str, KernelState]) -> Mapping[str, KernelState]:
         """`StateError` TG504 for the state of an operator that the program does not have."""

@@ -1,225 +1,273 @@
 """Random kills of a running program: whatever is shot, whenever, the results in the end are those of an undisturbed run.
 
-    python tools/kill_loop.py --embedded 45 --spark 10 --workers 8 --seed 0
+    python tools/kill_loop.py --embedded 40 --spark 12 --workers 12 --seed 0
 
 Each kill is a SIGKILL: of the whole process group of a run, embedded or on Spark with its JVM, or of one Python worker of
-Spark. Half of them come while the run starts and recovers, half after some more batches were committed. A run that was
-killed is started again on the same checkpoint until it ends; then its published files, counts and progress are compared
-with those of a run that nothing disturbed, and another run begins with other rows. Prints counts; exit status 1 on the
-first difference, with the directory that shows it.
+Spark or their daemon. A run is shot soon after a random batch, and then up to three times more while it recovers from that.
+When it has had its share of kills it is left to end; then its published files, counts and progress are compared with those
+of a run that nothing disturbed, and another run of the next program begins. Prints a line for each kill, with what it left
+of the batch, and one for each run; exit status 1 on the first difference, with the directory that shows it.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import os
 import random
+import select
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 ROOT = Path(__file__).resolve().parent.parent
+VICTIM = ROOT / "tools" / "victim.py"
 sys.path.insert(0, str(ROOT))
 
-import tidegate as tg  # noqa: E402  # found from wherever this is started
-from tidegate.runtime.embedded.session import Session  # noqa: E402
-from tidegate.runtime.state import LocalStore, SourceCounts, inspect  # noqa: E402
+from tests.runtime.faults.on_files import (  # noqa: E402  # found from wherever this is started
+    answer,
+    difference,
+    undisturbed,
+    write_files,
+)
+from tests.runtime.faults.scenarios import MAKERS, scenario  # noqa: E402
+from tidegate.runtime.state import LocalStore, StateError, inspect  # noqa: E402
+from tidegate.runtime.state.manifest import marker_path  # noqa: E402
 
-#: Files of a run, each read in a batch of its own: enough that a run is killed many times before it ends.
-FILES = {"embedded": 60, "spark": 12, "workers": 12}
-#: No batch takes so long; a run that shows nothing for that time hangs.
-PATIENCE = 600.0
-#: How long a start may take before it is shot, in seconds.
-STARTING = {"embedded": 3.0, "spark": 20.0, "workers": 20.0}
-NAMES = [{"k": k, "name": f"name {k}"} for k in range(4)]
-DELAY = 20
-
-events = tg.stream("E", "k bigint, t bigint, v bigint", progress="t")
-names = tg.table("N", "k bigint, name string")
-
-
-def program() -> tg.Program:
-    """A grouping of partials, an anti-join, a query on its result, and a static join."""
-    a, b, n = events.as_("a"), events.as_("b"), names.as_("n")
-    alone = tg.result_of("Alone", a.anti_join(b, a.k == b.k, a.t < b.t, b.t <= a.t + 5).select(k=a.k, t=a.t, v=a.v))
-    quiet = alone.as_("q")
-    return tg.program(
-        Counted=events.group_by(events.k, w=tg.ceil(events.t, 10)).agg(n=tg.count(), total=tg.sum(events.v)),
-        Named=quiet.join(n, n.k == quiet.k).select(t=quiet.t, v=quiet.v, name=n.name),
-    )
-
-
-RESULTS = ("Counted", "Alone", "Named")
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a finished run published, and how its rows were counted."""
-
-    rows: dict[str, list[tuple[Any, ...]]]
-    counts: dict[str, SourceCounts]
-    progress: dict[str, Any]
+#: Files of a run, each read in a batch of its own.
+FILES = {"embedded": 20, "spark": 8, "workers": 10}
+KILLS_PER_RUN = 4
+#: No batch takes so long; a run that says nothing for that time hangs.
+PATIENCE = 300.0
+#: About how long opening a checkpoint and a batch take, in seconds.
+OPENING = {"embedded": 0.1, "spark": 4.0, "workers": 4.0}
+BATCH = {"embedded": 0.05, "spark": 1.0, "workers": 1.0}
 
 
 @dataclass(slots=True)
-class Tally:
-    runs: int = 0
+class Lane:
+    """The kills of one kind, one run after the other."""
+
+    engine: str
+    wanted: int
+    rng: random.Random
     kills: int = 0
-    starting: int = 0
-    restarts: int = 0
+    runs: int = 0
     batches: int = 0
+    recovering: int = 0
+    deepest: int = 0
+    left: dict[str, int] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        what = "kills of Python workers" if self.engine == "workers" else "kills of the process group"
+        deep = f" ({self.recovering} of them in recoveries, up to {self.deepest} deep)" if self.recovering else ""
+        left = ", ".join(f"{count} × {what}" for what, count in sorted(self.left.items()))
+        return (
+            f"{self.engine}: {self.kills} {what}{deep}, {self.batches} batches in {self.runs} runs, all equal; {left}"
+        )
+
+
+class Wrong(Exception):
+    """A run that did not end as it should have."""
+
+
+class Process:
+    """A running victim, in a process group of its own."""
+
+    def __init__(self, place: Path, program: str, engine: str) -> None:
+        command = [sys.executable, str(VICTIM), str(place), program, engine]
+        self._log = (place / "log").open("wb")
+        self.process = subprocess.Popen(
+            command,
+            start_new_session=True,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            cwd=place,
+            bufsize=0,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},  # Spark's workers import this checkout too
+        )
+        self.place = place
+        self._said = b""
+
+    def __enter__(self) -> Process:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        self._log.close()
+
+    def heard(self, word: str) -> bool:
+        """Wait until the victim says the word; False if it ends before."""
+        assert self.process.stdout is not None
+        while True:
+            line, newline, rest = self._said.partition(b"\n")
+            if newline:
+                self._said = rest
+                if line.decode() == word:
+                    return True
+                continue
+            ready, _, _ = select.select([self.process.stdout], [], [], PATIENCE)
+            if not ready:
+                raise Wrong(f"the run hangs in {self.place}")
+            more = os.read(self.process.stdout.fileno(), 4096)
+            if not more:
+                self.process.wait(PATIENCE)
+                return False
+            self._said += more
+
+    def lives(self, seconds: float) -> bool:
+        """Whether it still runs after that time."""
+        try:
+            self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return True
+        return False
+
+    def kill(self) -> bool:
+        """Kill the process group; False if it had ended."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        return self.process.wait(PATIENCE) == -signal.SIGKILL
+
+    def ended(self) -> bool:
+        """Wait for the end; whether it is one in good order."""
+        while self.heard("batch"):
+            pass
+        return self.process.wait(PATIENCE) == 0
 
 
 def main() -> int:
     options = _options()
-    if options.work is not None:
-        work(Path(options.work), options.engine)
-        return 0
     started = time.monotonic()
-    for engine, wanted in (("embedded", options.embedded), ("spark", options.spark), ("workers", options.workers)):
-        if wanted:
-            rng = random.Random(f"{engine}/{options.seed}")
-            tally = Tally()
-            while tally.kills < wanted:
-                failure = one_run(engine, rng, wanted, tally)
-                if failure is not None:
-                    print(f"{engine}: {failure}")
-                    return 1
-            what = "kills of Python workers" if engine == "workers" else "kills of the process group"
-            print(
-                f"{engine}: {tally.kills} {what} ({tally.starting} before the first new batch), {tally.restarts} restarts, "
-                f"{tally.batches} batches in {tally.runs} runs, all results equal",
-                flush=True,
-            )
-    print(f"in {time.monotonic() - started:.0f} s")
-    return 0
+    wanted = {"spark": options.spark, "workers": options.workers, "embedded": options.embedded}
+    lanes = [
+        Lane(engine, kills, random.Random(f"{engine}/{options.seed}")) for engine, kills in wanted.items() if kills
+    ]
+    with ThreadPoolExecutor(options.jobs) as pool:
+        went_well = list(pool.map(shoot_all, lanes))
+    for lane, well in zip(lanes, went_well, strict=True):
+        if well:
+            print(lane)
+    print(f"{sum(lane.kills for lane in lanes)} kills in {time.monotonic() - started:.0f} s")
+    return 0 if all(went_well) else 1
 
 
-# --- the run that is killed
-
-
-def work(place: Path, engine: str) -> None:
-    """Read all files that are not read yet, and end."""
-    source = tg.parquet(place / "in", per_batch=1, delay=DELAY, bounded=True)
-    sinks = {name: tg.parquet_sink(place / "out" / name) for name in RESULTS}
-    checkpoint = place / "state"
-    if engine == "embedded":
-        with Session(program().facts, LocalStore(checkpoint), {"E": source}, {"N": NAMES}, sinks) as session:
-            session.process()
-        return
-    from tidegate.runtime.spark.session import spark_session
-
-    # A task whose worker is killed is tried again, as on a cluster.
-    spark = spark_session("kill-loop", master="local[2,3]", config={"spark.sql.shuffle.partitions": "2"})
-    program().start(
-        spark,
-        sources={"E": source},
-        statics={"N": NAMES},
-        sinks=sinks,
-        checkpoint=checkpoint,
-        driver_bytes=0,
-    ).awaitTermination()
-    spark.stop()
-
-
-# --- the one who kills
-
-
-def one_run(engine: str, rng: random.Random, wanted: int, tally: Tally) -> str | None:
-    """One run from its first row to its end, killed again and again; what is wrong, if anything is."""
-    place = Path(tempfile.mkdtemp(prefix=f"kill-loop-{engine}-"))
-    write_files(place / "in", FILES[engine], rng)
-    tally.runs += 1
-    while True:
-        before = committed(place)
-        shoot = tally.kills < wanted
-        with running(place, engine) as process:
-            killed = (
-                (_shoot_worker if engine == "workers" else _shoot)(process, place, engine, rng, tally) if shoot else 0
-            )
-            tally.kills += killed
-            try:
-                status = process.wait(PATIENCE)
-            except subprocess.TimeoutExpired:
-                return f"the run hangs in {place}"
-        if status == 0:
-            break
-        if not killed:
-            return f"the run failed by itself in {place}:\n{(place / 'log').read_text()[-3000:]}"
-        tally.restarts += 1
-        if killed and committed(place) == before:
-            tally.starting += 1
-    tally.batches += committed(place)
-    found, expected = answer(place), undisturbed(place)
-    if found != expected:
-        return f"results differ from those of an undisturbed run in {place}: {difference(found, expected)}"
-    left = [path for name in RESULTS for path in (place / "out" / name).iterdir() if path.name.startswith(".")]
-    if left:
-        return f"left behind: {left[0]}"
-    shutil.rmtree(place)
-    return None
-
-
-@contextlib.contextmanager
-def running(place: Path, engine: str) -> Iterator[subprocess.Popen[bytes]]:
-    """The program in a process group of its own, of which nothing is left afterwards."""
-    command = [sys.executable, str(Path(__file__).resolve()), "--work", str(place), "--engine", engine]
-    with (place / "log").open("wb") as log:
-        process = subprocess.Popen(command, start_new_session=True, stdout=log, stderr=log, cwd=place)
+def shoot_all(lane: Lane) -> bool:
+    """Runs of one program after the other until all kills are done; whether all went well."""
+    for program in itertools.cycle(MAKERS):
+        if lane.kills >= lane.wanted:
+            return True
+        place = Path(tempfile.mkdtemp(prefix=f"kill-loop-{lane.engine}-"))
         try:
-            yield process
-        finally:
+            one_run(lane, program, place)
+        except Wrong as failure:
+            print(f"{lane.engine}, {program}: {failure}", flush=True)
+            return False
+        shutil.rmtree(place)
+    raise AssertionError
+
+
+def one_run(lane: Lane, program: str, place: Path) -> None:
+    """One run from its first row to its end, killed again and again on the way."""
+    write_files(scenario(program), place, range(FILES[lane.engine]), f"{lane.rng.random()}")
+    lane.runs += 1
+    share = min(lane.wanted, lane.kills + KILLS_PER_RUN)
+    shoot = shoot_workers if lane.engine == "workers" else shoot_groups
+    before = lane.kills
+    while not shoot(lane, program, place, share):
+        if lane.kills == before:
+            raise Wrong(f"the run failed by itself in {place}:\n{(place / 'log').read_text()[-3000:]}")
+        before = lane.kills
+    check_end(lane, program, place)
+
+
+def check_end(lane: Lane, program: str, place: Path) -> None:
+    one = scenario(program)
+    lane.batches += committed(place)
+    wrong = difference(answer(one, place), undisturbed(one, place))
+    if wrong is not None:
+        raise Wrong(f"results differ from those of an undisturbed run in {place}: {wrong}")
+    left = [path for path in (place / "out").rglob("*") if path.name.startswith(".")]
+    if left:
+        raise Wrong(f"left behind: {left[0]}")
+    print(f"{lane.engine:9} run {lane.runs} of {program}: {committed(place)} batches, results equal", flush=True)
+
+
+# --- shots
+
+
+def shoot_groups(lane: Lane, program: str, place: Path, share: int) -> bool:
+    """A kill after some batches and up to three more in recoveries from it; or, with no kill left, whether it ended well."""
+    if lane.kills >= share:
+        with Process(place, program, lane.engine) as process:
+            return process.ended()
+    for depth in range(lane.rng.choice((1, 2, 4))):
+        with Process(place, program, lane.engine) as process:
+            before = committed(place)
+            moment = after_batches(lane, process) if depth == 0 else while_opening(lane, process)
+            if moment is None:
+                return process.process.returncode == 0
+            if not process.kill():
+                raise Wrong(f"the run ended by itself in {place}:\n{(place / 'log').read_text()[-3000:]}")
+        lane.kills += 1
+        if depth and committed(place) == before:
+            lane.recovering += 1
+            lane.deepest = max(lane.deepest, depth)
+        state = left_behind(place)
+        lane.left[state] = lane.left.get(state, 0) + 1
+        told(lane, program, f"process group {moment}, left {state}")
+        if lane.kills >= share:
+            break
+    return False
+
+
+def shoot_workers(lane: Lane, program: str, place: Path, share: int) -> bool:
+    """Kills of Python workers while the run goes on; whether it ended well."""
+    with Process(place, program, lane.engine) as process:
+        while lane.kills < share:
+            moment = after_batches(lane, process)
+            if moment is None:
+                break
+            workers = python_workers(process.process.pid)
+            if not workers:
+                continue
+            pid, kind = lane.rng.choice(workers)
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+                os.kill(pid, signal.SIGKILL)
+                lane.kills += 1
+                lane.left[kind] = lane.left.get(kind, 0) + 1
+                told(lane, program, f"{kind} of {len(workers)} Python processes {moment}")
+        return process.ended()
 
 
-def _shoot(process: subprocess.Popen[bytes], place: Path, engine: str, rng: random.Random, _: Tally) -> int:
-    """Kill the process group at a random moment; 1 if it still ran."""
-    _until_the_moment(process, place, engine, rng)
-    if process.poll() is not None:
-        return 0
-    os.killpg(process.pid, signal.SIGKILL)
-    return int(process.wait() == -signal.SIGKILL)
+def told(lane: Lane, program: str, what: str) -> None:
+    print(f"{lane.engine:9} {lane.kills:3}/{lane.wanted}  {program:22} {what}", flush=True)
 
 
-def _shoot_worker(process: subprocess.Popen[bytes], place: Path, engine: str, rng: random.Random, _: Tally) -> int:
-    """Kill one Python worker of Spark, or their daemon, at a random moment; 1 if there was one."""
-    _until_the_moment(process, place, engine, rng)
-    deadline = time.monotonic() + PATIENCE
-    while process.poll() is None and time.monotonic() < deadline:
-        workers = [pid for pid in descendants(process.pid) if b"pyspark" in command_of(pid)]
-        if workers:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(rng.choice(workers), signal.SIGKILL)
-                return 1
-        time.sleep(0.01)
-    return 0
+def after_batches(lane: Lane, process: Process) -> str | None:
+    """Wait for a random moment of the batch after some batches; None if the run ends before."""
+    for _ in range(lane.rng.randint(1, 3)):
+        if not process.heard("batch"):
+            return None
+    rest = lane.rng.random() * BATCH[lane.engine]
+    return f"{rest:.3f} s after batch {committed(process.place)}" if process.lives(rest) else None
 
 
-def _until_the_moment(process: subprocess.Popen[bytes], place: Path, engine: str, rng: random.Random) -> None:
-    """A moment of the start, or one soon after some more batches were committed."""
-    if rng.random() < 0.5:
-        target, rest = None, rng.random() * STARTING[engine]
-    else:
-        target, rest = committed(place) + rng.randint(1, 3), rng.random() * 0.2
-    deadline = time.monotonic() + PATIENCE
-    while target is not None and committed(place) < target and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.005)
-    end = time.monotonic() + rest
-    while process.poll() is None and time.monotonic() < end:
-        time.sleep(0.005)
+def while_opening(lane: Lane, process: Process) -> str | None:
+    """Wait for a random moment while a checkpoint is opened; None if the run ends before."""
+    if not process.heard("opening"):
+        return None
+    rest = lane.rng.random() * OPENING[lane.engine]
+    return f"{rest:.3f} s into the recovery" if process.lives(rest) else None
 
 
 def committed(place: Path) -> int:
@@ -227,8 +275,33 @@ def committed(place: Path) -> int:
     return max((int(path.stem) for path in (place / "state" / "manifests").glob("*.json")), default=0)
 
 
+def left_behind(place: Path) -> str:
+    """What a kill left of the batch that it hit."""
+    store = LocalStore(place / "state")
+    try:
+        found = inspect(store)
+    except StateError:
+        return "no checkpoint"
+    last = found.manifest
+    if last is not None and (last.outputs or last.quarantine) and not store.exists(marker_path(last.seq)):
+        return "a batch that is not published"
+    if found.pending is not None:
+        return "a batch that is not committed"
+    return "nothing half done" if not store.list_files("tmp") else "a file half written"
+
+
+def python_workers(pid: int) -> list[tuple[int, str]]:
+    """Spark's Python processes below a process, and what each is."""
+    found = []
+    for child in descendants(pid):
+        with contextlib.suppress(OSError):
+            if b"pyspark.daemon" in Path(f"/proc/{child}/cmdline").read_bytes():
+                found.append((child, "a worker" if not descendants(child) else "the daemon"))
+    return found
+
+
 def descendants(pid: int) -> list[int]:
-    """Processes below a process, children first."""
+    """Processes below a process."""
     parents: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -243,72 +316,13 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
-def command_of(pid: int) -> bytes:
-    """The command of a process; of Spark's Python workers it names `pyspark.daemon`, of the run itself this file."""
-    try:
-        command = Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return b""
-    return command if b"pyspark.daemon" in command or b"pyspark/daemon" in command else b""
-
-
-# --- rows and results
-
-
-def write_files(directory: Path, count: int, rng: random.Random) -> None:
-    """Files with rows in disorder, some late, some without an instant."""
-    directory.mkdir(parents=True)
-    for number in range(count):
-        instants = [number * 10 + rng.randint(0, 20) for _ in range(30)]
-        instants[0] -= 60 if rng.random() < 0.3 else 0
-        rows = {
-            "k": [rng.randint(0, 3) for _ in instants],
-            "t": [None if rng.random() < 0.02 else t for t in instants],
-            "v": [rng.randint(0, 99) for _ in instants],
-        }
-        path = directory / f"{number:04d}.parquet"
-        pq.write_table(pa.table(rows, pa.schema([(name, pa.int64()) for name in rows])), path)
-        os.utime(path, (1_600_000_000 + number, 1_600_000_000 + number))  # oldest first, on both engines
-
-
-def answer(place: Path) -> Answer:
-    rows = {}
-    for name in RESULTS:
-        tables = [pq.read_table(path) for path in sorted((place / "out" / name).glob("*.parquet"))]
-        rows[name] = sorted(tuple(row.values()) for table in tables for row in table.to_pylist())
-    manifest = inspect(LocalStore(place / "state")).manifest
-    assert manifest is not None
-    return Answer(rows, dict(manifest.counts), dict(manifest.progress))
-
-
-def undisturbed(place: Path) -> Answer:
-    """The answer of a run over the same files that nothing disturbed."""
-    again = place / "undisturbed"
-    again.mkdir()
-    (again / "in").symlink_to(place / "in")
-    work(again, "embedded")
-    return answer(again)
-
-
-def difference(found: Answer, expected: Answer) -> str:
-    for name in RESULTS:
-        have, want = set(found.rows[name]), set(expected.rows[name])
-        if found.rows[name] != expected.rows[name]:
-            return (
-                f"{name} has {len(found.rows[name])} rows instead of {len(expected.rows[name])}; "
-                f"lost {sorted(want - have)[:3]}, more {sorted(have - want)[:3]}"
-            )
-    return f"{found.counts} {found.progress} instead of {expected.counts} {expected.progress}"
-
-
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--embedded", type=int, default=45, help="kills of embedded runs")
-    parser.add_argument("--spark", type=int, default=10, help="kills of runs on Spark")
-    parser.add_argument("--workers", type=int, default=8, help="kills of Python workers of runs on Spark")
+    parser.add_argument("--embedded", type=int, default=40, help="kills of embedded runs")
+    parser.add_argument("--spark", type=int, default=12, help="kills of runs on Spark")
+    parser.add_argument("--workers", type=int, default=12, help="kills of Python workers of runs on Spark")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--work", help=argparse.SUPPRESS)
-    parser.add_argument("--engine", default="embedded", help=argparse.SUPPRESS)
+    parser.add_argument("--jobs", type=int, default=2, help="runs at a time")
     return parser.parse_args()
 
 

@@ -95,12 +95,12 @@ class EmbeddedExecutor:
         """The rows that an ordered operator completes, and its state, which is written anew."""
         ordered = job.query.ordered
         assert ordered is not None
-        leaves = self._read_leaves(Demand.of(job.query, job.old, job.new), job)
+        leaves = self._read_leaves(Demand.of(job.query, job.old, job.new), job, {})
         try:
             operator = self.operators.of(job)
             events = events_of(operator.derivation, leaves, job.old[ordered.time], job.new[ordered.time])
             after, completed = operator.step(events, job.old[ordered.time], job.new[ordered.time])
-            rows = increment(job.query, {0: completed.lazy()}, job.old, job.new, {}).collect()
+            rows = increment(job.query, {0: completed}, job.old, job.new, {})
         except EvaluationError as error:
             problems = tuple(replace(problem, query=job.query.name) for problem in error.problems)
             raise EvaluationError(error.code, error.message, problems=problems) from error

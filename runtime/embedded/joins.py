@@ -190,8 +190,8 @@ def _few_pairs(ones: _Ints, others: _Ints) -> bool:
 def _equal(ones: pl.DataFrame, others: pl.DataFrame) -> tuple[_Ints, _Ints]:
     """Row numbers (left, right) of all pairs with equal keys."""
     names = [name for name in ones.columns if name != "row"]
-    found = ones.lazy().join(others.lazy(), on=names, nulls_equal=True, suffix=" right")
-    numbers = found.select(pl.col("row", "row right").cast(pl.Int64)).collect()
+    found = ones.join(others, on=names, nulls_equal=True, suffix=" right")
+    numbers = found.select(pl.col("row", "row right").cast(pl.Int64))
     return np.asarray(numbers["row"]), np.asarray(numbers["row right"])
 
 

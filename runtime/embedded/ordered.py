@@ -84,14 +84,14 @@ def load_operator(ordered: Ordered, tables: Tables) -> Operator:
 
 
 def events_of(
-    derivation: Derivation, leaves: Mapping[int, pl.LazyFrame], old: Extended, new: Extended
+    derivation: Derivation, leaves: Mapping[int, pl.DataFrame], old: Extended, new: Extended
 ) -> list[pl.DataFrame]:
     """The events of an increment by source: those later than all read before, up to how far all have arrived."""
-    found: list[pl.LazyFrame] = []
+    found: list[pl.DataFrame] = []
     for source in derivation.sources:
         time = pl.col(source.time)
         inside = [time > old] if isinstance(old, int) else []
         inside += [time <= new] if isinstance(new, int) else []
         rows = evaluate(source.situation.input, {0: leaves[source.leaf]})
         found.append(rows.filter(*inside) if inside else rows)
-    return pl.collect_all(found)
+    return found

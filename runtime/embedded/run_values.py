@@ -53,8 +53,8 @@ class RunValues:
         own = events.with_columns(pl.Series(self.run, member)).filter(pl.col(self.run) >= 0)
         if not own.height:
             return self, own
-        both = pl.concat([self.partials.lazy(), partial(self.group, own.lazy())])
-        return replace(self, partials=merge(self.group, both).collect()), own
+        both = pl.concat([self.partials, partial(self.group, own)])
+        return replace(self, partials=merge(self.group, both)), own
 
     def at_end(self, run: Ints) -> pl.DataFrame:
         """The aggregates of these runs over all their events so far, in order."""
@@ -64,8 +64,8 @@ class RunValues:
         """The aggregates asked for, in order: of `before`, the partial results before `own`, and those of its events in time."""
         until, request = f"{self.run} until", f"{self.run} request"
         requests = pl.DataFrame({self.run: asked.run, until: asked.until}).with_row_index(request)
-        early = own.lazy().join(requests.lazy(), on=self.run).filter(pl.col(self.time) <= pl.col(until))
-        carried = before.lazy().join(requests.lazy(), on=self.run)
+        early = own.join(requests, on=self.run).filter(pl.col(self.time) <= pl.col(until))
+        carried = before.join(requests, on=self.run)
         number = pl.col(request).cast(pl.Int64).alias(self.run)
         columns = partial_schema(self.group).names
         found = merge(
@@ -77,11 +77,11 @@ class RunValues:
                 ]
             ),
         )
-        return self._final(np.arange(len(asked.run)), found.collect())
+        return self._final(np.arange(len(asked.run)), found)
 
     def _final(self, run: Ints, partials: pl.DataFrame) -> pl.DataFrame:
         wanted = pl.DataFrame({self.run: run})
-        values = final(self.group, partials.lazy()).collect()
+        values = final(self.group, partials)
         return wanted.join(values, on=self.run, how="left", maintain_order="left").drop(self.run)
 
     def only(self, live: Ints) -> RunValues:

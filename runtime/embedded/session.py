@@ -21,7 +21,8 @@ from tidegate.runtime.clock import Clock, read_clock, system_clock
 from tidegate.runtime.columns import Rows, raw, user_arrow_schema, user_rows
 from tidegate.runtime.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.executor import Work
-from tidegate.runtime.inputs import advances_of, read_file
+from tidegate.runtime.frames import check_noted, content_of, note_frame
+from tidegate.runtime.inputs import advances_of, input_table, read_file
 from tidegate.runtime.intake import Arrival
 from tidegate.runtime.plan.lower import PurgeMode
 from tidegate.runtime.plan.steps import Plan
@@ -82,17 +83,26 @@ class Session:
         self._runner = Runner(
             setup.plan, setup.checkpoint, executor, setup.options, self.collect_garbage, setup.timetable
         )
-        if setup.checkpoint.manifest is None:
-            try:
-                self._push_frames()
-            except BaseException:
-                self.close()
-                raise
+        try:
+            self._push_frames()
+        except BaseException:
+            self.close()
+            raise
 
     def _push_frames(self) -> None:
+        """Frames are read by the first batch; later ones are only compared with what they were then."""
+        begun = self._setup.checkpoint.manifest is not None
+        lasting = not isinstance(self.store, MemoryStore)  # no other process goes on with a run in memory
         for name, source in self.sources.items():
-            if source.data is not None and not isinstance(source.data, Files):
-                self.push(name, source.data)
+            if source.data is None or isinstance(source.data, Files) or (begun and not lasting):
+                continue
+            schema = self._setup.options[name].judged(self._setup.streams[name].schema)
+            rows = raw(source.data, schema)
+            if lasting:
+                note = check_noted if begun else note_frame
+                note(self.store, name, content_of(input_table(rows, schema)))
+            if not begun:
+                self._pushed[name] = [Arrival("push", rows)]
                 self.finish(name)
 
     def __repr__(self) -> str:

@@ -31,7 +31,7 @@ from tidegate.algebra.kernels import (
 from tidegate.algebra.operations import resolve
 from tidegate.algebra.pretty import term_text
 from tidegate.algebra.schema import Schema
-from tidegate.algebra.terms import Attr, Lit, Param, Term
+from tidegate.algebra.terms import Attr, Lit, Param, Term, balanced
 from tidegate.algebra.typed import Typed, can_overflow, failure_code, mentions, typed_nodes
 from tidegate.algebra.types import INT64_MAX, INT64_MIN, DataType, Kind
 
@@ -121,12 +121,11 @@ def _compile(term: Typed) -> Compiled:
     size = 1 + sum(arg.size for arg in args)
     match term.kernel:
         case "and":
-            return Compiled(reduce(and_, values), _staged(args, and_, lambda known: known.ne_missing(False)), size)
+            return balanced(_in_turn(and_, lambda known: known.ne_missing(False)), args)
         case "or":
-            return Compiled(reduce(or_, values), _staged(args, or_, lambda known: known.ne_missing(True)), size)
+            return balanced(_in_turn(or_, lambda known: known.ne_missing(True)), args)
         case "coalesce":
-            error = _staged(args, lambda a, b: _coalesce([a, b]), lambda known: known.is_null())
-            return Compiled(_coalesce(values), error, size)
+            return balanced(_in_turn(lambda a, b: _coalesce([a, b]), lambda known: known.is_null()), args)
         case "if":
             chosen = pl.when(values[0]).then(values[1]).otherwise(values[2])
             branch = None
@@ -201,17 +200,16 @@ def _is_null(literal: pl.Expr) -> bool:
     return pl.select(literal).item() is None
 
 
-def _staged(
-    args: list[Compiled], combine: Callable[[pl.Expr, pl.Expr], pl.Expr], goes_on: Callable[[pl.Expr], pl.Expr]
-) -> pl.Expr | None:
-    """Errors of operands evaluated from the left for as long as `goes_on` holds for what is known so far."""
-    errors: list[pl.Expr | None] = []
-    known: pl.Expr | None = None
-    for arg in args:
-        if arg.error is not None:
-            errors.append(arg.error if known is None else pl.when(goes_on(known)).then(arg.error))
-        known = arg.value if known is None else combine(known, arg.value)
-    return _first(errors)
+def _in_turn(
+    combine: Callable[[pl.Expr, pl.Expr], pl.Expr], goes_on: Callable[[pl.Expr], pl.Expr]
+) -> Callable[[Compiled, Compiled], Compiled]:
+    """Puts two operands together, of which the second is evaluated only where `goes_on` holds for the first."""
+
+    def joined(a: Compiled, b: Compiled) -> Compiled:
+        later = None if b.error is None else pl.when(goes_on(a.value)).then(b.error)
+        return Compiled(combine(a.value, b.value), _first([a.error, later]), 1 + a.size + b.size)
+
+    return joined
 
 
 # --- failures --------------------------------------------------------------------------------------------------------

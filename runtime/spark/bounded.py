@@ -3,34 +3,39 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import functions as F
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import StreamDef
 from tidegate.runtime.columns import missing_columns
 from tidegate.runtime.embedded.executor import ARROW
+from tidegate.runtime.frames import (
+    RESTORE,
+    Content,
+    InputFiles,
+    check_content,
+    content_of,
+    frame_area,
+    read_complete,
+)
 from tidegate.runtime.inputs import input_table, static_digest
 from tidegate.runtime.setup import Setup
 from tidegate.runtime.sources import Files, Source
 from tidegate.runtime.spark.increment import plainly_named
-from tidegate.runtime.state.codec import decode, encode
+from tidegate.runtime.spark.jobs import described
+from tidegate.runtime.spark.names import col
+from tidegate.runtime.state.codec import encode
 from tidegate.runtime.state.errors import DATA, StateError, storage_errors
 from tidegate.runtime.state.local import LocalStore
 from tidegate.runtime.state.paths import slug
 from tidegate.runtime.state.segments import verify
-from tidegate.runtime.state.store import FileRef
-
-
-@dataclass(frozen=True, slots=True)
-class InputFiles:
-    """The document `complete` of a bounded input: the files that hold its rows."""
-
-    files: tuple[FileRef, ...]
 
 
 def bounded_inputs(setup: Setup, store: LocalStore) -> dict[str, Source]:
@@ -41,45 +46,72 @@ def bounded_inputs(setup: Setup, store: LocalStore) -> dict[str, Source]:
         if isinstance(data, Files) or (isinstance(data, DataFrame) and data.isStreaming):
             made[name] = source
             continue
-        area = f"inputs/{slug(name)}"
+        area = frame_area(name)
         files = Files(f"{root}/{area}/rows", "parquet")
         if store.exists(f"{area}/complete"):
-            _check_input(store, area, files)
+            known = _check_files(store, name, files)
+            if data is not None:
+                check_content(name, known, _content(data, setup.streams[name], source))
         else:
             Path(files.directory).parent.mkdir(parents=True, exist_ok=True)
-            _write_input(data, Path(files.directory), setup.streams[name], source)
+            content = _write_input(data, Path(files.directory), setup.streams[name], source)
             with storage_errors(f"writing the rows of {name}"):
-                written = InputFiles(tuple(store.settled(path) for path in _inside(store, files)))
+                written = InputFiles(content, tuple(store.settled(path) for path in _inside(store, files)))
                 store.create_exclusive(f"{area}/complete", encode("inputs", written))
         made[name] = replace(source, data=files, bounded=True)
     return made
 
 
-def _check_input(store: LocalStore, area: str, files: Files) -> None:
-    """`StateError` TG505 unless the files of a bounded input are those that were written, byte for byte."""
-    hint = "restore the whole checkpoint from a backup, or start with a new checkpoint and replay the input"
-    path = f"{area}/complete"
-    with storage_errors(f"reading {path}"):
-        data = store.read_bytes(path)
-    written = decode("inputs", InputFiles, data, code=DATA, where=path, hint=hint).files
-    verify(store, written)
-    for found in sorted(set(_inside(store, files)) - {file.path for file in written}):
-        raise StateError(DATA, f"{found} in {store.where} was not there when the rows were written", hint=hint)
+def _check_files(store: LocalStore, stream: str, files: Files) -> Content:
+    """What a bounded input holds; `StateError` TG505 unless its files are those that were written, byte for byte."""
+    written = read_complete(store, stream)
+    verify(store, written.files)
+    for found in sorted(set(_inside(store, files)) - {file.path for file in written.files}):
+        raise StateError(DATA, f"{found} in {store.where} was not there when the rows were written", hint=RESTORE)
+    return written.content
 
 
 def _inside(store: LocalStore, files: Files) -> list[str]:
     return sorted(os.path.relpath(file.path, os.path.abspath(store.where)) for file in files.found())
 
 
-def _write_input(data: Any, directory: Path, stream: StreamDef, source: Source) -> None:
+def _write_input(data: Any, directory: Path, stream: StreamDef, source: Source) -> Content:
+    """Writes the rows as Parquet files; gives what they are."""
     rows = str(directory)
     if isinstance(data, DataFrame):
         frame, names = needed_columns(data, stream, source)
-        frame.toDF(*names).write.mode("overwrite").parquet(rows)
-        return
+        seen = Observation()
+        with described(frame.sparkSession, f"start: write rows of {stream.name}"):
+            frame.observe(seen, *_measures(frame)).toDF(*names).write.mode("overwrite").parquet(rows)
+        return _measured(frame, names, seen.get)
     Path(rows).mkdir(exist_ok=True)
-    judged = source.options(stream).judged(stream.schema)
-    pq.write_table(input_table(data, judged), f"{rows}/rows.parquet")
+    table = input_table(data, source.options(stream).judged(stream.schema))
+    pq.write_table(table, f"{rows}/rows.parquet")
+    return content_of(table)
+
+
+def _content(data: Any, stream: StreamDef, source: Source) -> Content:
+    """What `_write_input` would give, without writing."""
+    if isinstance(data, DataFrame):
+        frame, names = needed_columns(data, stream, source)
+        with described(frame.sparkSession, f"start: compare rows of {stream.name}"):
+            (row,) = frame.agg(*_measures(frame)).collect()
+        return _measured(frame, names, row.asDict())
+    return content_of(input_table(data, source.options(stream).judged(stream.schema)))
+
+
+def _measures(frame: DataFrame) -> list[Column]:
+    """Number and hash of a DataFrame's rows, the same in whatever order they come."""
+    values: list[Column] = []
+    for name, type_ in frame.dtypes:  # a map has no hash, and a NULL leaves one as it is
+        column = col(name)
+        values += [column.cast("string") if "map<" in type_ else column, column.isNull()]
+    return [F.count(F.lit(1)).alias("rows"), F.sum(F.xxhash64(*values).cast("decimal(38,0)")).alias("digest")]
+
+
+def _measured(frame: DataFrame, names: list[str], found: Mapping[str, Any]) -> Content:
+    columns = tuple(f"{name} {type_}" for name, (_, type_) in zip(names, frame.dtypes, strict=True))
+    return Content(columns, found["rows"], str(found["digest"]))
 
 
 def stored_statics(setup: Setup, root: str) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from tidegate.runtime.state.local import LocalStore
 BINARY_FILE = "path string, modificationTime timestamp, length bigint, content binary"
 #: Directory of the checkpoint.
 AREA = "advances"
+_logger = logging.getLogger("tidegate.spark")
 _CALL_AGAIN = "nothing else depends on it: delete the file, and make the call again"
 
 Advances = dict[tuple[str, str], Extended]
@@ -46,6 +48,7 @@ class ProgressCalls:
     """Calls that no batch has taken up yet, the greatest value per stream and attribute.
 
     Progress only grows, so a batch that is tried again may take up what was called meanwhile: nobody saw its first try.
+    A call's file goes once a committed batch has come as far as it says; Spark passes over files that are gone.
     `known` are the inputs of the program. `StateError` TG505 for a call that is damaged or not one of this program.
     """
 
@@ -54,8 +57,10 @@ class ProgressCalls:
         self._lock = Lock()  # batches run in another thread than the user's
         self._waiting: Advances = {}
         self._before: Advances = {}
+        self._files: dict[str, tuple[Call, ...]] = {}
         for path in store.list_files(AREA):
-            for call in self._read(path):
+            self._files[path] = self._read(path)
+            for call in self._files[path]:
                 key = call.stream, call.attribute
                 if key not in known:
                     raise StateError(
@@ -84,9 +89,31 @@ class ProgressCalls:
             return waiting | {key: value for key, value in self._before.items() if key[0] in offered}
 
     def reached(self, progress: Mapping[tuple[str, str], Extended]) -> None:
-        """Forget the calls that say no more than what is known."""
+        """Forget the calls that say no more than what a commit knows, in the checkpoint too."""
         with self._lock:
             self._waiting = {key: value for key, value in self._waiting.items() if value > progress.get(key, -INF)}
+            done = [
+                path
+                for path, parts in self._files.items()
+                if all(part.value <= progress.get((part.stream, part.attribute), -INF) for part in parts)
+            ]
+            for path in done:
+                del self._files[path]
+        try:
+            for path in done:
+                self._store.delete(path)
+        except OSError as error:  # they say nothing new; what stays behind is deleted at the next start
+            _logger.warning("deleting progress calls that were taken up failed: %s", error)
+
+    def start(self, offered: frozenset[str], *, planned: bool) -> None:
+        """Spark starts after this, with the batch that it has `planned` before, if there is one."""
+        if not planned:
+            self.end_batch(offered)
+            return
+        with self._lock:
+            waits = any(stream in offered for stream, _ in self._waiting)
+        if waits:  # for the batch after the planned one, which a run over what is available now would not have else
+            self._record({})
 
     def end_batch(self, offered: frozenset[str]) -> None:
         """Spark plans the next batch after this; it does so without new rows too if a call waits for that."""
@@ -96,16 +123,20 @@ class ProgressCalls:
             self._record({})
 
     def _record(self, given: Mapping[tuple[str, str], Extended]) -> None:
+        path = f"{AREA}/{uuid.uuid4().hex}.json"
         calls = Calls(tuple(Call(*key, value) for key, value in given.items()))
         with storage_errors("recording a progress call"):
-            self._store.create_exclusive(f"{AREA}/{uuid.uuid4().hex}.json", encode("calls", calls))
+            self._store.create_exclusive(path, encode("calls", calls))
+        with self._lock:
+            self._files[path] = calls.parts
 
 
 def call_ticks(spark: SparkSession, root: str) -> DataFrame:
     """A streaming DataFrame with a row for each call: one that says nothing, but lets Spark run a batch."""
     directory = Path(root) / AREA
     directory.mkdir(exist_ok=True)
-    files = spark.readStream.format("binaryFile").schema(BINARY_FILE).load(str(directory))
+    reader = spark.readStream.format("binaryFile").schema(BINARY_FILE).option("ignoreMissingFiles", "true")
+    files = reader.load(str(directory))
     return files.select(F.lit(TICK).alias("source"))
 
 

@@ -36,6 +36,8 @@ from tidegate.runtime.spark.bounded import bounded_inputs, needed_columns, store
 from tidegate.runtime.spark.calls import BINARY_FILE, ProgressCalls, call_ticks, is_planned
 from tidegate.runtime.spark.executor import Offered, SparkExecutor
 from tidegate.runtime.spark.failures import read_summaries
+from tidegate.runtime.spark.jobs import described
+from tidegate.runtime.spark.own_files import check_query_id, how_to_go_on
 from tidegate.runtime.spark.session import own_session
 from tidegate.runtime.spark.workers import TICK, FileTask, Ingesting, Place, ingest_offered
 from tidegate.runtime.state.local import LocalStore
@@ -164,6 +166,9 @@ class SparkRun:
             yield
         except StreamingQueryException as failure:
             if self.error is None:
+                if not self.reports:
+                    root = self.setup.checkpoint.store.where
+                    failure.add_note(f"if a file of Spark's own checkpoint is damaged: {how_to_go_on(root)}")
                 raise
             raise self.error from failure
 
@@ -202,7 +207,7 @@ class SparkRun:
         seq = self.setup.checkpoint.next_seq
         offered: dict[str, list[SourceFile]] = {}
         stored: list[dict[str, Any]] = []
-        with self.executor.described(f"batch {seq}: what is new"):
+        with described(self.spark, f"batch {seq}: what is new"):
             if not self.columns:  # paths alone need no Python worker
                 for row in frame.where(F.col("source") != TICK).select("source", "path").collect():
                     offered.setdefault(row.source, []).append(source_file(row.path))
@@ -255,12 +260,14 @@ def start(
     root = store.where
     when = _trigger(spark, trigger)
     given = {key: value if isinstance(value, Source) else Source(value) for key, value in sources.items()}
-    setup = prepare(facts, store, given, statics or {}, sinks or {}, collect_garbage, purging, schedule)
+    with described(spark, "start: rows of static tables"):
+        setup = prepare(facts, store, given, statics or {}, sinks or {}, collect_garbage, purging, schedule)
     try:
         setup = replace(setup, sources=bounded_inputs(setup, store))
         missing = sorted(set(setup.streams) - set(setup.sources))
         if missing:
             raise QueryError("TG407", f"no source for stream {', '.join(missing)}", hint="pass sources={name: source}")
+        check_query_id(root)
         paths = stored_statics(setup, root)
         local = EmbeddedExecutor(store, setup.statics, setup.options, setup.written)
         executor = SparkExecutor(own_session(spark), local, root, paths, driver_bytes, shard_bytes)
@@ -271,8 +278,7 @@ def start(
         calls.reached(runner.progress.inputs)
         for stream, progress in (advance or {}).items():
             run.advance(stream, progress)
-        if not is_planned(root):
-            calls.end_batch(frozenset(columns))
+        calls.start(frozenset(columns), planned=is_planned(root))
         writer = union.writeStream.foreachBatch(run.handle).option("checkpointLocation", f"{root}/spark")
         if name is not None:
             writer = writer.queryName(name)

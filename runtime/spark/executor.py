@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -26,8 +25,8 @@ from tidegate.runtime.plan.steps import Buffer, QueryPlan
 from tidegate.runtime.spark.aggregates import merge
 from tidegate.runtime.spark.failures import read_summaries
 from tidegate.runtime.spark.increment import Common, empty, increment, keep_true, plainly_named, quoted, read_leaves
+from tidegate.runtime.spark.jobs import described
 from tidegate.runtime.spark.shards import ShardJob, evaluate_shards
-from tidegate.runtime.spark.terms import raised_error
 from tidegate.runtime.spark.workers import (
     FLUSH_BYTES,
     FileTask,
@@ -72,8 +71,11 @@ class SparkExecutor:
     partitions: int = field(init=False)
     """Of a shuffle, unless there is more to shuffle than they can take."""
     _set_partitions: int = field(init=False)
+    statics: Mapping[str, DataFrame] = field(init=False)
 
     def __post_init__(self) -> None:
+        with described(self.spark, "start: what static tables hold"):  # Spark reads a file's columns in a job
+            self.statics = {name: self.spark.read.parquet(path) for name, path in self.static_paths.items()}
         self.parallelism = max(1, self.spark.sparkContext.defaultParallelism)
         self.partitions = self._set_partitions = int(self.spark.conf.get(SHUFFLE_PARTITIONS) or 1)
 
@@ -120,7 +122,7 @@ class SparkExecutor:
         count = min(len(single), self.parallelism)
         tasks = [_gather(single[number::count]) for number in range(count)]
         work = Ingesting(self.place(batch), intakes, self.local.options)
-        with self.described(f"batch {batch.seq}: ingest {len(single)} files"):
+        with described(self.spark, f"batch {batch.seq}: ingest {len(single)} files"):
             numbers = self.spark.range(0, count, 1, count)
             return read_summaries(numbers.mapInArrow(ingest_files(work, tasks), "summary string").collect())
 
@@ -147,7 +149,7 @@ class SparkExecutor:
                 _earliest(rows, stream, number, width)
                 for number, (rows, stream) in enumerate(zip(found, streams, strict=True))
             ]
-            with self.described(f"batch {batch.seq}: least rank of {', '.join(job.query.name for job in jobs)}"):
+            with described(self.spark, f"batch {batch.seq}: least rank of {', '.join(job.query.name for job in jobs)}"):
                 lines = reduce(DataFrame.unionAll, earliest).collect()
             least = [
                 rank.of(stream.name, dict(zip(stream.progress, line[1:], strict=False)))
@@ -191,7 +193,7 @@ class SparkExecutor:
     def _results(self, jobs: Sequence[Job]) -> Iterator[list[DataFrame]]:
         """The new rows of each query; what they have in common is held while the block runs."""
         self._shuffle_for(max((job.bytes for job in jobs), default=0))
-        statics = self.statics()
+        statics = self.statics
         demands = [Demand.of(job.query, job.old, job.new) for job in jobs]
         read = [self._read_leaves(demand, job, statics) for demand, job in zip(demands, jobs, strict=True)]
         common = Common.of(demands, read)
@@ -211,7 +213,7 @@ class SparkExecutor:
         if sharded:
             stored.append(self._sharded(batch, sharded))
         names = ", ".join(job.query.name for job in (*jobs, *sharded))
-        with self.described(f"batch {batch.seq}: {'increments' if ',' in names else 'increment'} of {names}"):
+        with described(self.spark, f"batch {batch.seq}: {'increments' if ',' in names else 'increment'} of {names}"):
             summaries = read_summaries(reduce(DataFrame.unionAll, stored).collect())
         found: dict[str, list[Mapping[str, Any]]] = {job.query.name: [] for job in (*jobs, *sharded)}
         for summary in summaries:
@@ -288,7 +290,7 @@ class SparkExecutor:
             alive = plainly_named(alive).coalesce(1 + one.bytes // FLUSH_BYTES)
             stored.append(alive.mapInArrow(store_segments(self.place(batch), one.buffer, number), "summary string"))
         names = ", ".join(dict.fromkeys(one.buffer.id for one in rewrites.values()))
-        with self.described(f"batch {batch.seq}: collect in {names}"):
+        with described(self.spark, f"batch {batch.seq}: collect in {names}"):
             summaries = read_summaries(reduce(DataFrame.unionAll, stored).collect())
         done: dict[int, tuple[Segment, ...]] = dict.fromkeys(rewrites, ())
         for summary in summaries:
@@ -302,31 +304,11 @@ class SparkExecutor:
     def forget(self, live: frozenset[str]) -> None:
         self.local.forget(live)
 
-    def statics(self) -> dict[str, DataFrame]:
-        return {name: self.spark.read.parquet(path) for name, path in self.static_paths.items()}
-
     def _read(self, buffer: Buffer, segments: Sequence[Segment]) -> DataFrame:
         if not segments:
             return empty(self.spark, buffer)
         paths = [f"{self.root}/{segment.path}" for segment in segments]
         return self.spark.read.schema(spark_schema(buffer.stored)).parquet(*paths)
-
-    @contextmanager
-    def described(self, what: str) -> Iterator[None]:
-        """Names the jobs inside the block in Spark's UI, and turns what a term raised in them into its error."""
-        context = self.spark.sparkContext
-        before = context.getLocalProperty("spark.job.description")
-        context.setJobDescription(f"tidegate {what}")
-        try:
-            yield
-        except (PySparkException, EvaluationError) as failure:
-            error = failure if isinstance(failure, EvaluationError) else raised_error(failure)
-            if error is None:
-                raise
-            message = f"{error.message} ({what})"
-            raise EvaluationError(error.code, message, hint=error.hint, because=error.problems[0].because) from failure
-        finally:
-            context.setLocalProperty("spark.job.description", before)  # type: ignore[arg-type]  # None clears it
 
 
 def _earliest(rows: DataFrame, stream: StreamDef, number: int, width: int) -> DataFrame:

@@ -35,7 +35,7 @@ from tidegate.algebra.kernels import (
 from tidegate.algebra.operations import resolve
 from tidegate.algebra.pretty import term_text
 from tidegate.algebra.schema import Attribute
-from tidegate.algebra.terms import Attr, Lit, Param, Term, Value
+from tidegate.algebra.terms import Attr, Lit, Param, Term, Value, balanced
 from tidegate.algebra.typed import Typed, can_overflow, failure_code, mentions, typed_nodes
 from tidegate.algebra.types import INT64_MAX, INT64_MIN, DataType, Kind
 
@@ -142,14 +142,11 @@ def _compile(term: Typed, names: Mapping[str, str]) -> Compiled:
     size = 1 + sum(arg.size for arg in args)
     match term.kernel:
         case "and":
-            return Compiled(
-                reduce(and_, values), _staged(args, and_, lambda known: ~known.eqNullSafe(F.lit(False))), size
-            )
+            return balanced(_in_turn(and_, lambda known: ~known.eqNullSafe(F.lit(False))), args)
         case "or":
-            return Compiled(reduce(or_, values), _staged(args, or_, lambda known: ~known.eqNullSafe(F.lit(True))), size)
+            return balanced(_in_turn(or_, lambda known: ~known.eqNullSafe(F.lit(True))), args)
         case "coalesce":
-            error = _staged(args, lambda a, b: F.coalesce(a, b), lambda known: known.isNull())
-            return Compiled(F.coalesce(*values), error, size)
+            return balanced(_in_turn(lambda a, b: F.coalesce(a, b), lambda known: known.isNull()), args)
         case "if":
             chosen = F.when(values[0], values[1]).otherwise(values[2])
             branch = None
@@ -202,17 +199,16 @@ def _first(errors: list[Column | None]) -> Column | None:
     return known[0] if len(known) == 1 else F.coalesce(*known)
 
 
-def _staged(
-    args: list[Compiled], combine: Callable[[Column, Column], Column], goes_on: Callable[[Column], Column]
-) -> Column | None:
-    """Errors of operands evaluated from the left for as long as `goes_on` holds for what is known so far."""
-    errors: list[Column | None] = []
-    known: Column | None = None
-    for arg in args:
-        if arg.error is not None:
-            errors.append(arg.error if known is None else F.when(goes_on(known), arg.error))
-        known = arg.value if known is None else combine(known, arg.value)
-    return _first(errors)
+def _in_turn(
+    combine: Callable[[Column, Column], Column], goes_on: Callable[[Column], Column]
+) -> Callable[[Compiled, Compiled], Compiled]:
+    """Puts two operands together, of which the second is evaluated only where `goes_on` holds for the first."""
+
+    def joined(a: Compiled, b: Compiled) -> Compiled:
+        later = None if b.error is None else F.when(goes_on(a.value), b.error)
+        return Compiled(combine(a.value, b.value), _first([a.error, later]), 1 + a.size + b.size)
+
+    return joined
 
 
 # --- failures --------------------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from tidegate.runtime.schedule import Schedule
 from tidegate.runtime.setup import prepare
 from tidegate.runtime.sources import Files, Source
 from tidegate.runtime.spark.engine import start
+from tidegate.runtime.state.failpoints import SimulatedCrash
 from tidegate.runtime.state.local import LocalStore
 from tidegate.runtime.state.store import Store
 from tidegate.runtime.testing import TestClock, Waiting
@@ -112,7 +113,10 @@ class OnSpark:
         }
 
     def died(self, failure: BaseException) -> bool:
-        return isinstance(failure, InternalError) and "SimulatedCrash" in str(failure)
+        # In a batch the crash comes as Spark's answer, before and after it as itself.
+        return isinstance(failure, SimulatedCrash) or (
+            isinstance(failure, InternalError) and "SimulatedCrash" in str(failure)
+        )
 
     def restart(self) -> None:
         self._store = LocalStore(self._root / "checkpoint")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
+from operator import and_, or_
 
 import pytest
 
 import tidegate as tg
 from tidegate.algebra.dsl.depth import depth_of
 from tidegate.algebra.dsl.here import MAX_DEPTH
+from tidegate.algebra.terms import balanced
 
 S = tg.stream("S", "t bigint, x bigint", progress="t")
 
@@ -65,6 +68,34 @@ def test_what_is_beyond_it_is_refused_where_it_stands(made: Callable[[], tg.Rela
     assert raised.value.code == "TG152"
     assert raised.value.site is not None
     assert raised.value.site.file == __file__
+
+
+MANY: dict[str, Callable[[], tg.Expression]] = {
+    "&": lambda: reduce(and_, [S.x != i for i in range(1000)]),
+    "|": lambda: reduce(or_, [S.x == i for i in range(1000)]),
+    "is_in": lambda: S.x.is_in(*range(1000)),
+    "& of what can fail": lambda: reduce(and_, [100 % (S.x - i) != -1 for i in range(300)]),
+}
+
+
+@pytest.mark.parametrize("kind", MANY)
+def test_a_thousand_conditions_side_by_side_are_not_deep(kind: str) -> None:
+    condition = MANY[kind]()
+    assert depth_of(S.where(condition)._node) < 10
+    found = tg.program(Out=S.where(condition)).run({"S": [(1, 999), (2, 1000), (3, None)]}).rows("Out")
+    wanted = {"&": [1000], "& of what can fail": [999, 1000]}
+    assert [row["x"] for row in found] == wanted.get(kind, [999])
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 8, 1000])
+def test_parts_are_put_together_in_order(count: int) -> None:
+    def join(a: tuple[str, int], b: tuple[str, int]) -> tuple[str, int]:
+        return a[0] + b[0], 1 + max(a[1], b[1])
+
+    parts = [(chr(number), 0) for number in range(count)]
+    text, depth = balanced(join, parts)
+    assert text == "".join(part for part, _ in parts)
+    assert depth == (count - 1).bit_length()
 
 
 def test_a_recursion_of_the_user_s_own_stays_one() -> None:

@@ -180,10 +180,9 @@ def opened(one: Scenario, store: Store, clock: Callable[[], dt.datetime] = lambd
 def go_on(one: Scenario, store: Store, until: int | None = None) -> None:
     """Open the checkpoint and do the steps that are not done; what a crash leaves behind stays as it is."""
     done = 0
-    session = opened(one, store, lambda: START + dt.timedelta(minutes=done))
-    last = inspect(store).manifest
-    done = 0 if last is None else last.seq
-    try:
+    with opened(one, store, lambda: START + dt.timedelta(minutes=done)) as session:
+        last = inspect(store).manifest
+        done = 0 if last is None else last.seq
         for step in one.steps[done:until]:
             for name, rows in step.rows.items():
                 if rows:
@@ -192,8 +191,6 @@ def go_on(one: Scenario, store: Store, until: int | None = None) -> None:
                 session.advance(name, {"t": reached})
             session.step()
             done += 1
-    finally:
-        session.close()
 
 
 def outcome(one: Scenario, store: Store) -> Outcome:

@@ -112,12 +112,9 @@ def test_a_run_that_crashes_in_every_batch_and_every_recovery(name: str) -> None
     finished(name, store)
 
 
-ON_SPARK = ("tumbling", "recursion", "keyed with duplicates", "chain of queries")
-
-
 @pytest.mark.long
 @pytest.mark.spark
-@pytest.mark.parametrize("name", ON_SPARK)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_crash_at_any_step_on_spark(name: str, spark: SparkSession) -> None:
     """The same on Spark: at each place where a step can die, in another batch each; rows as embedded, each once."""
     one = scenario(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -75,8 +76,8 @@ def test_a_call_outlasts_the_process_and_a_crash(spark: SparkSession, tmp_path: 
     store.failpoints.arm(where, crash)
     with pytest.raises(tg.InternalError, match="TG491"):
         run(spark, source(), store)
-    for _ in range(2):  # of a streaming DataFrame, the batch that Spark had planned does not take the call up
-        run(spark, source(), tmp_path / "state")
+    run(spark, source(), tmp_path / "state")  # of a streaming DataFrame, the batch after the one that Spark had planned
+    assert list((tmp_path / "state" / "advances").glob("*.json")) == []
     write(tmp_path / "in", 1, 3, 15)
     query = run(spark, source(), tmp_path / "state")
     assert sum(report.counts["E"].rejected.get("late", 0) for report in query.reports if "E" in report.counts) == 1
@@ -98,6 +99,52 @@ def test_of_a_streaming_dataframe_a_call_waits_for_a_batch_that_is_planned_after
     for known in (calls, again):
         known.end_batch(rows)
         assert known.due(read=frozenset({"E", "G"}), offered=rows) == {("E", "t"): INF, ("G", "t"): 7}
+
+
+def test_a_file_goes_when_a_commit_has_come_as_far_as_it_says(tmp_path: Path) -> None:
+    def made() -> tuple[ProgressCalls, Callable[[], int]]:
+        store = LocalStore(tmp_path)
+        return ProgressCalls(store, KNOWN), lambda: len(store.list_files("advances"))
+
+    rows = frozenset({"E"})
+    calls, files = made()
+    calls.add({("E", "t"): 5, ("F", "t"): 6})
+    calls.add({("E", "t"): 9})
+    calls.reached({("E", "t"): 8, ("F", "t"): 5})
+    assert files() == 2  # 6 and 9 are still to come
+    calls.reached({("E", "t"): 8, ("F", "t"): 6})
+    assert files() == 1
+    calls.end_batch(rows)
+    assert files() == 2  # one for Spark to notice, which says nothing
+    again, files = made()
+    again.reached({("E", "t"): 8, ("F", "t"): 6})
+    assert files() == 1
+    again.start(rows, planned=True)
+    assert again.due(read=rows, offered=rows) == {}
+    assert files() == 2
+    again.end_batch(rows)
+    assert again.due(read=rows, offered=rows) == {("E", "t"): 9}
+    again.reached({("E", "t"): 9})
+    assert files() == 0
+    again.start(rows, planned=True)
+    again.end_batch(rows)
+    assert files() == 0
+
+
+def test_files_that_can_not_be_deleted_are_left_for_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(_: object, path: str) -> None:
+        raise PermissionError(path)
+
+    calls = ProgressCalls(LocalStore(tmp_path), KNOWN)
+    calls.add({("E", "t"): 5})
+    with monkeypatch.context() as patched:
+        patched.setattr(LocalStore, "delete", refuse)
+        calls.reached({("E", "t"): 5})
+    assert "progress calls" in caplog.text
+    ProgressCalls(LocalStore(tmp_path), KNOWN).reached({("E", "t"): 5})
+    assert LocalStore(tmp_path).list_files("advances") == []
 
 
 def test_a_batch_that_spark_has_planned_is_recognised(tmp_path: Path) -> None:

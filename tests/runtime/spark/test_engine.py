@@ -243,3 +243,34 @@ def test_names_with_dots_backticks_and_only_another_case(
         found = [r for path in (tmp_path / "out" / name).glob("*.parquet") for r in pq.read_table(path).to_pylist()]
         assert sorted(map(str, found)) == sorted(map(str, wanted.rows(name)))
         assert found
+
+
+def test_every_job_says_what_it_is_for(spark: SparkSession, tmp_path: Path) -> None:
+    def jobs() -> dict[int, Any]:
+        listed = spark.sparkContext._jsc.sc().statusStore().jobsList(None)
+        every = [listed.apply(i) for i in range(listed.size())]
+        return {job.jobId(): job.description().getOrElse(None) for job in every}
+
+    earlier = jobs()
+    rows = spark.createDataFrame([(r["k"], r["t"], r["v"]) for r in rows_of(0)], "k long, t long, v double")
+    named = spark.createDataFrame([(n["k"], n["name"]) for n in NAMES], "k long, name string")
+    for _ in range(2):
+        query = start(
+            spark,
+            program().facts,
+            sources={"E": rows.repartition(2)},
+            statics={"N": named.repartition(2)},
+            checkpoint=tmp_path / "checkpoint",
+            driver_bytes=0,
+            shard_bytes=0,
+        )
+        query.awaitTermination()
+    described = [text for number, text in jobs().items() if number not in earlier]
+    assert None not in described
+    starts = {text for text in described if text.startswith("tidegate start: ")}
+    assert starts == {
+        "tidegate start: write rows of E",
+        "tidegate start: compare rows of E",
+        "tidegate start: rows of static tables",
+        "tidegate start: what static tables hold",
+    }

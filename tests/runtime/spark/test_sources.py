@@ -170,3 +170,48 @@ def test_a_static_table_may_be_a_batch_dataframe(spark: SparkSession, tmp_path: 
         program.start(spark, sources={"E": events}, statics={"N": streaming}, checkpoint=tmp_path / "other")
     with pytest.raises(tg.QueryError, match="TG311 a streaming DataFrame"):
         tg.program(Out=instants).run({"E": streaming})
+
+
+def read(spark: SparkSession, place: Path, rows: Any) -> list[str]:
+    events = tg.stream("E", "k bigint, t bigint", progress="t")
+    program = tg.program(All=events)
+    program.start(spark, sources={"E": rows}, checkpoint=place).awaitTermination()
+    with program.session(checkpoint=place) as session:
+        return sorted(map(str, session.results("All")))
+
+
+def test_a_batch_dataframe_goes_on_whatever_its_order_and_another_is_refused(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = [(None, 5, {"a": 1}), (2, 6, {}), (2, 6, None)]
+    frame = spark.createDataFrame(rows, "k long, t long, m map<string, int>").repartition(2)
+    first = read(spark, tmp_path / "state", frame)
+    assert len(first) == 3
+    other_way = spark.createDataFrame(rows[::-1], frame.schema).coalesce(1)
+    for same in (frame, other_way, tg.source(None)):
+        assert read(spark, tmp_path / "state", same) == first
+    for other, then, now in (
+        (frame.union(frame.limit(1)), "3 rows of k bigint, t bigint", "4 rows of k bigint, t bigint"),
+        (frame.where("k is null"), "3 rows", "1 row of"),
+        (frame.selectExpr("t k", "k t"), "with other values", "3 rows"),
+        (frame.selectExpr("cast(k as int)", "t"), "3 rows of k bigint", "3 rows of k int"),
+        ([(None, 5), (2, 6), (2, 6)], "3 rows", "3 rows"),
+    ):
+        with pytest.raises(StateError, match="TG506 E: the checkpoint was begun with another frame") as refused:
+            read(spark, tmp_path / "state", other)
+        before, after = refused.value.problems[0].because
+        assert then in before
+        assert now in after
+    empty = spark.createDataFrame([], frame.schema)
+    assert [read(spark, tmp_path / "empty", empty) for _ in range(2)] == [[], []]
+
+
+def test_a_frame_is_the_same_for_a_session_after_spark(spark: SparkSession, tmp_path: Path) -> None:
+    rows = [(1, 5), (2, 6)]
+    first = read(spark, tmp_path, rows)
+    program = tg.program(All=tg.stream("E", "k bigint, t bigint", progress="t"))
+    with program.session(sources={"E": rows}, checkpoint=tmp_path) as session:
+        session.step()
+        assert sorted(map(str, session.results("All"))) == first
+    with pytest.raises(StateError, match="TG506"):
+        program.session(sources={"E": rows[:1]}, checkpoint=tmp_path)

@@ -1,0 +1,149 @@
+"""The programs of the scenarios over directories of files, on either engine, and what a finished run is judged by."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import tidegate as tg
+from tests.runtime.faults.scenarios import Scenario
+from tidegate.runtime.embedded.session import Session
+from tidegate.runtime.sinks import ParquetSink
+from tidegate.runtime.sources import Source
+from tidegate.runtime.state import LocalStore, SourceCounts, inspect
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DELAY = 20
+
+
+def quietly(_: object) -> None:
+    """Nobody wants to know of a batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a finished run published, and how its rows were counted."""
+
+    rows: Mapping[str, list[tuple[Any, ...]]]
+    counts: Mapping[str, SourceCounts]
+    progress: Mapping[str, Any]
+
+
+def streams_of(one: Scenario) -> list[str]:
+    return [stream.name for stream in one.facts.program.inputs if not stream.static]
+
+
+def results_of(one: Scenario) -> list[str]:
+    return sorted({query.query.stream for query in one.facts.queries})
+
+
+def write_files(one: Scenario, place: Path, numbers: range, seed: str = "") -> None:
+    """Files with rows in disorder: some late, some as in the file before, some without an instant."""
+    for stream in streams_of(one):
+        directory = place / "in" / stream
+        directory.mkdir(parents=True, exist_ok=True)
+        for number in numbers:
+            rows = [*rows_of(stream, number - 1, seed)[-2:], *rows_of(stream, number, seed)]
+            columns = dict(zip("ktv", zip(*rows, strict=True), strict=True))
+            path = directory / f"{number:04d}.parquet"
+            pq.write_table(pa.table(columns, pa.schema([(name, pa.int64()) for name in "ktv"])), path)
+            os.utime(path, (1_600_000_000 + number, 1_600_000_000 + number))  # oldest first, on both engines
+
+
+def rows_of(stream: str, number: int, seed: str) -> list[tuple[int, int | None, int]]:
+    rng = random.Random(f"{seed}/{stream}/{number}")
+    instants: list[int | None] = [number * 10 + rng.randint(0, 20) for _ in range(30)]
+    instants[0] = None if rng.random() < 0.3 else number * 10 - 60
+    return [(rng.randint(0, 2), t, rng.randint(0, 9)) for t in instants]
+
+
+def sources_of(one: Scenario, place: Path, *, bounded: bool) -> dict[str, Source]:
+    """Directories of files, each file a batch of its own."""
+    sources = {}
+    for name in streams_of(one):
+        files = tg.parquet(place / "in" / name, per_batch=1, delay=DELAY, bounded=bounded)
+        given = one.sources.get(name)
+        sources[name] = files if given is None else replace(given, data=files.data, bounded=bounded)
+    return sources
+
+
+def sinks_of(one: Scenario, place: Path) -> dict[str, ParquetSink]:
+    return {name: ParquetSink(str(place / "out" / name)) for name in results_of(one)}
+
+
+def run_embedded(
+    one: Scenario,
+    place: Path,
+    *,
+    bounded: bool = True,
+    store: LocalStore | None = None,
+    on_batch: Callable[[object], None] = quietly,
+) -> None:
+    """All files that are not read yet; after the last of `bounded` ones the input has ended."""
+    sources, sinks = sources_of(one, place, bounded=bounded), sinks_of(one, place)
+    at = store or LocalStore(place / "state")
+    with Session(one.facts, at, sources, one.statics, sinks, on_batch=on_batch) as session:
+        session.process()
+
+
+def run_on_spark(
+    one: Scenario,
+    place: Path,
+    spark: SparkSession,
+    *,
+    bounded: bool = True,
+    store: LocalStore | None = None,
+    on_batch: Callable[[object], None] = quietly,
+    **options: Any,
+) -> None:
+    """The same in Spark's tasks."""
+    options = {"driver_bytes": 0, "checkpoint": store or place / "state", "on_batch": on_batch} | options
+    one.program.start(
+        spark,
+        sources=sources_of(one, place, bounded=bounded),
+        statics=one.statics,
+        sinks=sinks_of(one, place),
+        **options,
+    ).awaitTermination()
+
+
+def answer(one: Scenario, place: Path) -> Answer:
+    rows = {}
+    for name in results_of(one):
+        tables = [pq.read_table(path) for path in sorted((place / "out" / name).glob("*.parquet"))]
+        rows[name] = sorted((tuple(row.values()) for table in tables for row in table.to_pylist()), key=repr)
+    manifest = inspect(LocalStore(place / "state")).manifest
+    assert manifest is not None
+    return Answer(rows, dict(manifest.counts), dict(manifest.progress))
+
+
+def undisturbed(one: Scenario, place: Path) -> Answer:
+    """The answer of an embedded run over the same files that nothing disturbs."""
+    again = place / "undisturbed"
+    again.mkdir()
+    (again / "in").symlink_to(place / "in")
+    run_embedded(one, again)
+    return answer(one, again)
+
+
+def difference(found: Answer, expected: Answer) -> str | None:
+    """What a run published or counted otherwise than expected, if anything."""
+    for name, wanted in expected.rows.items():
+        have, want = set(found.rows[name]), set(wanted)
+        if found.rows[name] != wanted:
+            return (
+                f"{name} has {len(found.rows[name])} rows instead of {len(wanted)}; "
+                f"lost {sorted(want - have)[:3]}, more {sorted(have - want)[:3]}"
+            )
+    if found != expected:
+        return f"{found.counts} {found.progress} instead of {expected.counts} {expected.progress}"
+    return None

@@ -1,0 +1,153 @@
+"""State that someone who means harm wrote, checksums and all: taken as data or refused, and nothing of it is executed."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import tidegate as tg
+from tests.runtime.faults.scenarios import NAMES, STEPS, go_on, outcome, scenario, static_join, undisturbed
+from tests.runtime.faults.test_damage import ODD, error_of, interrupted, places, sealed, tampered
+from tidegate.algebra.errors import InternalError, TidegateError
+from tidegate.runtime.setup import Setup, prepare
+from tidegate.runtime.sources import Source
+from tidegate.runtime.spark.bounded import bounded_inputs
+from tidegate.runtime.spark.calls import AREA, ProgressCalls
+from tidegate.runtime.state import LocalStore
+from tidegate.runtime.state.manifest import manifest_path
+from tidegate.runtime.state.segments import schema_id
+from tidegate.runtime.state_listing import list_state
+
+
+def refused_or_taken(use: Callable[..., object], *arguments: object) -> bool:
+    """Whether it was refused; an error that is none of ours fails the test."""
+    error = error_of(use, *arguments)
+    assert error is None or isinstance(error, TidegateError), repr(error)
+    assert not isinstance(error, InternalError), repr(error)
+    return error is not None
+
+
+# --- tables
+
+
+def with_code(table: pa.Table, trap: Path) -> pa.Table:
+    """The same rows, of a type whose description is a program: it makes a directory in whoever unpickles it."""
+    program = f"cos\nmkdir\n(V{trap}\ntR.".encode()
+    described = {"ARROW:extension:name": "arrow.py_extension_type", "ARROW:extension:metadata": program}
+    return table.cast(pa.schema([field.with_metadata(described) for field in table.schema]))
+
+
+def as_text(table: pa.Table) -> pa.Table:
+    return table.cast(pa.schema([(name, pa.string()) for name in table.column_names]))
+
+
+TABLES: dict[str, Callable[[pa.Table, Path], pa.Table]] = {
+    "a type with code": with_code,
+    "all columns text": lambda table, _: as_text(table),
+    "a column less": lambda table, _: table.drop_columns(table.column_names[:1]),
+    "a column more": lambda table, _: table.append_column("more", pa.array([{"a": [1]}] * table.num_rows)),
+    "other names": lambda table, _: table.rename_columns([f"../{name}\0" for name in table.column_names]),
+    "a row more": lambda table, _: pa.concat_tables([table, table.slice(0, 1)]),
+    "nested": lambda table, _: table.select([]).append_column("k", pa.array([[[[]]]] * table.num_rows)),
+}
+
+
+def entries(body: Any, path: str) -> Iterator[dict[str, Any]]:
+    """What a manifest says of a file."""
+    inner = body.values() if isinstance(body, dict) else body if isinstance(body, list) else ()
+    if isinstance(body, dict) and body.get("path") == path:
+        yield body
+    for one in inner:
+        yield from entries(one, path)
+
+
+def put(store: LocalStore, path: str, table: pa.Table, *, schema: bool) -> None:
+    """Another table in the place of one, and a manifest that fits it; `schema`: also where it says what columns there are."""
+    store.delete(path)
+    pq.write_table(table, Path(store.where) / path)
+    data = store.read_bytes(path)
+    manifest = json.loads(store.read_bytes(manifest_path(3)))["body"]
+    for entry in entries(manifest, path):
+        entry |= {"bytes": len(data), "checksum": f"crc32:{zlib.crc32(data):08x}"}
+        if schema and "schema" in entry:
+            entry |= {"schema": schema_id(table.schema), "rows": table.num_rows}
+    store.delete(manifest_path(3))
+    store.write_bytes(manifest_path(3), sealed("manifest", manifest))
+
+
+@pytest.mark.parametrize("schema", [False, True])
+@pytest.mark.parametrize("kind", sorted(TABLES))
+def test_poisoned_tables(kind: str, schema: bool, tmp_path: Path) -> None:
+    """Every segment of a run, one after the other."""
+    name = "keyed with duplicates"
+    one, trap = scenario(name), tmp_path / "trap"
+    whole = interrupted(one, tmp_path / "whole")
+    paths = whole.list_files("segments")
+    assert paths
+    taken = 0
+    for number, path in enumerate(paths):
+        store = LocalStore(tmp_path / str(number), sync=False)
+        shutil.copytree(whole.where, store.where)
+        put(store, path, TABLES[kind](pq.read_table(Path(whole.where) / path), trap), schema=schema)
+        refused_or_taken(list_state, store)
+        if not refused_or_taken(go_on, one, store, STEPS):
+            taken += 1
+            if kind == "a type with code":
+                assert outcome(one, store) == undisturbed(name)
+    assert taken == len(paths) if kind == "a type with code" else taken < len(paths) or schema
+    assert not trap.exists()
+
+
+def test_an_input_file_with_code(tmp_path: Path) -> None:
+    """Read as the rows it holds."""
+    (tmp_path / "in").mkdir()
+    table = pa.table({"k": [1, 2], "t": [1, 2], "v": [0, 0]})
+    pq.write_table(with_code(table, tmp_path / "trap"), tmp_path / "in" / "1.parquet")
+    e = tg.stream("E", "k bigint, t bigint, v bigint", progress="t")
+    with tg.program(Out=e).session(sources={"E": tg.parquet(tmp_path / "in", bounded=True)}) as session:
+        session.process()
+        assert len(session.results("Out")) == 2
+    assert not (tmp_path / "trap").exists()
+
+
+# --- documents that only the Spark engine has
+
+
+def check_documents(kind: str, body: Any, path: str, store: LocalStore, use: Callable[[], object]) -> None:
+    every = [(place, odd) for place in places(body) for odd in ODD]
+    refused = 0
+    for place, odd in random.Random(kind).sample(every, min(150, len(every))):
+        store.delete(path)
+        store.write_bytes(path, sealed(kind, tampered(body, place, odd)))
+        refused += refused_or_taken(use)
+    assert refused > len(every) / 4
+
+
+def test_poisoned_progress_calls(tmp_path: Path) -> None:
+    known = {("E", "t"), ("F", "t")}
+    store = LocalStore(tmp_path / "state", sync=False)
+    ProgressCalls(store, known).add({("E", "t"): 1234567, ("F", "t"): 3})
+    (path,) = store.list_files(AREA)
+    body = json.loads(store.read_bytes(path))["body"]
+    check_documents("calls", body, path, store, lambda: ProgressCalls(store, known))
+    assert [place.name for place in tmp_path.iterdir()] == ["state"]
+
+
+def test_poisoned_lists_of_bounded_inputs(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path / "state", sync=False)
+    setup: Setup = prepare(static_join().facts, store, {"E": Source([(1, 5, 0)])}, {"N": NAMES}, {})
+    setup.checkpoint.close()
+    bounded_inputs(setup, store)
+    path = "inputs/E/complete"
+    body = json.loads(store.read_bytes(path))["body"]
+    check_documents("inputs", body, path, store, lambda: bounded_inputs(setup, store))
+    assert [place.name for place in tmp_path.iterdir()] == ["state"]
