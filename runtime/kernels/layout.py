@@ -1,0 +1,242 @@
+"""Situations as the pattern kernel reads them: by slot, then definition, then start; and what of them is kept.
+
+The situations of one slot and definition, a cell, are disjoint, so in the order of their starts they are also in the
+order of their ends, and one that is still open is the last. Cell = slot * definitions + definition.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numba as nb
+import numpy as np
+
+from tidegate.runtime.kernels.situations import NEVER, OPEN, Closed, Runs
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+Slots = np.ndarray[Any, np.dtype[np.int32]]
+Symbols = np.ndarray[Any, np.dtype[np.int16]]
+
+#: No bound, in windows, horizons and matrices.
+NONE = (1 << 63) - 1
+
+_INTS = nb.types.Array(nb.int64, 1, "C", readonly=True)
+_TABLE = nb.types.Array(nb.int64, 2, "C", readonly=True)
+_SLOTS = nb.types.Array(nb.int32, 1, "C", readonly=True)
+_SYMBOLS = nb.types.Array(nb.int16, 1, "C", readonly=True)
+_OUT = nb.int64[::1]
+
+
+@dataclass(frozen=True, slots=True)
+class Situations:
+    """N situations of K slots and D definitions."""
+
+    definitions: int
+    #: int64[K * D + 1]: cell c has the situations offsets[c] to offsets[c + 1].
+    offsets: Ints
+    #: int64[N]
+    ts: Ints
+    #: int64[N]: OPEN where it is not over.
+    te: Ints
+    #: int64[N]: where each comes from; see the function that made them.
+    origin: Ints
+
+    @classmethod
+    def empty(cls, definitions: int) -> Situations:
+        """No slots."""
+        none = np.empty(0, dtype=np.int64)
+        return cls(definitions, np.zeros(1, dtype=np.int64), none, none, none)
+
+
+@dataclass(frozen=True, slots=True)
+class Triggers:
+    """The situations that may complete a match in an increment: H of the N."""
+
+    #: int64[D + 1]: definition d has the hits first[d] to first[d + 1], by slot, then start.
+    first: Ints
+    #: int64[H]: index of the situation.
+    hit: Ints
+    #: int32[H]
+    slot: Slots
+    #: int64[N + 1]: the first situation from here on that is not triggered, N if none.
+    quiet: Ints
+
+
+def arrange(kept: Situations, closed: Closed, runs: Runs | None, slots: int) -> Situations:
+    """What was kept (all over, slots <= `slots`), what closed since, and with `runs` what is open, laid out together.
+
+    A situation's origin is its index in `kept`; or len(kept.ts) + its index in `closed`; or, open, len(kept.ts) +
+    len(closed.ts) + slot * m + condition, for the m conditions of `runs`, which then are the definitions.
+    """
+    cells = slots * kept.definitions
+    start = np.empty((0, kept.definitions), dtype=np.int64) if runs is None else runs.start[:slots]
+    offsets = np.zeros(cells + 1, dtype=np.int64)
+    _count(kept.offsets, closed.slot, closed.symbol, kept.definitions, start, offsets)
+    total = int(offsets[-1])
+    ts, te, origin = (np.empty(total, dtype=np.int64) for _ in range(3))
+    _fill(
+        kept.offsets, kept.ts, kept.te, closed.slot, closed.symbol, closed.ts, closed.te, kept.definitions, start,
+        offsets, ts, te, origin,
+    )  # fmt: skip
+    return Situations(kept.definitions, offsets, ts, te, origin)
+
+
+def find_triggers(
+    situations: Situations, from_start: tuple[Ints, ...], from_end: tuple[Ints, ...], after: int, until: int
+) -> Triggers:
+    """The situations with ts + o in (after, until] for an o in from_start[d], or te + o for an o in from_end[d].
+
+    d is the situation's definition; 0 is among all offsets that an analysis yields. Unknown ends trigger nothing.
+    """
+    definitions, total = situations.definitions, len(situations.ts)
+    starts, start_first = _flat(from_start)
+    ends, end_first = _flat(from_end)
+    quiet = np.empty(total + 1, dtype=np.int64)
+    found = np.zeros(definitions, dtype=np.int64)
+    arrays = (situations.offsets, situations.ts, situations.te)
+    _mark(definitions, *arrays, starts, start_first, ends, end_first, after, until, quiet, found)
+    first = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(found)])
+    hit, slot = np.empty(first[-1], dtype=np.int64), np.empty(first[-1], dtype=np.int32)
+    _list(definitions, situations.offsets, quiet, first.copy(), hit, slot)
+    return Triggers(first, hit, slot, quiet)
+
+
+def purge(situations: Situations, within: int, horizons: Ints, until: int) -> Situations:
+    """The closed situations that a match detected after `until` may use; origin = index in `situations`.
+
+    One stays while ts + within > until and te + horizons[d] > until, for its definition d; NONE is no bound. Open ones
+    are left out: `Runs` has them.
+    """
+    total = len(situations.ts)
+    offsets = np.zeros_like(situations.offsets)
+    ts, te, origin = (np.empty(total, dtype=np.int64) for _ in range(3))
+    count = _keep(
+        situations.definitions, situations.offsets, situations.ts, situations.te, within, horizons, until,
+        offsets, ts, te, origin,
+    )  # fmt: skip
+    return Situations(situations.definitions, offsets, ts[:count].copy(), te[:count].copy(), origin[:count].copy())
+
+
+def _flat(parts: tuple[Ints, ...]) -> tuple[Ints, Ints]:
+    first = np.cumsum([0, *map(len, parts)], dtype=np.int64)
+    return np.concatenate([np.empty(0, dtype=np.int64), *parts]), first
+
+
+@nb.njit(nb.void(_INTS, _SLOTS, _SYMBOLS, nb.int64, _TABLE, _OUT), cache=True, nogil=True)
+def _count(kept: Ints, slots: Slots, symbols: Symbols, definitions: int, start: Ints, offsets: Ints) -> None:
+    """The offsets of all cells, from zeros."""
+    for cell in range(kept.shape[0] - 1):
+        offsets[cell + 1] = kept[cell + 1] - kept[cell]
+    for place in range(slots.shape[0]):
+        offsets[slots[place] * definitions + symbols[place] + 1] += 1
+    for slot in range(start.shape[0]):
+        for symbol in range(definitions):
+            if start[slot, symbol] != NEVER:
+                offsets[slot * definitions + symbol + 1] += 1
+    for cell in range(offsets.shape[0] - 1):
+        offsets[cell + 1] += offsets[cell]
+
+
+@nb.njit(
+    nb.void(
+        _INTS, _INTS, _INTS, _SLOTS, _SYMBOLS, _INTS, _INTS, nb.int64, _TABLE, _INTS, _OUT, _OUT, _OUT
+    ),
+    cache=True,
+    nogil=True,
+)  # fmt: skip
+def _fill(
+    kept: Ints, kept_ts: Ints, kept_te: Ints, slots: Slots, symbols: Symbols, closed_ts: Ints, closed_te: Ints,
+    definitions: int, start: Ints, offsets: Ints, ts: Ints, te: Ints, origin: Ints,
+) -> None:  # fmt: skip
+    next_place = offsets.copy()
+    for cell in range(kept.shape[0] - 1):
+        place = next_place[cell]
+        for old in range(kept[cell], kept[cell + 1]):
+            ts[place] = kept_ts[old]
+            te[place] = kept_te[old]
+            origin[place] = old
+            place += 1
+        next_place[cell] = place
+    before = kept_ts.shape[0]
+    for new in range(slots.shape[0]):
+        cell = np.int64(slots[new]) * definitions + symbols[new]
+        place = next_place[cell]
+        ts[place] = closed_ts[new]
+        te[place] = closed_te[new]
+        origin[place] = before + new
+        next_place[cell] = place + 1
+    before += slots.shape[0]
+    for slot in range(start.shape[0]):
+        for symbol in range(definitions):
+            if start[slot, symbol] != NEVER:
+                cell = slot * definitions + symbol
+                place = next_place[cell]
+                ts[place] = start[slot, symbol]
+                te[place] = OPEN
+                origin[place] = before + cell
+
+
+@nb.njit(
+    nb.void(
+        nb.int64, _INTS, _INTS, _INTS, _INTS, _INTS, _INTS, _INTS, nb.int64, nb.int64, _OUT, _OUT
+    ),
+    cache=True,
+    nogil=True,
+)  # fmt: skip
+def _mark(
+    definitions: int, offsets: Ints, ts: Ints, te: Ints, starts: Ints, start_first: Ints, ends: Ints, end_first: Ints,
+    after: int, until: int, quiet: Ints, found: Ints,
+) -> None:  # fmt: skip
+    """Fills `quiet` from its end, and counts the triggered situations of every definition."""
+    calm = quiet.shape[0] - 1
+    quiet[calm] = calm
+    for cell in range(offsets.shape[0] - 2, -1, -1):
+        definition = cell % definitions
+        for place in range(offsets[cell + 1] - 1, offsets[cell] - 1, -1):
+            triggered = False
+            for offset in starts[start_first[definition] : start_first[definition + 1]]:
+                triggered |= after < ts[place] + offset <= until
+            if te[place] != OPEN:
+                for offset in ends[end_first[definition] : end_first[definition + 1]]:
+                    triggered |= after < te[place] + offset <= until
+            if triggered:
+                found[definition] += 1
+            else:
+                calm = place
+            quiet[place] = calm
+
+
+@nb.njit(nb.void(nb.int64, _INTS, _INTS, _OUT, _OUT, nb.int32[::1]), cache=True, nogil=True)
+def _list(definitions: int, offsets: Ints, quiet: Ints, next_place: Ints, hit: Ints, slot: Slots) -> None:
+    for cell in range(offsets.shape[0] - 1):
+        definition = cell % definitions
+        for place in range(offsets[cell], offsets[cell + 1]):
+            if quiet[place] != place:
+                hit[next_place[definition]] = place
+                slot[next_place[definition]] = cell // definitions
+                next_place[definition] += 1
+
+
+@nb.njit(
+    nb.int64(nb.int64, _INTS, _INTS, _INTS, nb.int64, _INTS, nb.int64, _OUT, _OUT, _OUT, _OUT),
+    cache=True,
+    nogil=True,
+)
+def _keep(
+    definitions: int, offsets: Ints, ts: Ints, te: Ints, within: int, horizons: Ints, until: int,
+    offsets_out: Ints, ts_out: Ints, te_out: Ints, origin: Ints,
+) -> int:  # fmt: skip
+    count = 0
+    for cell in range(offsets.shape[0] - 1):
+        horizon = horizons[cell % definitions]
+        for place in range(offsets[cell], offsets[cell + 1]):
+            in_window = within == NONE or ts[place] + within > until
+            in_horizon = horizon == NONE or te[place] + horizon > until
+            if te[place] != OPEN and in_window and in_horizon:
+                ts_out[count] = ts[place]
+                te_out[count] = te[place]
+                origin[count] = place
+                count += 1
+        offsets_out[cell + 1] = count
+    return count

@@ -1,0 +1,210 @@
+"""What the pattern kernel is told of a pattern and of an evaluation order, as arrays.
+
+A pattern has roles 0..m-1, its symbols, with the endpoints 2*i = ts and 2*i + 1 = te of role i. Matrices are
+difference bounds: entry [v, u] bounds u - v, NONE where there is no bound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tidegate.runtime.kernels.layout import NONE
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+Matrix = list[list[int]]
+Edge = tuple[int, int]
+Edges = dict[Edge, int]
+
+#: Bounds beyond this are none, so that they can be added to any time.
+_LARGE = 1 << 62
+
+#: Allen's relations in the order of their bits in a mask.
+RELATIONS = (
+    "before", "meets", "overlaps", "finished-by", "contains", "starts", "equals", "started-by", "during", "finishes",
+    "overlapped-by", "met-by", "after",
+)  # fmt: skip
+ALL = (1 << len(RELATIONS)) - 1
+#: Relations that are certain once both situations have begun: one of them is over by then.
+_CERTAIN = 0b1100000000011
+#: Relations that look alike until one of the situations ends.
+_PREFIX_GROUPS = (0b0000000011100, 0b0000011100000, 0b0011100000000)
+#: For every relation of (A, B), the (v, u, bound on u - v) that define it, by A.ts, A.te, B.ts, B.te.
+_DEFINITIONS = (
+    ((2, 1, -1),),
+    ((1, 2, 0), (2, 1, 0)),
+    ((2, 0, -1), (1, 2, -1), (3, 1, -1)),
+    ((2, 0, -1), (1, 3, 0), (3, 1, 0)),
+    ((2, 0, -1), (1, 3, -1)),
+    ((0, 2, 0), (2, 0, 0), (3, 1, -1)),
+    ((0, 2, 0), (2, 0, 0), (1, 3, 0), (3, 1, 0)),
+    ((0, 2, 0), (2, 0, 0), (1, 3, -1)),
+    ((0, 2, -1), (3, 1, -1)),
+    ((0, 2, -1), (1, 3, 0), (3, 1, 0)),
+    ((0, 2, -1), (3, 0, -1), (1, 3, -1)),
+    ((0, 3, 0), (3, 0, 0)),
+    ((0, 3, -1),),
+)
+#: Kinds of bounds on a candidate: on its ts from below and above, on its te from below and above.
+TS_FROM, TS_TO, TE_FROM, TE_TO = range(4)
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A conjunction of pair constraints, durations and a formula, over m roles."""
+
+    #: int64[m]: number of the definition that role i takes its situations from.
+    definition: Ints
+    #: int64[m, m]: bit r of [i, j], i < j, is set where relation r of (i, j) is allowed; only i < j is read.
+    masks: Ints
+    #: int64[m], int64[m]: bounds on te - ts; 1 and NONE bound nothing.
+    at_least: Ints
+    at_most: Ints
+    #: int64[Z, 2m, 2m]: closed zones of the negated formula, with ts + 1 <= te of every role known.
+    zones: Ints
+    #: int64[2m, 2m]: bounds that the formula implies, for narrowing the search: sound, not necessarily tight.
+    implied: Ints
+    #: Greatest detected - min ts, or NONE.
+    within: int
+    #: Detected when all ends are known, else when the match is certain.
+    final: bool
+
+    @classmethod
+    def of_pairs(cls, masks: Ints, *, within: int = NONE, final: bool = False) -> Pattern:
+        """Pair constraints only, role i by definition i."""
+        roles = len(masks)
+        return cls(
+            definition=np.arange(roles),
+            masks=masks,
+            at_least=np.ones(roles, dtype=np.int64),
+            at_most=np.full(roles, NONE),
+            zones=np.empty((0, 2 * roles, 2 * roles), dtype=np.int64),
+            implied=np.full((2 * roles, 2 * roles), NONE),
+            within=within,
+            final=final,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """A pattern with an evaluation order; cell i * m + k is step k of trigger role i."""
+
+    pattern: Pattern
+    #: int64[m, m]: the roles in the order in which trigger role i binds them; [i, 0] == i.
+    order: Ints
+    #: int64[m * m + 1], int64[B, 3]: bounds on a step's candidate: kind, endpoint bound before, distance from it.
+    bound_first: Ints
+    bounds: Ints
+    #: int64[m * m + 1], int64[P, 3]: constraints to roles bound before: that role, the relations of (it, candidate)
+    #: that are allowed, and those of them that are certain when both have begun.
+    pair_first: Ints
+    pairs: Ints
+
+
+def plan_steps(pattern: Pattern, order: Ints) -> Steps:
+    """The bounds and constraints of every step."""
+    roles = len(pattern.definition)
+    hull = _hull(pattern)
+    bound_first, bounds, pair_first, pairs = [0], list[tuple[int, int, int]](), [0], list[tuple[int, int, int]]()
+    for trigger in range(roles):
+        for step in range(roles):
+            candidate, earlier = int(order[trigger, step]), [int(role) for role in order[trigger, :step]]
+            bounds += _bounds(hull, candidate, earlier)
+            bound_first.append(len(bounds))
+            for role in earlier:
+                mask = _mask(pattern, role, candidate)
+                if mask != ALL:
+                    pairs.append((role, mask, _certain(mask)))
+            pair_first.append(len(pairs))
+    return Steps(
+        pattern,
+        np.ascontiguousarray(order, dtype=np.int64),
+        np.array(bound_first, dtype=np.int64),
+        np.array(bounds, dtype=np.int64).reshape(-1, 3),
+        np.array(pair_first, dtype=np.int64),
+        np.array(pairs, dtype=np.int64).reshape(-1, 3),
+    )
+
+
+def inverse(mask: int) -> int:
+    """The relations of (B, A) for those of (A, B): bit r becomes bit 12 - r."""
+    bits = range(len(RELATIONS))
+    return sum(1 << len(RELATIONS) - 1 - bit for bit in bits if mask >> bit & 1)
+
+
+def _mask(pattern: Pattern, one: int, other: int) -> int:
+    return int(pattern.masks[one, other]) if one < other else inverse(int(pattern.masks[other, one]))
+
+
+def _certain(mask: int) -> int:
+    """The allowed relations that need no end to be known: their whole prefix group is allowed."""
+    return mask & _CERTAIN | sum(group for group in _PREFIX_GROUPS if group & mask == group)
+
+
+def _hull(pattern: Pattern) -> Matrix:
+    """Closed difference bounds that hold in every match; the window is left to the kernel."""
+    roles = len(pattern.definition)
+    hull = [[int(bound) for bound in row] for row in pattern.implied]
+    for role in range(roles):
+        _tighten(hull, 2 * role + 1, 2 * role, -max(1, int(pattern.at_least[role])))
+        _tighten(hull, 2 * role, 2 * role + 1, int(pattern.at_most[role]))
+        for other in range(role + 1, roles):
+            ends = (2 * role, 2 * role + 1, 2 * other, 2 * other + 1)
+            for v, row in enumerate(_pair_hull(int(pattern.masks[role, other]))):
+                for u, bound in enumerate(row):
+                    _tighten(hull, ends[v], ends[u], bound)
+    return _closed(hull)
+
+
+def _pair_hull(mask: int) -> Matrix:
+    """The least difference bounds over A.ts, A.te, B.ts, B.te that contain every allowed relation."""
+    zones = []
+    for bit, definition in enumerate(_DEFINITIONS):
+        if mask >> bit & 1:
+            zone = [[NONE] * 4 for _ in range(4)]
+            for v, u, bound in (*definition, (1, 0, -1), (3, 2, -1)):
+                _tighten(zone, v, u, bound)
+            zones.append(_closed(zone))
+    if not zones:
+        return [[NONE] * 4 for _ in range(4)]
+    return [[max(zone[v][u] for zone in zones) for u in range(4)] for v in range(4)]
+
+
+def _tighten(matrix: Matrix, v: int, u: int, bound: int) -> None:
+    matrix[v][u] = min(matrix[v][u], bound)
+
+
+def _closed(matrix: Matrix) -> Matrix:
+    """Shortest paths (Floyd-Warshall), within what can be added to a time."""
+    ends = range(len(matrix))
+    for via in ends:
+        for v in ends:
+            for u in ends:
+                if matrix[v][via] != NONE and matrix[via][u] != NONE:
+                    length = matrix[v][via] + matrix[via][u]
+                    if length < _LARGE:
+                        _tighten(matrix, v, u, max(length, -_LARGE))
+    return matrix
+
+
+def _bounds(hull: Matrix, candidate: int, earlier: list[int]) -> list[tuple[int, int, int]]:
+    """Bounds on the candidate from the endpoints bound before, without those that others imply."""
+    ts, te = 2 * candidate, 2 * candidate + 1
+    known = {end for role in earlier for end in (2 * role, 2 * role + 1)}
+    ends = [(v, u) for end in sorted(known) for own in (ts, te) for v, u in ((end, own), (own, end))]
+    edges = {(v, u): hull[v][u] for v, u in ends if hull[v][u] != NONE}
+    for v, u in list(edges):
+        if any(_implied(hull, edges, (v, via), (via, u), known) for via in {*known, ts, te} - {v, u}):
+            del edges[v, u]
+    kinds = {ts: (TS_FROM, TS_TO), te: (TE_FROM, TE_TO)}
+    return [(kinds[v][0], u, -bound) if v in kinds else (kinds[u][1], v, bound) for (v, u), bound in edges.items()]
+
+
+def _implied(hull: Matrix, edges: Edges, one: Edge, other: Edge, known: set[int]) -> bool:
+    """Whether the bound along both edges is as tight as the direct one, and neither of them has been left out."""
+    (v, via), (_, u) = one, other
+    if NONE in (hull[v][via], hull[via][u]) or hull[v][via] + hull[via][u] > hull[v][u]:
+        return False
+    return all(edge in edges or len(known & {*edge}) != 1 for edge in (one, other))

@@ -1,0 +1,260 @@
+"""Matches of a temporal pattern in an increment: a backtracking search over the situations of each slot.
+
+Every match holds a triggered situation. It is found from the least role that one is bound to: role i binds a triggered
+situation, roles below i situations that are not triggered, roles above i any. So the search visits only slots with
+something new. Candidates of a step are a range of its cell by bounds to what is bound already, then checked exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numba as nb
+import numpy as np
+
+from tidegate.runtime.kernels.layout import NONE, Situations, Triggers
+from tidegate.runtime.kernels.pattern_plan import TE_FROM, TS_FROM, TS_TO, Steps
+from tidegate.runtime.kernels.situations import NEVER, OPEN
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+Slots = np.ndarray[Any, np.dtype[np.int32]]
+
+_INTS = nb.types.Array(nb.int64, 1, "C", readonly=True)
+_TABLE = nb.types.Array(nb.int64, 2, "C", readonly=True)
+_CUBE = nb.types.Array(nb.int64, 3, "C", readonly=True)
+_SLOTS = nb.types.Array(nb.int32, 1, "C", readonly=True)
+_OUT = nb.int64[::1]
+
+#: Rows of the search's stack, one column a step: what is bound, the rest of the candidates' range, and the greatest
+#: instant and the least start so far.
+_BOUND, _NEXT, _STOP, _TS_TO, _TE_TO, _INSTANT, _START = range(7)
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """The matches of an increment, and what the search for them took."""
+
+    #: int64[c, m]: index of the situation of every role.
+    situation: Ints
+    #: int64[c]
+    detected: Ints
+    #: int64[m, m, 2]: candidates examined, and those that passed, by trigger role and step.
+    counters: Ints
+
+
+def enumerate_matches(steps: Steps, situations: Situations, triggers: Triggers, after: int, until: int) -> Matches:
+    """The matches with a triggered situation that are detected in (after, until], in no particular order.
+
+    All situations that a match may use are given: begun by `until`, over by then or OPEN. Detection is the least
+    instant, max ts at least, at which the pattern is certain whatever the ends not known by then turn out to be; or,
+    final, max te. All times and finite bounds are below 2^62 in size.
+    """
+    pattern = steps.pattern
+    roles = len(pattern.definition)
+    counters = np.zeros((roles, roles, 2), dtype=np.int64)
+    position = np.array([0, triggers.first[pattern.definition[0]], -1], dtype=np.int64)
+    stack, ends = np.zeros((7, roles), dtype=np.int64), np.zeros(2 * roles, dtype=np.int64)
+    parts: list[tuple[Ints, Ints]] = []
+    room = max(1024, len(triggers.hit))
+    while position[0] < roles:
+        found, detected = np.empty((room, roles), dtype=np.int64), np.empty(room, dtype=np.int64)
+        count = _search(
+            pattern.definition, pattern.at_least, pattern.at_most, pattern.zones, pattern.within, pattern.final,
+            steps.order, steps.bound_first, steps.bounds, steps.pair_first, steps.pairs,
+            situations.definitions, situations.offsets, situations.ts, situations.te,
+            triggers.first, triggers.hit, triggers.slot, triggers.quiet, after, until,
+            position, stack, ends, found, detected, counters,
+        )  # fmt: skip
+        parts.append((found[:count], detected[:count]))
+        room *= 2
+    situation = np.concatenate([part for part, _ in parts])
+    return Matches(situation, np.concatenate([part for _, part in parts]), counters)
+
+
+@nb.njit(nb.int64(nb.int64, nb.int64, nb.int64, nb.int64), cache=True, inline="always")
+def _relation(ts: int, te: int, other_ts: int, other_te: int) -> int:
+    """Allen's relation, of `RELATIONS`; of two open ones, that with equal ends."""
+    if te < other_ts:
+        return 0
+    if te == other_ts:
+        return 1
+    if other_te < ts:
+        return 12
+    if other_te == ts:
+        return 11
+    by_end = (te > other_te) - (te < other_te)
+    if ts < other_ts:
+        return 3 + by_end
+    return 6 + by_end if ts == other_ts else 9 + by_end
+
+
+@nb.njit(nb.int64(_CUBE, _INTS), cache=True)
+def _formula_instant(zones: Ints, ends: Ints) -> int:
+    """When the last zone of the negated formula is refuted; NONE if one is not, whatever the open ends are."""
+    instant = NEVER
+    for zone in range(zones.shape[0]):
+        refuted = NONE
+        for v in range(ends.shape[0]):
+            if ends[v] == OPEN:
+                continue
+            for u in range(ends.shape[0]):
+                bound = zones[zone, v, u]
+                if bound != NONE and (ends[u] == OPEN or ends[u] - ends[v] > bound):
+                    refuted = min(refuted, ends[v] + max(bound, 0))
+        if refuted == NONE:
+            return NONE
+        instant = max(instant, refuted)
+    return instant
+
+
+@nb.njit(
+    nb.int64(nb.int64, nb.int64, nb.int64, nb.int64, nb.boolean, nb.int64, nb.int64, _TABLE, nb.int64, _INTS),
+    cache=True,
+)
+def _instant(
+    ts: int, te: int, at_least: int, at_most: int, final: bool, first: int, last: int, pairs: Ints, instant: int,
+    ends: Ints,
+) -> int:  # fmt: skip
+    """The detection so far with a candidate, from that without it; NONE if it is not possible or not certain yet."""
+    if te != OPEN and not at_least <= te - ts <= at_most:
+        return NONE
+    if final:
+        instant = max(instant, te)
+    else:
+        instant = max(instant, ts + max(at_least, 1) - 1)
+        if at_most != NONE:
+            instant = max(instant, te)
+    for place in range(first, last):
+        other_ts, other_te = ends[2 * pairs[place, 0]], ends[2 * pairs[place, 0] + 1]
+        relation = _relation(other_ts, other_te, ts, te)
+        if not (pairs[place, 1] >> relation) & 1:
+            return NONE
+        if not final and not (pairs[place, 2] >> relation) & 1:
+            instant = max(instant, min(other_te, te))
+    return instant
+
+
+@nb.njit(
+    nb.void(
+        nb.int64, nb.int64, nb.int64, _TABLE, nb.int64, nb.boolean, _INTS, _INTS, _INTS, nb.int64, nb.int64,
+        nb.int64[:, ::1],
+    ),
+    cache=True,
+)  # fmt: skip
+def _open_step(
+    step: int, first: int, last: int, bounds: Ints, within: int, final: bool, ends: Ints, ts: Ints, te: Ints,
+    low: int, high: int, stack: Ints,
+) -> None:  # fmt: skip
+    """Sets the range of a step's candidates in its cell, the situations from `low` to `high`."""
+    ts_from, ts_to, te_from, te_to = NEVER, NONE, NEVER, NONE
+    for place in range(first, last):
+        kind, end = bounds[place, 0], ends[bounds[place, 1]]
+        limit = end if end == OPEN else end + bounds[place, 2]
+        if kind == TS_FROM:
+            ts_from = max(ts_from, limit)
+        elif kind == TS_TO:
+            ts_to = min(ts_to, limit)
+        elif kind == TE_FROM:
+            te_from = max(te_from, limit)
+        else:
+            te_to = min(te_to, limit)
+    if within != NONE:
+        ts_from = max(ts_from, stack[_INSTANT, step - 1] - within)
+        ts_to = min(ts_to, stack[_START, step - 1] + within)
+        if final:
+            te_to = min(te_to, stack[_START, step - 1] + within)
+    stack[_STOP, step], stack[_TS_TO, step], stack[_TE_TO, step] = high, ts_to, te_to
+    while low < high:
+        middle = (low + high) >> 1
+        if ts[middle] >= ts_from and te[middle] >= te_from:
+            high = middle
+        else:
+            low = middle + 1
+    stack[_NEXT, step] = low
+
+
+@nb.njit(
+    nb.int64(
+        _INTS, _INTS, _INTS, _CUBE, nb.int64, nb.boolean, _TABLE, _INTS, _TABLE, _INTS, _TABLE,
+        nb.int64, _INTS, _INTS, _INTS, _INTS, _INTS, _SLOTS, _INTS, nb.int64, nb.int64,
+        _OUT, nb.int64[:, ::1], _OUT, nb.int64[:, ::1], _OUT, nb.int64[:, :, ::1],
+    ),
+    cache=True,
+    nogil=True,
+)  # fmt: skip
+def _search(
+    definition: Ints, at_least: Ints, at_most: Ints, zones: Ints, within: int, final: bool,
+    order: Ints, bound_first: Ints, bounds: Ints, pair_first: Ints, pairs: Ints,
+    definitions: int, offsets: Ints, ts: Ints, te: Ints,
+    hit_first: Ints, hits: Ints, hit_slots: Slots, quiet: Ints, after: int, until: int,
+    position: Ints, stack: Ints, ends: Ints, found: Ints, detected: Ints, counters: Ints,
+) -> int:  # fmt: skip
+    """Searches on from `position` (trigger role, hit, step; step -1 to begin a hit) until done or the output is full."""
+    roles = definition.shape[0]
+    count = 0
+    trigger, hit, step = position[0], position[1], position[2]
+    while trigger < roles:
+        if hit == hit_first[definition[trigger] + 1]:
+            trigger += 1
+            if trigger < roles:
+                hit = hit_first[definition[trigger]]
+            continue
+        first_cell = hit_slots[hit] * definitions
+        if step < 0:
+            possible = True
+            for role in range(trigger):
+                cell = first_cell + definition[role]
+                possible &= quiet[offsets[cell]] < offsets[cell + 1]
+            if not possible:
+                hit += 1
+                continue
+            step = 0
+            stack[_NEXT, 0], stack[_STOP, 0] = hits[hit], hits[hit] + 1
+            stack[_TS_TO, 0], stack[_TE_TO, 0] = NONE, NONE
+        while step >= 0:
+            role = order[trigger, step]
+            place = stack[_NEXT, step]
+            if role < trigger:
+                place = quiet[place]
+            if place >= stack[_STOP, step] or ts[place] > stack[_TS_TO, step] or te[place] > stack[_TE_TO, step]:
+                step -= 1
+                continue
+            if count == found.shape[0]:
+                position[0], position[1], position[2] = trigger, hit, step
+                return count
+            stack[_NEXT, step] = place + 1
+            counters[trigger, step, 0] += 1
+            instant = stack[_INSTANT, step - 1] if step else NEVER
+            start = min(stack[_START, step - 1], ts[place]) if step else ts[place]
+            cell = trigger * roles + step
+            instant = _instant(
+                ts[place], te[place], at_least[role], at_most[role], final, pair_first[cell], pair_first[cell + 1],
+                pairs, instant, ends,
+            )  # fmt: skip
+            if instant > until or (within != NONE and instant - start > within):
+                continue
+            ends[2 * role], ends[2 * role + 1] = ts[place], te[place]
+            stack[_BOUND, step], stack[_INSTANT, step], stack[_START, step] = place, instant, start
+            if step < roles - 1:
+                counters[trigger, step, 1] += 1
+                step += 1
+                cell += 1
+                own = first_cell + definition[order[trigger, step]]
+                _open_step(
+                    step, bound_first[cell], bound_first[cell + 1], bounds, within, final, ends, ts, te,
+                    offsets[own], offsets[own + 1], stack,
+                )  # fmt: skip
+                continue
+            known = _formula_instant(zones, ends)
+            if not final or known == NONE:
+                instant = max(instant, known)
+            if after < instant <= until and (within == NONE or instant - start <= within):
+                counters[trigger, step, 1] += 1
+                for bound in range(roles):
+                    found[count, order[trigger, bound]] = stack[_BOUND, bound]
+                detected[count] = instant
+                count += 1
+        hit += 1
+    position[0] = roles
+    return count

@@ -1,0 +1,239 @@
+"""Situations of the events of many partitions: the longest runs of events for which a condition holds.
+
+Partitions have slots 0..K-1 and conditions numbers 0..m-1, m <= 64. Times are int64 ticks, below 2^62 in size.
+Compiled once for these types into a cache beside this file (or numba's own, where that cannot be written).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import numba as nb
+import numpy as np
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+Slots = np.ndarray[Any, np.dtype[np.int32]]
+Symbols = np.ndarray[Any, np.dtype[np.int16]]
+Bits = np.ndarray[Any, np.dtype[np.uint64]]
+Bools = np.ndarray[Any, np.dtype[np.bool_]]
+
+#: The end of a situation that is not over yet: later than everything.
+OPEN = (1 << 63) - 1
+#: The start of a run where none is open, and the time of the last event where there was none.
+NEVER = -(1 << 63)
+
+_TIMES = nb.types.Array(nb.int64, 1, "C", readonly=True)
+_SLOTS = nb.types.Array(nb.int32, 1, "C", readonly=True)
+_HOLDS = nb.types.Array(nb.uint64, 1, "C", readonly=True)
+_BOOLS = nb.types.Array(nb.boolean, 1, "C", readonly=True)
+_FOUR = nb.types.UniTuple(nb.int64, 4)  # type: ignore[no-untyped-call]  # numba has no types for it
+_SYMBOLS = nb.types.Array(nb.int16, 1, "C", readonly=True)
+
+
+class Status(IntEnum):
+    """How `derive` ended."""
+
+    DONE = 0
+    #: An event is earlier than the last one of its slot: sort, and call again on a copy of the state.
+    UNSORTED = 1
+    #: Two events of a slot have the same time, and the order of rows does not settle which comes first.
+    TIE = 2
+
+
+_FULL = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """The state between events of K slots and m conditions; the kernels change the arrays in place."""
+
+    #: int64[K]: time of the last event, or NEVER.
+    last: Ints
+    #: uint64[K]: bit j is set while condition j holds.
+    held: Bits
+    #: int64[K, m]: start of the open run, or NEVER.
+    start: Ints
+    #: int64[K, m]: number of the open run; without meaning where none is open.
+    number: Ints
+
+    @classmethod
+    def empty(cls, slots: int, conditions: int) -> Runs:
+        """No events so far."""
+        shape = (slots, conditions)
+        return cls(np.full(slots, NEVER), np.zeros(slots, dtype=np.uint64), np.full(shape, NEVER), np.full(shape, -1))
+
+    def copy(self) -> Runs:
+        """The same state in arrays of its own."""
+        return Runs(self.last.copy(), self.held.copy(), self.start.copy(), self.number.copy())
+
+    def grown(self, slots: int) -> Runs:
+        """The state with at least so many slots; half as many again where it had fewer."""
+        known, conditions = self.start.shape
+        if slots <= known:
+            return self
+        larger = Runs.empty(max(slots, known + known // 2), conditions)
+        for old, new in ((self.last, larger.last), (self.held, larger.held), (self.start, larger.start)):
+            new[:known] = old
+        larger.number[:known] = self.number
+        return larger
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """Situations that are over, in the order of their ends within each slot."""
+
+    #: int32[c]
+    slot: Slots
+    #: int16[c]: number of the condition.
+    symbol: Symbols
+    #: int64[c]
+    ts: Ints
+    #: int64[c]: ts < te.
+    te: Ints
+    #: int64[c]: number of the run.
+    run: Ints
+
+    def where(self, keep: Bools) -> Closed:
+        """Those that are marked."""
+        return Closed(self.slot[keep], self.symbol[keep], self.ts[keep], self.te[keep], self.run[keep])
+
+
+def derive(
+    slot: Slots,
+    time: Ints,
+    holds: Bits,
+    runs: Runs,
+    *,
+    ties_by_row: bool = False,
+    first_number: int = 0,
+    tracked: Symbols | None = None,
+) -> tuple[Status, Closed, Ints, int]:
+    """Advances the state by events: status, what closed, int64[len(tracked), n] run of each event or -1, and runs so far.
+
+    `slot` is int32[n], `time` int64[n] in ascending order within each slot, `holds` uint64[n] with bit j set where
+    condition j is true. Runs that begin and end at one instant are dropped. New runs are numbered from `first_number`
+    on. Unless DONE, the state is changed in part and the rest of the answer is to be thrown away.
+    """
+    chosen = np.empty(0, dtype=np.int16) if tracked is None else tracked
+    member = np.empty((len(chosen), len(slot)), dtype=np.int64)
+    parts: list[Closed] = []
+    row, numbers = 0, first_number
+    room = max(1024, len(slot) // 16)
+    while True:
+        part = _closed(room)
+        status, row, count, numbers = _derive(
+            slot, time, holds, runs.last, runs.held, runs.start, runs.number, ties_by_row, chosen, row, numbers,
+            part.slot, part.symbol, part.ts, part.te, part.run, member,
+        )  # fmt: skip
+        parts.append(_first(part, count))
+        if status != _FULL:
+            return Status(status), _joined(parts), member, numbers
+        room *= 2
+
+
+def flush(runs: Runs) -> Closed:
+    """Ends every open run one tick after the last event of its slot; the state has none afterwards."""
+    slots, symbols = np.nonzero(runs.start != NEVER)
+    closed = Closed(
+        slots.astype(np.int32),
+        symbols.astype(np.int16),
+        runs.start[slots, symbols],
+        runs.last[slots] + 1,
+        runs.number[slots, symbols],
+    )
+    runs.start.fill(NEVER)
+    runs.held.fill(0)
+    return closed
+
+
+def renumber(runs: Runs) -> Ints:
+    """Numbers the open runs from 0 on; the numbers that they had, int64[open], to carry what is known of them."""
+    slots, symbols = np.nonzero(runs.start != NEVER)
+    before = runs.number[slots, symbols]
+    runs.number[slots, symbols] = np.arange(len(slots))
+    return before
+
+
+@nb.njit(nb.void(nb.uint64[::1], _BOOLS, nb.int64), cache=True, nogil=True)
+def mark(holds: Bits, true: Bools, condition: int) -> None:
+    """Sets the condition's bit in uint64[n] where bool[n] is true."""
+    for row in range(holds.shape[0]):
+        holds[row] |= np.uint64(true[row]) << np.uint64(condition)
+
+
+@nb.njit(
+    _FOUR(
+        _SLOTS, _TIMES, _HOLDS, nb.int64[::1], nb.uint64[::1], nb.int64[:, ::1], nb.int64[:, ::1], nb.boolean,
+        _SYMBOLS, nb.int64, nb.int64,
+        nb.int32[::1], nb.int16[::1], nb.int64[::1], nb.int64[::1], nb.int64[::1], nb.int64[:, ::1],
+    ),
+    cache=True,
+    nogil=True,
+)  # fmt: skip
+def _derive(
+    slots: Slots, times: Ints, holds: Bits, last: Ints, held: Bits, start: Ints, number: Ints, ties_by_row: bool,
+    tracked: Symbols, row: int, numbers: int,
+    slot_out: Slots, symbol_out: Symbols, ts_out: Ints, te_out: Ints, run_out: Ints, member: Ints,
+) -> tuple[int, int, int, int]:  # fmt: skip
+    """Advances from `row` on until the output may not hold the next event's runs: status, next row, closed, runs."""
+    conditions = start.shape[1]
+    room = slot_out.shape[0] - conditions
+    count = 0
+    while row < slots.shape[0]:
+        slot, time, now = slots[row], times[row], holds[row]
+        if time <= last[slot]:
+            if time < last[slot]:
+                return Status.UNSORTED.value, row, count, numbers
+            if not ties_by_row:
+                return Status.TIE.value, row, count, numbers
+        changed = now ^ held[slot]
+        if changed:
+            if count > room:
+                return _FULL, row, count, numbers
+            held[slot] = now
+            for symbol in range(conditions):
+                if not (changed >> np.uint64(symbol)) & np.uint64(1):
+                    continue
+                if (now >> np.uint64(symbol)) & np.uint64(1):
+                    start[slot, symbol] = time
+                    number[slot, symbol] = numbers
+                    numbers += 1
+                else:
+                    if start[slot, symbol] < time:
+                        slot_out[count] = slot
+                        symbol_out[count] = symbol
+                        ts_out[count] = start[slot, symbol]
+                        te_out[count] = time
+                        run_out[count] = number[slot, symbol]
+                        count += 1
+                    start[slot, symbol] = NEVER
+        last[slot] = time
+        for place in range(tracked.shape[0]):
+            symbol = tracked[place]
+            holding = (now >> np.uint64(symbol)) & np.uint64(1)
+            member[place, row] = number[slot, symbol] if holding else -1
+        row += 1
+    return Status.DONE.value, row, count, numbers
+
+
+def _closed(room: int) -> Closed:
+    return Closed(
+        np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int16),
+        np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64),
+    )  # fmt: skip
+
+
+def _first(closed: Closed, count: int) -> Closed:
+    return Closed(closed.slot[:count], closed.symbol[:count], closed.ts[:count], closed.te[:count], closed.run[:count])
+
+
+def _joined(parts: list[Closed]) -> Closed:
+    if len(parts) == 1:
+        return parts[0]
+    return Closed(
+        np.concatenate([part.slot for part in parts]), np.concatenate([part.symbol for part in parts]),
+        np.concatenate([part.ts for part in parts]), np.concatenate([part.te for part in parts]),
+        np.concatenate([part.run for part in parts]),
+    )  # fmt: skip

@@ -1,0 +1,145 @@
+"""Slots: every key of a 64-bit integer column has one, numbered by first appearance, for as long as the state lives.
+
+A table over the range of the keys where that is small, else a hash table with open addressing. Only the keys in the
+order of their slots are state; the tables are built from them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+SlotNumbers = np.ndarray[Any, np.dtype[np.int32]]
+
+_FREE = -1
+_LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
+#: Ranges of keys up to this many have a table of their own: 16 MB at most.
+_SMALL_RANGE = 1 << 22
+_KEYS = nb.types.Array(nb.int64, 1, "C", readonly=True)
+_TABLE, _NUMBERS = nb.int32[::1], nb.int32[::1]
+_TWO = nb.types.UniTuple(nb.int64, 2)  # type: ignore[no-untyped-call]  # numba has no types for it
+
+
+class Slots:
+    """The slots of the keys seen so far."""
+
+    def __init__(self, keys: Ints | None = None) -> None:
+        """With keys: those seen before, in the order of their slots."""
+        self._keys = np.empty(0, dtype=np.int64) if keys is None else np.array(keys, dtype=np.int64)
+        self._count = len(self._keys)
+        self._low = 0
+        self._dense: SlotNumbers | None = None
+        self._table = np.empty(0, dtype=np.int32)
+        self._cover(self._keys)
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def keys(self) -> Ints:
+        """The key of every slot."""
+        return self._keys[: self._count]
+
+    def assign(self, keys: Ints) -> SlotNumbers:
+        """The slot of every row, int32[n]; keys not seen before get the next slots."""
+        numbers = np.empty(len(keys), dtype=np.int32)
+        row = 0
+        while row < len(keys):
+            if self._dense is not None:
+                row, self._count = _look_up(keys, row, self._low, self._dense, self._keys, self._count, numbers)
+            else:
+                row, self._count = _hash(keys, row, self._table, self._keys, self._count, numbers)
+            if row < len(keys):
+                self._cover(keys[row:])
+        return numbers
+
+    def _cover(self, coming: Ints) -> None:
+        """Room for some of the coming keys, and at least the first: a larger range, or a larger hash table."""
+        known = self.keys
+        both = [ends for part in (known, coming) if len(part) for ends in (int(part.min()), int(part.max()))]
+        low, high = (min(both), max(both)) if both else (0, 0)
+        if high - low < _SMALL_RANGE:
+            if len(known):  # half as much again on both sides, or keys that creep on would cost a table a batch
+                low, high = max(low - (high - low) // 2, _LEAST), min(high + (high - low) // 2, _GREATEST)
+            self._low = low
+            self._dense = np.full(high - low + 1, _FREE, dtype=np.int32)
+            self._dense[known - low] = np.arange(len(known), dtype=np.int32)
+            room = high - low + 1
+        else:
+            self._dense = None
+            size = 1 << max(12, (4 * len(known)).bit_length())
+            self._table = np.full(size, _FREE, dtype=np.int32)
+            _enter(known, self._table)
+            room = size // 2
+        self._keys = np.empty(room, dtype=np.int64)
+        self._keys[: len(known)] = known
+
+
+@nb.njit(
+    _TWO(_KEYS, nb.int64, nb.int64, _TABLE, nb.int64[::1], nb.int64, _NUMBERS),
+    cache=True,
+    nogil=True,
+)
+def _look_up(
+    keys: Ints, row: int, low: int, table: SlotNumbers, known: Ints, count: int, numbers: SlotNumbers
+) -> tuple[int, int]:
+    """Numbers rows from `row` on until a key lies outside the table; that row, and the slots so far."""
+    size = np.uint64(table.shape[0])
+    while row < keys.shape[0]:
+        place = np.uint64(keys[row]) - np.uint64(low)
+        if place >= size:
+            break
+        slot = table[place]
+        if slot == _FREE:
+            slot = np.int32(count)
+            table[place] = slot
+            known[count] = keys[row]
+            count += 1
+        numbers[row] = slot
+        row += 1
+    return row, count
+
+
+@nb.njit(nb.uint64(nb.int64), cache=True, inline="always")
+def _mixed(key: int) -> Any:
+    spread = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
+    return spread ^ (spread >> np.uint64(32))
+
+
+@nb.njit(
+    _TWO(_KEYS, nb.int64, _TABLE, nb.int64[::1], nb.int64, _NUMBERS),
+    cache=True,
+    nogil=True,
+)
+def _hash(keys: Ints, row: int, table: SlotNumbers, known: Ints, count: int, numbers: SlotNumbers) -> tuple[int, int]:
+    """Numbers rows from `row` on until the table is half full; the next row, and the slots so far."""
+    mask = np.uint64(table.shape[0] - 1)
+    while row < keys.shape[0] and 2 * count < table.shape[0]:
+        key = keys[row]
+        place = _mixed(key) & mask
+        slot = table[place]
+        while slot != _FREE and known[slot] != key:
+            place = (place + np.uint64(1)) & mask
+            slot = table[place]
+        if slot == _FREE:
+            slot = np.int32(count)
+            table[place] = slot
+            known[count] = key
+            count += 1
+        numbers[row] = slot
+        row += 1
+    return row, count
+
+
+@nb.njit(nb.void(_KEYS, _TABLE), cache=True, nogil=True)
+def _enter(known: Ints, table: SlotNumbers) -> None:
+    """Enters keys, all different, into an empty hash table."""
+    mask = np.uint64(table.shape[0] - 1)
+    for slot in range(known.shape[0]):
+        place = _mixed(known[slot]) & mask
+        while table[place] != _FREE:
+            place = (place + np.uint64(1)) & mask
+        table[place] = slot

@@ -1,0 +1,150 @@
+"""Random streams and patterns, and the kernels run over a stream in increments."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tests.runtime.kernels.reference import Compiled, Event, Match, Spec, compile_spec
+from tidegate.runtime.kernels.layout import NONE, Ints, Situations, arrange, find_triggers, purge
+from tidegate.runtime.kernels.pattern_plan import ALL, plan_steps
+from tidegate.runtime.kernels.patterns import enumerate_matches
+from tidegate.runtime.kernels.situations import Runs, Status, derive
+
+
+@dataclass(frozen=True)
+class Columns:
+    slot: np.ndarray[tuple[int], np.dtype[np.int32]]
+    time: Ints
+    holds: np.ndarray[tuple[int], np.dtype[np.uint64]]
+
+
+def columns(events: Sequence[Event]) -> Columns:
+    return Columns(
+        np.array([event.slot for event in events], dtype=np.int32),
+        np.array([event.time for event in events], dtype=np.int64),
+        np.array([sum(1 << bit for bit in event.true) for event in events], dtype=np.uint64),
+    )
+
+
+def random_events(rng: random.Random, slots: int, length: int, conditions: int, ties: bool = False) -> list[Event]:
+    """Events in time order, conditions that last for a while."""
+    events = []
+    for slot in range(slots):
+        time, true = rng.randrange(3), set[int]()
+        lasting = rng.choice([0.3, 0.6, 0.8])
+        while time < length:
+            true = {c for c in range(conditions) if (c in true) == (rng.random() < lasting)}
+            events.append(Event(slot, time, frozenset(true)))
+            time += rng.choice([0, 1, 1, 2] if ties else [1, 1, 2, 4])
+    rng.shuffle(events) if not ties else None
+    return sorted(events, key=lambda event: event.time)
+
+
+def random_increments(rng: random.Random, length: int) -> list[int]:
+    """Progress after every increment, from -1 on to the end or beyond."""
+    inner = rng.sample(range(length), rng.randrange(0, min(length, 6)))
+    return [-1, *sorted(inner), length + rng.randrange(4)]
+
+
+def random_mask(rng: random.Random) -> int:
+    if rng.random() < 0.3:  # whole prefix groups, and all but one of their members, are where mistakes would hide
+        group = rng.choice([0b11100, 0b11100000, 0b11100000000])
+        return group ^ rng.choice([0, 0, group & -group, 1, 1 << 12])
+    return sum(1 << bit for bit in range(13) if rng.random() < rng.choice([0.3, 0.7])) or 1 << rng.randrange(13)
+
+
+def random_spec(rng: random.Random, roles: int, definitions: int) -> Spec:
+    pairs = [(one, other) for one in range(roles) for other in range(one + 1, roles)]
+    masks = {pair: random_mask(rng) for pair in pairs if rng.random() < rng.choice([0.3, 0.8])}
+    at_least = tuple(rng.choice([1, 1, 2, 3]) for _ in range(roles))
+    at_most = tuple(least + rng.randrange(4) if rng.random() < 0.25 else None for least in at_least)
+    clauses = []
+    if roles <= 3:
+        for _ in range(rng.choice([0, 0, 1, 1, 2])):
+            clause = []
+            for _ in range(rng.choice([1, 2, 2])):
+                u, v = rng.sample(range(2 * roles), 2)
+                clause.append((u, v, rng.randint(-2, 3)))
+            clauses.append(tuple(clause))
+    definition = tuple(rng.randrange(definitions) for _ in range(roles))
+    within = rng.choice([None, None, 2, 4, 6])
+    return Spec(definition, masks, at_least, at_most, tuple(clauses), within, rng.random() < 0.35)
+
+
+def random_order(rng: random.Random, roles: int) -> Ints:
+    order = []
+    for role in range(roles):
+        others = [other for other in range(roles) if other != role]
+        order.append([role, *rng.sample(others, len(others))])
+    return np.array(order, dtype=np.int64)
+
+
+@dataclass
+class Increments:
+    """A pattern's state between increments, and what was found."""
+
+    compiled: Compiled
+    definitions: int
+    slots: int
+    horizons: Ints
+    found: list[Match]
+    examined: int = 0
+    largest: int = 0
+
+    @classmethod
+    def of(cls, spec: Spec, definitions: int, slots: int) -> Increments:
+        return cls(compile_spec(spec, definitions), definitions, slots, np.full(definitions, NONE), [])
+
+    def run(self, rng: random.Random, events: Sequence[Event], progress: Sequence[int]) -> None:
+        runs = Runs.empty(self.slots, self.definitions)
+        kept = Situations.empty(self.definitions)
+        pattern = self.compiled.pattern
+        for after, until in zip(progress, progress[1:], strict=False):
+            new = columns([event for event in events if after < event.time <= until])
+            status, closed, _, _ = derive(new.slot, new.time, new.holds, runs)
+            assert status is Status.DONE
+            if rng.random() < 0.5:
+                closed = closed.where(self.may_matter(closed.symbol, closed.te - closed.ts))
+            laid = arrange(kept, closed, None if pattern.final and rng.random() < 0.5 else runs, self.slots)
+            self.largest = max(self.largest, len(laid.ts))
+            triggers = find_triggers(laid, self.compiled.from_start, self.compiled.from_end, after, until)
+            steps = plan_steps(pattern, random_order(rng, len(pattern.definition)))
+            made = enumerate_matches(steps, laid, triggers, after, until)
+            self.examined += int(made.counters[..., 0].sum())
+            assert (made.counters[..., 1] <= made.counters[..., 0]).all()
+            assert made.counters[:, -1, 1].sum() == len(made.detected)
+            for chosen, detected in zip(made.situation, made.detected, strict=True):
+                cells = np.searchsorted(laid.offsets, chosen, side="right") - 1
+                starts = laid.ts[chosen]
+                named = tuple(
+                    (int(cell) // self.definitions, int(cell) % self.definitions, int(ts))
+                    for cell, ts in zip(cells, starts, strict=True)
+                )
+                self.found.append(Match(named, int(detected)))
+            kept = purge(laid, pattern.within, self.horizons, until)
+
+    def may_matter(self, symbol: Ints, length: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Whether some role takes a closed situation of this definition and duration."""
+        pattern = self.compiled.pattern
+        keep = np.zeros(len(symbol), dtype=np.bool_)
+        for role, definition in enumerate(pattern.definition):
+            fits = (length >= pattern.at_least[role]) & (length <= pattern.at_most[role])
+            keep |= (symbol == definition) & fits
+        return keep
+
+
+def random_case(rng: random.Random) -> tuple[Spec, int, int, list[Event], list[int]]:
+    """Pattern, definitions, slots, events and progress; fewer situations where combinations are many."""
+    roles = rng.choice([1, 2, 2, 3, 3, 4, 5])
+    definitions = rng.randint(max(1, roles - 2), roles)
+    length = {1: 16, 2: 14, 3: 10, 4: 7, 5: 5}[roles]
+    slots = rng.randint(1, 3)
+    events = random_events(rng, slots, length, definitions)
+    return random_spec(rng, roles, definitions), definitions, slots, events, random_increments(rng, length)
+
+
+__all__ = ["ALL", "Increments", "columns", "random_case", "random_events", "random_increments", "random_spec"]
