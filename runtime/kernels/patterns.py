@@ -63,7 +63,7 @@ def enumerate_matches(steps: Steps, situations: Situations, triggers: Triggers, 
             pattern.definition, pattern.at_least, pattern.at_most, pattern.zones, pattern.within, pattern.final,
             steps.order, steps.bound_first, steps.bounds, steps.pair_first, steps.pairs,
             situations.definitions, situations.offsets, situations.ts, situations.te,
-            triggers.first, triggers.hit, triggers.slot, triggers.quiet, after, until,
+            triggers.first, triggers.hit, triggers.slot, triggers.quiet, after, min(until, OPEN - 1),
             position, stack, ends, found, detected, counters,
         )  # fmt: skip
         parts.append((found[:count], detected[:count]))
