@@ -177,6 +177,12 @@ def _fill(
                 origin[place] = before + cell
 
 
+@nb.njit(nb.boolean(nb.int64, nb.int64, nb.int64), cache=True, inline="always")
+def _within(time: int, after: int, until: int) -> Any:
+    """Whether after < time <= until, without a branch."""
+    return (time > after) & (time <= until)
+
+
 @nb.njit(
     nb.void(
         nb.int64, _INTS, _INTS, _INTS, _INTS, _INTS, _INTS, _INTS, nb.int64, nb.int64, _OUT, _OUT
@@ -191,31 +197,30 @@ def _mark(
     """Fills `quiet` from its end, and counts the triggered situations of every definition."""
     calm = quiet.shape[0] - 1
     quiet[calm] = calm
-    for cell in range(offsets.shape[0] - 2, -1, -1):
-        definition = cell % definitions
-        for place in range(offsets[cell + 1] - 1, offsets[cell] - 1, -1):
-            triggered = False
-            for offset in starts[start_first[definition] : start_first[definition + 1]]:
-                triggered |= after < ts[place] + offset <= until
-            if te[place] != OPEN:
-                for offset in ends[end_first[definition] : end_first[definition + 1]]:
-                    triggered |= after < te[place] + offset <= until
-            if triggered:
-                found[definition] += 1
-            else:
-                calm = place
-            quiet[place] = calm
+    for slot in range((offsets.shape[0] - 1) // definitions - 1, -1, -1):
+        for definition in range(definitions - 1, -1, -1):
+            cell = slot * definitions + definition
+            for place in range(offsets[cell + 1] - 1, offsets[cell] - 1, -1):
+                triggered = False
+                for offset in range(start_first[definition], start_first[definition + 1]):
+                    triggered |= _within(ts[place] + starts[offset], after, until)
+                for offset in range(end_first[definition], end_first[definition + 1]):
+                    triggered |= (te[place] != OPEN) & _within(te[place] + ends[offset], after, until)
+                found[definition] += triggered
+                calm = calm if triggered else place
+                quiet[place] = calm
 
 
 @nb.njit(nb.void(nb.int64, _INTS, _INTS, _OUT, _OUT, nb.int32[::1]), cache=True, nogil=True)
-def _list(definitions: int, offsets: Ints, quiet: Ints, next_place: Ints, hit: Ints, slot: Slots) -> None:
-    for cell in range(offsets.shape[0] - 1):
-        definition = cell % definitions
-        for place in range(offsets[cell], offsets[cell + 1]):
-            if quiet[place] != place:
-                hit[next_place[definition]] = place
-                slot[next_place[definition]] = cell // definitions
-                next_place[definition] += 1
+def _list(definitions: int, offsets: Ints, quiet: Ints, next_place: Ints, hit: Ints, hit_slot: Slots) -> None:
+    for slot in range((offsets.shape[0] - 1) // definitions):
+        for definition in range(definitions):
+            cell = slot * definitions + definition
+            for place in range(offsets[cell], offsets[cell + 1]):
+                if quiet[place] != place:
+                    hit[next_place[definition]] = place
+                    hit_slot[next_place[definition]] = slot
+                    next_place[definition] += 1
 
 
 @nb.njit(
@@ -228,15 +233,16 @@ def _keep(
     offsets_out: Ints, ts_out: Ints, te_out: Ints, origin: Ints,
 ) -> int:  # fmt: skip
     count = 0
-    for cell in range(offsets.shape[0] - 1):
-        horizon = horizons[cell % definitions]
-        for place in range(offsets[cell], offsets[cell + 1]):
-            in_window = within == NONE or ts[place] + within > until
-            in_horizon = horizon == NONE or te[place] + horizon > until
-            if te[place] != OPEN and in_window and in_horizon:
-                ts_out[count] = ts[place]
-                te_out[count] = te[place]
-                origin[count] = place
-                count += 1
-        offsets_out[cell + 1] = count
+    for slot in range((offsets.shape[0] - 1) // definitions):
+        for definition in range(definitions):
+            cell, horizon = slot * definitions + definition, horizons[definition]
+            for place in range(offsets[cell], offsets[cell + 1]):
+                in_window = within == NONE or ts[place] + within > until
+                in_horizon = horizon == NONE or te[place] + horizon > until
+                if te[place] != OPEN and in_window and in_horizon:
+                    ts_out[count] = ts[place]
+                    te_out[count] = te[place]
+                    origin[count] = place
+                    count += 1
+            offsets_out[cell + 1] = count
     return count

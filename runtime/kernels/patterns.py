@@ -63,7 +63,7 @@ def enumerate_matches(steps: Steps, situations: Situations, triggers: Triggers, 
             pattern.definition, pattern.at_least, pattern.at_most, pattern.zones, pattern.within, pattern.final,
             steps.order, steps.bound_first, steps.bounds, steps.pair_first, steps.pairs,
             situations.definitions, situations.offsets, situations.ts, situations.te,
-            triggers.first, triggers.hit, triggers.slot, triggers.quiet, after, until,
+            triggers.first, triggers.hit, triggers.slot, triggers.quiet, after, min(until, OPEN - 1),
             position, stack, ends, found, detected, counters,
         )  # fmt: skip
         parts.append((found[:count], detected[:count]))
@@ -83,7 +83,7 @@ def _relation(ts: int, te: int, other_ts: int, other_te: int) -> int:
         return 12
     if other_te == ts:
         return 11
-    by_end = (te > other_te) - (te < other_te)
+    by_end = 1 if te > other_te else -1 if te < other_te else 0
     if ts < other_ts:
         return 3 + by_end
     return 6 + by_end if ts == other_ts else 9 + by_end

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,17 +10,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from tests.runtime.kernels.reference import Compiled, Event, Match, Spec, compile_spec
-from tidegate.runtime.kernels.layout import NONE, Ints, Situations, arrange, find_triggers, purge
-from tidegate.runtime.kernels.pattern_plan import ALL, plan_steps
+from tidegate.runtime.kernels.layout import NONE, Ints, Situations, Symbols, arrange, find_triggers, purge
+from tidegate.runtime.kernels.pattern_plan import plan_steps
 from tidegate.runtime.kernels.patterns import enumerate_matches
-from tidegate.runtime.kernels.situations import Runs, Status, derive
+from tidegate.runtime.kernels.situations import Bits, Bools, Runs, Slots, Status, derive
 
 
 @dataclass(frozen=True)
 class Columns:
-    slot: np.ndarray[tuple[int], np.dtype[np.int32]]
+    slot: Slots
     time: Ints
-    holds: np.ndarray[tuple[int], np.dtype[np.uint64]]
+    holds: Bits
 
 
 def columns(events: Sequence[Event]) -> Columns:
@@ -30,17 +31,20 @@ def columns(events: Sequence[Event]) -> Columns:
     )
 
 
-def random_events(rng: random.Random, slots: int, length: int, conditions: int, ties: bool = False) -> list[Event]:
+def random_events(
+    rng: random.Random, slots: int, length: int, conditions: int, ties: bool = False, lasting: float | None = None
+) -> list[Event]:
     """Events in time order, conditions that last for a while."""
     events = []
     for slot in range(slots):
         time, true = rng.randrange(3), set[int]()
-        lasting = rng.choice([0.3, 0.6, 0.8])
+        stay = lasting or rng.choice([0.3, 0.7, 0.8])
         while time < length:
-            true = {c for c in range(conditions) if (c in true) == (rng.random() < lasting)}
+            true = {c for c in range(conditions) if (c in true) == (rng.random() < stay)}
             events.append(Event(slot, time, frozenset(true)))
             time += rng.choice([0, 1, 1, 2] if ties else [1, 1, 2, 4])
-    rng.shuffle(events) if not ties else None
+    if not ties:
+        rng.shuffle(events)
     return sorted(events, key=lambda event: event.time)
 
 
@@ -48,6 +52,17 @@ def random_increments(rng: random.Random, length: int) -> list[int]:
     """Progress after every increment, from -1 on to the end or beyond."""
     inner = rng.sample(range(length), rng.randrange(0, min(length, 6)))
     return [-1, *sorted(inner), length + rng.randrange(4)]
+
+
+def batches(rng: random.Random, events: Sequence[Event], length: int) -> list[tuple[int, int, list[Event]]]:
+    """Random increments (after, until], with their events: in the order of time over all slots, or slot by slot."""
+    made = []
+    for after, until in itertools.pairwise(random_increments(rng, length)):
+        batch = [event for event in events if after < event.time <= until]
+        if rng.random() < 0.5:
+            batch.sort(key=lambda event: event.slot)
+        made.append((after, until, batch))
+    return made
 
 
 def random_mask(rng: random.Random) -> int:
@@ -103,7 +118,7 @@ class Increments:
         runs = Runs.empty(self.slots, self.definitions)
         kept = Situations.empty(self.definitions)
         pattern = self.compiled.pattern
-        for after, until in zip(progress, progress[1:], strict=False):
+        for after, until in itertools.pairwise(progress):
             new = columns([event for event in events if after < event.time <= until])
             status, closed, _, _ = derive(new.slot, new.time, new.holds, runs)
             assert status is Status.DONE
@@ -127,7 +142,7 @@ class Increments:
                 self.found.append(Match(named, int(detected)))
             kept = purge(laid, pattern.within, self.horizons, until)
 
-    def may_matter(self, symbol: Ints, length: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def may_matter(self, symbol: Symbols, length: Ints) -> Bools:
         """Whether some role takes a closed situation of this definition and duration."""
         pattern = self.compiled.pattern
         keep = np.zeros(len(symbol), dtype=np.bool_)
@@ -145,6 +160,3 @@ def random_case(rng: random.Random) -> tuple[Spec, int, int, list[Event], list[i
     slots = rng.randint(1, 3)
     events = random_events(rng, slots, length, definitions)
     return random_spec(rng, roles, definitions), definitions, slots, events, random_increments(rng, length)
-
-
-__all__ = ["ALL", "Increments", "columns", "random_case", "random_events", "random_increments", "random_spec"]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from tidegate.runtime.kernels.layout import NONE
 from tidegate.runtime.kernels.pattern_plan import ALL, Ints, Pattern
+from tidegate.runtime.kernels.situations import Bools
 
 #: (u, v, c): endpoint u - endpoint v <= c, endpoints as in a pattern's matrices.
 Atom = tuple[int, int, int]
@@ -49,7 +50,7 @@ def situations(events: Sequence[Event], conditions: int) -> list[Situation]:
 
 
 #: The thirteen relations, on the endpoints of A and B, in the order of the bits of masks.
-ALLEN: tuple[Callable[[Ints, Ints, Ints, Ints], Ints], ...] = (
+ALLEN: tuple[Callable[[Ints, Ints, Ints, Ints], Bools], ...] = (
     lambda a, b, c, d: b < c,
     lambda a, b, c, d: b == c,
     lambda a, b, c, d: (a < c) & (c < b) & (b < d),
@@ -78,7 +79,7 @@ class Spec:
     within: int | None = None
     final: bool = False
 
-    def holds(self, ends: Ints) -> Ints:
+    def holds(self, ends: Ints) -> Bools:
         """Whether the pattern holds, for endpoints int64[2m, cases]."""
         true = np.ones(ends.shape[1], dtype=np.bool_)
         for (one, other), mask in self.masks.items():
@@ -149,8 +150,8 @@ class Compiled:
     """The pattern as the kernel takes it, with the offsets of its triggers per definition."""
 
     pattern: Pattern
-    from_start: tuple[Ints, ...] = field(default=())
-    from_end: tuple[Ints, ...] = field(default=())
+    from_start: tuple[Ints, ...]
+    from_end: tuple[Ints, ...]
 
 
 def compile_spec(spec: Spec, definitions: int) -> Compiled:

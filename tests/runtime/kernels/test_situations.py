@@ -1,0 +1,90 @@
+"""Situations against their definition: the longest runs of events for which a condition holds."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from tests.runtime.kernels.driver import batches, columns, random_events
+from tests.runtime.kernels.reference import Situation, situations
+from tidegate.runtime.kernels.situations import NEVER, OPEN, Closed, Runs, Status, derive, flush, mark
+
+Named = tuple[int, int, int, int | None]
+
+
+def bare(found: Sequence[Situation]) -> Counter[Named]:
+    return Counter((s.slot, s.condition, s.start, s.end) for s in found)
+
+
+def rows(closed: Closed) -> Counter[Named]:
+    parts = (closed.slot, closed.symbol, closed.ts, closed.te)
+    return Counter(zip(*(part.tolist() for part in parts), strict=True))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_derive_is_the_longest_runs_in_any_batches(seed: int) -> None:
+    rng = random.Random(seed)
+    for _ in range(150):
+        slots, conditions, length = rng.randint(1, 4), rng.randint(1, 5), rng.randint(1, 30)
+        ties = rng.random() < 0.5
+        events = random_events(rng, slots, length, conditions, ties)
+        expected = situations(events, conditions)
+        runs = Runs.empty(1, conditions).grown(slots)
+        found = Counter[Named]()
+        for _, _, batch in batches(rng, events, length):
+            new = columns(batch)
+            status, closed, _, _ = derive(new.slot, new.time, new.holds, runs, ties_by_row=ties)
+            assert status is Status.DONE
+            found += rows(closed)
+        assert found == bare([s for s in expected if s.end is not None])
+        still = [s for s in expected if s.end is None]
+        assert {(s.slot, s.condition): s.start for s in still} == {
+            (slot, condition): int(runs.start[slot, condition])
+            for slot, condition in itertools.product(range(slots), range(conditions))
+            if runs.start[slot, condition] != NEVER
+        }
+        last = {event.slot: event.time for event in events}
+        assert rows(flush(runs)) == Counter((s.slot, s.condition, s.start, last[s.slot] + 1) for s in still)
+        assert (runs.start == NEVER).all()
+        assert not runs.held.any()
+
+
+def test_events_out_of_order_and_ties_are_told_apart() -> None:
+    slot, holds = np.zeros(2, dtype=np.int32), np.zeros(2, dtype=np.uint64)
+    for times, ties_by_row, expected in (
+        ([5, 4], False, Status.UNSORTED),
+        ([5, 4], True, Status.UNSORTED),
+        ([5, 5], False, Status.TIE),
+        ([5, 5], True, Status.DONE),
+        ([5, 6], False, Status.DONE),
+    ):
+        status, *_ = derive(slot, np.array(times), holds, Runs.empty(1, 1), ties_by_row=ties_by_row)
+        assert status is expected, (times, ties_by_row)
+    runs = Runs.empty(1, 1)
+    derive(slot[:1], np.array([5]), holds[:1], runs)
+    assert derive(slot[:1], np.array([5]), holds[:1], runs)[0] is Status.TIE
+    assert derive(slot[:1], np.array([4]), holds[:1], runs)[0] is Status.UNSORTED
+
+
+def test_more_closes_at_once_than_the_output_first_holds() -> None:
+    rows, conditions = 5000, 64
+    holds = np.where(np.arange(rows) % 2 == 0, np.uint64(OPEN * 2 + 1), np.uint64(0))
+    runs = Runs.empty(1, conditions)
+    status, closed, _, numbers = derive(np.zeros(rows, dtype=np.int32), np.arange(rows), holds, runs)
+    assert status is Status.DONE
+    assert len(closed.ts) == numbers == conditions * rows // 2
+    expected = itertools.product(range(0, rows, 2), range(conditions))
+    assert list(zip(closed.ts.tolist(), closed.symbol.tolist(), strict=True)) == list(expected)
+    assert (closed.te == closed.ts + 1).all()
+
+
+def test_mark_sets_the_bit_of_a_condition() -> None:
+    holds = np.array([0, 1, 2, 3], dtype=np.uint64)
+    mark(holds, np.array([True, False, True, False]), 63)
+    mark(holds, np.array([False, True, True, False]), 0)
+    assert holds.tolist() == [1 << 63, 1, 1 << 63 | 3, 3]
