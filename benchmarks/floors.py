@@ -48,44 +48,46 @@ def program() -> tg.Program:
 
 def main() -> int:
     """Prints the median of each; the exit status is 0."""
+    figures = [embedded()]
     spark = spark_session("tidegate-floors")
-    print_table(measure(spark))
+    print_table([*figures, on_spark(spark)])
     spark.stop()
     return 0
 
 
-def measure(spark: SparkSession) -> list[Figure]:
-    """Milliseconds a batch on both engines, medians."""
-    with tempfile.TemporaryDirectory() as folder:
-        write_files(Path(folder) / "in", queries.rows(BATCHES * ROWS, 20, per_second=ROWS), BATCHES)
-        source = parquet(Path(folder) / "in", per_batch=1, delay="1s", bounded=True)
-        here, there = _embedded(source), _on_spark(spark, source, Path(folder))
-    label = f"a batch of {ROWS} rows, five queries"
-    figures = [
-        Figure(f"{label}, embedded", statistics.median(here), "ms", most=10),
-        Figure(f"{label}, Spark", statistics.median(there), "ms", most=350),
-    ]
-    for figure in figures:
-        print(figure.line(), flush=True)
-    return figures
-
-
-def _embedded(source: Source) -> list[float]:
+def embedded() -> Figure:
+    """Milliseconds a batch, best measured before a JVM runs beside it."""
     taken = []
-    with Session(program().facts, sources={"Events": source}) as session:
+    with tempfile.TemporaryDirectory() as folder, Session(program().facts, sources=_sources(Path(folder))) as session:
         for _ in range(BATCHES):
             began = time.perf_counter()
             session.step()
             taken.append(1000 * (time.perf_counter() - began))
-    return taken[WARM:]
+    return _median("embedded", taken, most=10)
 
 
-def _on_spark(spark: SparkSession, source: Source, folder: Path) -> list[float]:
+def on_spark(spark: SparkSession) -> Figure:
+    """Milliseconds a batch: the whole trigger."""
     facts = program().facts
-    sinks = {name: parquet_sink(folder / "out" / name) for name in facts.streams}
-    query = start(spark, facts, sources={"Events": source}, sinks=sinks, checkpoint=folder / "checkpoint")
-    query.awaitTermination()
-    return [p["durationMs"]["triggerExecution"] for p in query.recentProgress if p["numInputRows"]][WARM:]
+    with tempfile.TemporaryDirectory() as folder:
+        sinks = {name: parquet_sink(Path(folder) / "out" / name) for name in facts.streams}
+        sources = _sources(Path(folder))
+        query = start(spark, facts, sources=sources, sinks=sinks, checkpoint=Path(folder) / "checkpoint")
+        query.awaitTermination()
+        taken = [p["durationMs"]["triggerExecution"] for p in query.recentProgress if p["numInputRows"]]
+    return _median("Spark", taken, most=350)
+
+
+def _sources(folder: Path) -> dict[str, Source]:
+    write_files(folder / "in", queries.rows(BATCHES * ROWS, 20, per_second=ROWS), BATCHES)
+    return {"Events": parquet(folder / "in", per_batch=1, delay="1s", bounded=True)}
+
+
+def _median(engine: str, taken: list[float], *, most: float) -> Figure:
+    label = f"a batch of {ROWS} rows, five queries, {engine}"
+    figure = Figure(label, statistics.median(taken[WARM:]), "ms", most=most)
+    print(figure.line(), flush=True)
+    return figure
 
 
 if __name__ == "__main__":

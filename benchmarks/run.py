@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks import embedded, flat, queries
+from benchmarks import embedded, flat, floors, queries
 from benchmarks.figures import Figure, print_table
 from benchmarks.files import write_files
 from benchmarks.state import freed_state
@@ -40,9 +40,9 @@ def main() -> int:
         write_files(few, rows.head(min(chosen.rows // 10, 200_000)), 8)
         print(f"{chosen.rows:,} rows, {chosen.keys:,} keys, in {chosen.batches} files", flush=True)
         made, equal = embedded.measure(files, few, chosen.rows)
-        figures += made + embedded.memory(files, few) + flat.measure()
+        figures += made + embedded.memory(files, few) + [floors.embedded()] + flat.measure()
         if not chosen.no_spark:
-            made, same = on_spark(Path(folder), chosen.rows, chosen.keys)
+            made, same = on_spark(Path(folder), files, few, chosen.rows, chosen.keys)
             figures, equal = figures + made, equal and same
     equal = freed_state(min(chosen.rows, 200_000), chosen.batches) and equal
     print_table(figures)
@@ -50,19 +50,16 @@ def main() -> int:
     return 0 if equal else 1
 
 
-def on_spark(folder: Path, count: int, keys: int) -> tuple[list[Figure], bool]:
+def on_spark(folder: Path, files: Path, few: Path, count: int, keys: int) -> tuple[list[Figure], bool]:
     """Figures of the Spark engine, in a session on all cores."""
-    from benchmarks import floors
     from benchmarks import on_spark as compared
     from tidegate.runtime.spark.session import spark_session
 
-    rows = queries.rows(count, keys)
-    write_files(folder / "large", rows, compared.FILES)
-    write_files(folder / "small", rows.head(min(count // 10, 200_000)), compared.FILES)
+    write_files(folder / "large", queries.rows(count, keys), compared.FILES)
     spark = spark_session("tidegate-bench", config=compared.CONFIG)
     try:
-        figures, equal = compared.measure(spark, folder / "large", folder / "small", count)
-        return figures + floors.measure(spark), equal
+        figures, equal = compared.measure(spark, folder / "large", files, few, count)
+        return [*figures, floors.on_spark(spark)], equal
     finally:
         spark.stop()
 

@@ -20,7 +20,7 @@ from tidegate.runtime.partials import Form, State, states
 if TYPE_CHECKING:
     from tidegate.runtime.kernels.grouping import Bools, Doubles, Ints
 
-#: Fewer rows are grouped sooner by Polars than numba is loaded; once it is, 11,000 take 1 ms instead of 10.
+#: Fewer rows are grouped sooner by Polars than numba is loaded; once it is, 11,000 take 2 ms instead of 10.
 MANY_ROWS = 20_000
 FEW_ROWS = 1000
 _KERNELS = "tidegate.runtime.kernels.grouping"
