@@ -197,6 +197,15 @@ def test_predictions_lie_in_the_future(capsys: pytest.CaptureFixture[str]) -> No
     assert "at 09:01\n  route 1 will pass smoke in the hall at 09:06:00" in ran.printed
 
 
+def test_aggressive_drivers_are_reported_while_they_brake(capsys: pytest.CaptureFixture[str]) -> None:
+    ran = Ran("11_aggressive_drivers", capsys)
+    found = {
+        row["car"]: (row["A.te"], row["B.te"], row["C.te"], row["detected"]) for row in ran["found"].rows("Aggressive")
+    }
+    # Braking has lasted its three seconds; neither it nor, the speeding has ended.
+    assert found == {1: (7, None, None, 15), 2: (6, None, None, 13)}
+
+
 def test_every_numbered_example_is_tested() -> None:
     tested = Path(__file__).read_text()
     assert all(f'"{path.stem}"' in tested for path in EXAMPLES.glob("[0-9]*.py"))

@@ -59,8 +59,8 @@ GROUP = Group(
         bug(
             "a batch that fails uses up a turn",
             RUNNER,
-            "self.counts, self.heard, self.missed = before",
-            "self.counts, self.heard, _ = before",
+            "self.heard, self.missed, self.kernel = before",
+            "self.heard, _, self.kernel = before",
         ),
         bug(
             "what has ended waits for its turn",
