@@ -131,17 +131,19 @@ class _Layout:
         self.keys[key] = tuple(dict.fromkeys((*self.keys.get(key, ()), *instants)))
 
     def buffers(self) -> dict[_Key, Buffer]:
+        """Numbered per stream by what they hold, so that state does not depend on the order of queries."""
         made: dict[_Key, Buffer] = {}
-        for (part, partial), columns in self.columns.items():
+        for part, partial in sorted(self.columns, key=lambda key: (key[1] is not None, digest(key))):
+            wanted, keys = self.columns[part, partial], self.keys[part, partial]
             streams = occurrences(part)
             scan = next(i for i, stream in enumerate(streams) if not stream.static)
             stream = streams[scan]
             number = sum(1 for buffer in made.values() if buffer.stream.name == stream.name)
-            chain = part if partial is not None else Project(part, tuple(columns))
+            chain = part if partial is not None else Project(part, tuple(c for c in part.schema if c in wanted))
             statics = tuple((i, s.name) for i, s in enumerate(streams) if s.static)
-            instants = self.keys[part, partial]
+            instants = tuple(name for name in (part if partial is None else partial).schema if name in keys)
             made[part, partial] = Buffer(f"{stream.name}#{number}", stream, chain, scan, statics, instants, partial)
-        return made
+        return {key: made[key] for key in self.columns}  # shown in the order of their first use
 
 
 @dataclass(frozen=True, slots=True)

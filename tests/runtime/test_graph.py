@@ -74,8 +74,8 @@ def test_the_graph_of_a_program() -> None:
         ("Orders#0", "Again"),
         ("Payments#0", "Unpaid"),
         ("Payments#1", "PerQuarter"),
-        ("Unpaid", "Unpaid#0"),
-        ("Zones", "Unpaid#0"),  # joined row by row, before it is stored
+        ("Unpaid", "Unpaid#1"),
+        ("Zones", "Unpaid#1"),  # joined row by row, before it is stored
     } <= names(graph)
     (label,) = {edge.label for edge in graph.edges if graph.vertices[edge.target].name == "PerQuarter"}
     assert label == "while end > p(end)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -204,3 +205,32 @@ def test_a_run_changes_engines_again_and_again(spark: SparkSession, tmp_path: Pa
     write(tmp_path / "whole" / "in", range(12))
     go_embedded(tmp_path / "whole", bounded=True)
     assert found(tmp_path) == found(tmp_path / "whole")
+
+
+def test_the_order_of_queries_is_no_change(tmp_path: Path) -> None:
+    """Three queries over one stream: two share a buffer and want its columns in different order, two have their own."""
+    e = tg.stream("E", "k bigint, t bigint, v bigint, u bigint", progress=("t", "u"))
+    a, b = e.as_("a"), e.as_("b")
+    near = (a.k == b.k, a.t < b.t, b.t <= a.t + 5, a.u <= b.u, b.u <= a.u + 5)
+    queries = {
+        "Counted": e.group_by(w=tg.ceil(e.t, 10)).agg(n=tg.count()),
+        "Alone": a.anti_join(b, *near).select(u=a.u, v=a.v, t=a.t),
+        "Large": a.where(a.v > 1).anti_join(b, *near, b.v > a.v).select(t=a.t, u=a.u),
+    }
+
+    def go_on(names: list[str], number: int, place: Path) -> list[str]:
+        made = tg.program(**{name: queries[name] for name in names})
+        with made.session(checkpoint=place) as session:
+            session.push("E", [(k, number * 4 + k, k, number * 3) for k in range(4)])
+            if number == 3:
+                session.finish()
+            session.step()
+            return sorted(str((name, row)) for name in names for row in session.results(name))
+
+    orders = [list(order) for order in itertools.permutations(queries)]
+    assert len({tg.program(**{n: queries[n] for n in order}).explain().lowered().fingerprint for order in orders}) == 1
+    for number in range(4):
+        whole = go_on(orders[0], number, tmp_path / "whole")
+        mixed = go_on(orders[-1 - number], number, tmp_path / "mixed")
+        assert mixed == whole
+    assert whole

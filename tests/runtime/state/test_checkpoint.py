@@ -96,8 +96,9 @@ def test_another_format(place: Place) -> None:
     for path in ("meta.json", manifest_path(1)):
         store = place.store()
         data = store.read_bytes(path)
-        rewrite(place, path, data.replace(b'"format":1', b'"format":9'))
-        assert "format 9" in refused(FORMAT, open_toy, store, place).message
+        for other in (b"1", b"9"):
+            rewrite(place, path, data.replace(b'"format":2', b'"format":' + other))
+            assert f"format {other.decode()};" in refused(FORMAT, open_toy, place.store(), place).message
         rewrite(place, path, data)
     open_toy(place.store(), place).close()
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.runtime.state.toy import ENGINE, damage_kinds
 from tidegate.algebra.errors import InternalError
-from tidegate.runtime.state.codec import INT64_MAX, INT64_MIN, canonical, digest, encode
+from tidegate.runtime.state.codec import FORMAT_VERSION, INT64_MAX, INT64_MIN, canonical, digest, encode
 from tidegate.runtime.state.errors import FORMAT, INTENT, MANIFEST, StateError
 from tidegate.runtime.state.manifest import (
     Intent,
@@ -246,9 +246,13 @@ def test_missing_key() -> None:
         decode_manifest(signed(body), 12)
 
 
-def test_unknown_format() -> None:
-    data = encode_manifest(SAMPLE).replace(b'"format":1,', b'"format":2,')
-    with pytest.raises(StateError, match="has format 2; this version of Tidegate reads format 1") as caught:
+@pytest.mark.parametrize("other", [FORMAT_VERSION - 1, FORMAT_VERSION + 1])
+def test_another_format_is_not_called_damage(other: int) -> None:
+    """Whatever else such a document has: keys of that format, a checksum that counts its version."""
+    document = json.loads(encode_manifest(SAMPLE))
+    del document["body"]["extra"]
+    data = json.dumps(document | {"format": other}).encode()
+    with pytest.raises(StateError, match=f"has format {other}; this version of Tidegate reads format 2") as caught:
         decode_manifest(data, 12)
     assert caught.value.code == FORMAT
 
