@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from tidegate.runtime.schedule import Schedule, schedule
     from tidegate.runtime.sinks import callback, parquet_sink
     from tidegate.runtime.sources import Source, csv, json, parquet, source
+    from tidegate.runtime.timeline import Timeline, timeline
 
 __version__ = "0.1.0"
 
@@ -40,6 +41,7 @@ __version__ = "0.1.0"
 _WHEN_USED = {
     **dict.fromkeys(("Source", "csv", "json", "parquet", "source"), "tidegate.runtime.sources"),
     **dict.fromkeys(("callback", "parquet_sink"), "tidegate.runtime.sinks"),
+    **dict.fromkeys(("Timeline", "timeline"), "tidegate.runtime.timeline"),
     **dict.fromkeys(("Schedule", "schedule"), "tidegate.runtime.schedule"),
 }
 
@@ -81,6 +83,7 @@ __all__ = [
     # situations and temporal patterns
     "situation",
     "match",
+    "timeline",
     # values
     "lit",
     "timestamp",
@@ -112,6 +115,7 @@ __all__ = [
     "Situation",
     "Derived",
     "Intervals",
+    "Timeline",
     "Result",
     "QueryHandle",
     "Expression",

@@ -1,0 +1,65 @@
+"""Timelines: each period where it lies, each match with what it is made of, and nothing that is more than text."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET  # what is parsed is made here
+from pathlib import Path
+
+import pytest
+
+import tidegate as tg
+from tidegate.algebra.errors import QueryError
+
+SVG = "{http://www.w3.org/2000/svg}"
+readings = tg.stream("R", "key string, t bigint, x bigint", progress="t")
+derived = readings.partition_by("key").derive(
+    A=tg.situation(readings.x.is_in(1, 3)), B=tg.situation(readings.x.is_in(2, 3), n=tg.count())
+)
+program = tg.program(A=derived.A, B=derived.B, Hits=derived.match(derived.A.overlaps(derived.B), within=99))
+
+
+def run(key: str = "one") -> tg.Timeline:
+    values = [0, 1, 1, 3, 2, 2, 0, 0, 0, 2, 0]
+    found = program.run({"R": [(key, t, x) for t, x in enumerate(values)]})
+    return tg.timeline({"A": found["A"], "B": found["B"]}, found["Hits"], partition_by="key")
+
+
+def test_bars_lie_where_the_situations_do() -> None:
+    svg = ET.fromstring(run().svg("key = one"))
+    inner = svg.find(f"{SVG}svg")
+    assert inner is not None
+    texts = [text.text for text in svg.findall(f"{SVG}text")]
+    assert texts == ["A", "B", "match 1"]
+    bars = [float(bar.get(name, "")) for bar in inner.findall(f"{SVG}rect") for name in ("x", "width")]
+    # From 1 to 10: A [1, 4); B [3, 6), [9, 10); the match has A and B, which is open when it is detected at 4.
+    tick = 880 / 9
+    wanted = [0, 3, 2, 3, 8, 1, 0, 3, 2, 7]
+    assert bars == pytest.approx([ticks * tick for ticks in wanted], abs=0.01)
+    red = [line for line in inner.findall(f"{SVG}line") if line.get("stroke") == "#cc0000"]
+    assert [float(line.get("x1", "")) for line in red] == pytest.approx([3 * tick], abs=0.01)
+
+
+def test_a_page_stands_alone_and_shows_data_as_text(tmp_path: Path) -> None:
+    evil = '</title><script>alert("1")</script>'
+    page = tmp_path / "page.html"
+    run(evil).save(page)
+    text = page.read_text()
+    assert "<script>alert" not in text
+    assert "&lt;script&gt;alert" in text
+    assert text.count("<script>") == 1
+    assert "http" not in text.replace("http://www.w3.org/2000/svg", "")
+
+
+def test_partitions_with_matches_come_first_and_not_too_many() -> None:
+    rows = [("a", 0, 1), ("a", 1, 0), ("b", 0, 1), ("b", 1, 3), ("b", 2, 2), ("b", 3, 0), ("c", 0, 1), ("c", 2, 0)]
+    found = program.run({"R": rows})
+    shown = tg.timeline({"A": found["A"], "B": found["B"]}, found["Hits"], partition_by="key", most=2)
+    assert list(shown.partitions) == ["key = b", "key = a"]
+    assert shown._repr_html_().count("<svg class=") == 0
+    assert shown._repr_html_().count('class="timeline"') == 2
+
+
+def test_what_has_no_periods_is_refused() -> None:
+    found = program.run({"R": [("a", 0, 1), ("a", 1, 3), ("a", 2, 2), ("a", 3, 0)]})
+    with pytest.raises(QueryError, match=r"TG402 A has no ts, te"):
+        tg.timeline({"A": found["Hits"]})
