@@ -45,7 +45,7 @@ from tidegate.runtime.state.manifest import marker_path  # noqa: E402
 FILES = {"embedded": 20, "spark": 8, "workers": 10}
 KILLS_PER_RUN = 4
 #: No batch takes so long; a run that says nothing for that time hangs.
-PATIENCE = 300.0
+PATIENCE = 900.0
 #: About how long opening a checkpoint and a batch take, in seconds.
 OPENING = {"embedded": 0.1, "spark": 4.0, "workers": 4.0}
 BATCH = {"embedded": 0.05, "spark": 1.0, "workers": 1.0}

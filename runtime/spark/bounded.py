@@ -53,7 +53,8 @@ def bounded_inputs(setup: Setup, store: LocalStore) -> dict[str, Source]:
             if data is not None:
                 check_content(name, known, _content(data, setup.streams[name], source))
         else:
-            Path(files.directory).parent.mkdir(parents=True, exist_ok=True)
+            with storage_errors(f"writing the rows of {name}"):
+                Path(files.directory).parent.mkdir(parents=True, exist_ok=True)
             content = _write_input(data, Path(files.directory), setup.streams[name], source)
             with storage_errors(f"writing the rows of {name}"):
                 written = InputFiles(content, tuple(store.settled(path) for path in _inside(store, files)))
@@ -84,9 +85,10 @@ def _write_input(data: Any, directory: Path, stream: StreamDef, source: Source) 
         with described(frame.sparkSession, f"start: write rows of {stream.name}"):
             frame.observe(seen, *_measures(frame)).toDF(*names).write.mode("overwrite").parquet(rows)
         return _measured(frame, names, seen.get)
-    Path(rows).mkdir(exist_ok=True)
     table = input_table(data, source.options(stream).judged(stream.schema))
-    pq.write_table(table, f"{rows}/rows.parquet")
+    with storage_errors(f"writing the rows of {stream.name}"):
+        Path(rows).mkdir(exist_ok=True)
+        pq.write_table(table, f"{rows}/rows.parquet")
     return content_of(table)
 
 
@@ -119,10 +121,11 @@ def stored_statics(setup: Setup, root: str) -> dict[str, str]:
     paths = {}
     for name, frame in setup.statics.items():
         path = Path(root) / "statics" / f"{slug(name)}-{static_digest(frame)}.parquet"
-        path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_suffix(".tmp")
-        pq.write_table(frame.to_arrow(compat_level=ARROW), temporary)
-        temporary.rename(path)
+        with storage_errors(f"writing static table {name}"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            pq.write_table(frame.to_arrow(compat_level=ARROW), temporary)
+            temporary.rename(path)
         paths[name] = str(path)
     return paths
 

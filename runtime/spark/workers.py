@@ -25,6 +25,7 @@ from tidegate.runtime.intake import Arrival, Intake, absorb, ingest_rows, load_s
 from tidegate.runtime.plan.steps import Buffer
 from tidegate.runtime.sources import FileFormat, SourceOptions
 from tidegate.runtime.spark.failures import failure_line
+from tidegate.runtime.state.errors import storage_errors
 from tidegate.runtime.state.local import LocalStore
 from tidegate.runtime.state.segments import new_path, write_segment
 
@@ -77,7 +78,8 @@ class Ingesting:
         refused = None
         if rows.quarantine:
             path = new_path("staging", f"rejected {stream}", self.place.seq, self.place.attempt)
-            refused = astuple(store.write_table(path, rows.quarantine_table()))
+            with storage_errors(f"writing rejected rows of {stream!r}"):
+                refused = astuple(store.write_table(path, rows.quarantine_table()))
         segments = {
             buffer.id: _segment(store, self.place, buffer, stored)
             for buffer in intake.buffers
@@ -234,7 +236,8 @@ def store_rows(
     output = None
     if written:
         path = new_path("staging", query, place.seq, place.attempt)
-        output = astuple(files.write_table(path, to_user_table(rows.to_arrow(compat_level=ARROW), schema)))
+        with storage_errors(f"writing results of {query!r}"):
+            output = astuple(files.write_table(path, to_user_table(rows.to_arrow(compat_level=ARROW), schema)))
     statics = place.load_statics(name for buffer, _ in feeds for _, name in buffer.statics)
     stored = {buffer: absorb(rows, buffer, door, statics) for buffer, door in feeds}
     segments = {b.id: _segment(files, place, b, part) for b, part in stored.items() if part.height}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -100,3 +101,26 @@ def test_damaged_static_tables_are_written_anew(tmp_path: Path, kind: str) -> No
     assert stored_statics(setup, store.where) == {"N": str(path)}
     assert path.read_bytes() == whole
     assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize(("number", "hint"), [(errno.ENOSPC, "free some space"), (errno.EROFS, "writable")])
+def test_a_disk_that_takes_nothing_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, hint: str
+) -> None:
+    """A refusal; what was begun is written again by the next start."""
+    setup, store = opened(tmp_path)
+
+    def failing(_: object, path: str | Path) -> None:
+        Path(path).write_bytes(b"PAR")
+        raise OSError(number, os.strerror(number), str(path))
+
+    with monkeypatch.context() as full:
+        full.setattr("tidegate.runtime.spark.bounded.pq.write_table", failing)
+        for write in (lambda: bounded_inputs(setup, store), lambda: stored_statics(setup, store.where)):
+            with pytest.raises(StateError, match="TG509") as caught:
+                write()
+            assert hint in caught.value.hint
+    assert Path(stored_statics(setup, store.where)["N"]).stat().st_size > 3
+    made = bounded_inputs(setup, store)["E"].data
+    assert isinstance(made, Files)
+    assert [Path(file.path).stat().st_size > 3 for file in made.found()] == [True]
