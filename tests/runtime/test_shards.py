@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import tidegate as tg
-from tests.runtime.test_common import pairs, queries, rows
+from tests.runtime.test_common import events, pairs, queries, rows
 from tidegate.runtime.columns import polars_schema
 from tidegate.runtime.embedded import increment as embedded
 from tidegate.runtime.embedded import relational
@@ -30,10 +30,15 @@ OLD, NEW = {"w": 10}, {"w": 40}
 
 
 def lowered() -> Plan:
-    """Two queries that share a self-join by its key."""
-    p = pairs()
+    """Two queries that share a self-join by its key, and one with another join over the same rows."""
+    p, a, b = pairs(), events.as_("a"), events.as_("b")
+    other = a.join(b, a.k == b.k, a.t <= b.t, b.t <= a.t + 3, a.v <= b.v).select(k=a.k, t=b.t, one=a.v, other=b.v)
     return (
-        tg.program(**queries(ByKey=True), Again=p.group_by(k=p.k, w=tg.ceil(p.t, 10)).agg(top=tg.max(p.other)))
+        tg.program(
+            **queries(ByKey=True),
+            Again=p.group_by(k=p.k, w=tg.ceil(p.t, 10)).agg(top=tg.max(p.other)),
+            Other=other.group_by(k=other.k, w=tg.ceil(other.t, 10)).agg(n=tg.count(), top=tg.max(other.one)),
+        )
         .explain()
         .lowered()
     )
@@ -89,12 +94,12 @@ def test_each_segment_is_read_once_and_what_is_shared_is_computed_once(
     assert found(Place(store.where, 2, "a", {}), groups) == whole
     assert all(whole.values())
     assert sorted(reads) == sorted([s.path for s in segments] * SHARDS * len(groups))
-    assert len(joins) == SHARDS * len(groups)
+    assert len(joins) == SHARDS * (2 if together else 3)
 
 
 def test_what_is_shared_out_by_other_keys_is_not_common() -> None:
     plan = lowered()
     alike = [Demand.of(query, OLD, NEW, ("k", "k")) for query in plan.queries]
     assert len(repeated(alike)) == 1
-    other = [Demand.of(query, OLD, NEW, (key, key)) for query, key in zip(plan.queries, "kv", strict=True)]
+    other = [Demand.of(query, OLD, NEW, (key, key)) for query, key in zip(plan.queries, "kvk", strict=True)]
     assert repeated(other) == []
