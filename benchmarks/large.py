@@ -151,7 +151,7 @@ def main() -> int:
     """Prints a line per place; the exit status says whether the results are right and each increment as large as asked for."""
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     options.add_argument("--gigabytes", type=float, default=2.2, help="of relevant segments, about")
-    options.add_argument("--files", type=int, default=16, help="of each stream, one a batch")
+    options.add_argument("--files", type=int, default=8, help="of each stream, one a batch")
     options.add_argument("--places", nargs="+", choices=PLACES, default=PLACES)
     options.add_argument("--measure", nargs=2, metavar=("PLACE", "FOLDER"), help=argparse.SUPPRESS)
     chosen = options.parse_args()

@@ -49,7 +49,12 @@ def plan_dict(plan: Plan, timetable: Timetable | None = None) -> dict[str, objec
 def _buffer_text(plan: Plan, buffer: Buffer) -> str:
     holds = "rows" if buffer.partial is None else f"partial aggregates: {_aggregates(buffer.partial)}"
     head = [f"buffer {buffer.id}", f"  holds       {holds}", f"  read by     {', '.join(_readers(plan, buffer))}"]
-    head += [f"  {'freed by' if k == 0 else '':<12}{rule}" for k, rule in enumerate(_freed_by(plan, buffer))]
+    freed_by = _freed_by(plan, buffer)
+    head += [f"  {'freed by' if k == 0 else '':<12}{rule}" for k, rule in enumerate(freed_by)]
+    if freed_by:
+        together = next(some for some in plan.purged() if buffer in some)
+        names = ", ".join(one.id for one in together)
+        head.append(f"  on Spark    freed in the driver, while {names} hold up to {DRIVER_BYTES >> 20} MiB")
     return "\n".join([*head, _indented("chain", node_text(buffer.chain))])
 
 

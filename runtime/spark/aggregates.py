@@ -6,7 +6,7 @@ sums of doubles take a step between (`runtime.spark.sums`), for which states are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from operator import or_
 
@@ -21,9 +21,9 @@ from tidegate.algebra.terms import Term
 from tidegate.algebra.typed import type_range
 from tidegate.algebra.types import DataType, Kind
 from tidegate.runtime.partials import Form, State, require_partials, row_column, states
+from tidegate.runtime.spark.kept import kept, kept_term
 from tidegate.runtime.spark.names import Named, col
 from tidegate.runtime.spark.sums import added_pairs, added_ranges, exponent_range, split_sums
-from tidegate.runtime.spark.terms import compile_term
 
 _LOW = 2**32 - 1
 
@@ -32,7 +32,7 @@ def aggregate(group: Group, rows: Named) -> Named:
     """One row per group of the grouping's input; keys keep their columns."""
     keys = {key: rows.columns[key] for key in group.keys}
     done = _from_rows(group, rows)
-    results = [_result(state).alias(f"{state.prefix}result") for state in states(group)]
+    results = [_result(state, f"{state.prefix}result") for state in states(group)]
     frame = done.select(*map(col, keys.values()), *results)
     return Named(frame, {**keys, **{state.aggregate.name: f"{state.prefix}result" for state in states(group)}})
 
@@ -51,7 +51,7 @@ def merge(group: Group, partials: DataFrame) -> DataFrame:
 
 def final(group: Group, partials: DataFrame) -> DataFrame:
     """Results of the grouping from its merged partial results."""
-    results = [_result(state).alias(state.aggregate.name) for state in states(group)]
+    results = [_result(state, state.aggregate.name) for state in states(group)]
     return partials.select(*map(col, group.keys), *results)
 
 
@@ -63,9 +63,14 @@ def _from_rows(group: Group, rows: Named) -> DataFrame:
     if not doubles:
         return _grouped(group, lifted, keys, _combine_states)
     places = {state.prefix: f"{state.prefix}place" for state in doubles}
-    placed = lifted.select("*", *(exponent_range(col(s.column("sum"))).alias(places[s.prefix]) for s in doubles))
+    placed = lifted.select("*", *(_place(state, places[state.prefix]) for state in doubles))
     split = _grouped(group, placed, [*keys, *places.values()], _combine_ranges)
     return _grouped(group, split, keys, _combine_split)
+
+
+@kept
+def _place(state: State, name: str) -> Column:
+    return exponent_range(col(state.column("sum"))).alias(name)
 
 
 def same_zero(column: Column) -> Column:
@@ -77,16 +82,18 @@ def _lifted(group: Group, rows: Named, keys: Sequence[str]) -> DataFrame:
     """Rows as the partial results of themselves: keys and states."""
     schema, all_states = group.input.schema, states(group)
     # Terms are evaluated once, before what is derived from them.
-    values = [value for state in all_states for value in _values(state, schema, rows.columns)]
+    columns = tuple(rows.columns.items())
+    values = [value for state in all_states for value in _values(state, schema, columns)]
     valued = rows.frame.select(*map(col, keys), *values)
     return valued.select(*map(col, keys), *(part for state in all_states for part in _lift(state)))
 
 
-def _values(state: State, schema: Schema, columns: Mapping[str, str]) -> Sequence[Column]:
+@kept
+def _values(state: State, schema: Schema, columns: tuple[tuple[str, str], ...]) -> Sequence[Column]:
     """Argument and order of one aggregate, per row."""
 
     def value(term: Term, type_: DataType, part: str) -> Column:
-        compiled = compile_term(term, schema, columns)
+        compiled = kept_term(term, schema, dict(columns))
         return (same_zero(compiled) if type_.kind is Kind.DOUBLE else compiled).alias(state.column(part))
 
     argument, by = state.aggregate.argument, state.aggregate.by
@@ -94,6 +101,7 @@ def _values(state: State, schema: Schema, columns: Mapping[str, str]) -> Sequenc
     return made if by is None else [*made, value(by, state.by, "order")]
 
 
+@kept
 def _lift(state: State) -> Sequence[Column]:
     """The state that one row is, part by part."""
     counts_rows = state.aggregate.argument is None
@@ -121,7 +129,7 @@ def _grouped(
     """States of each group; of no rows, no group, also without keys."""
     all_states = states(group)
     aggregated = frame.groupBy(*map(col, keys)).agg(
-        F.count(F.lit(1)).alias(row_column(group)), *(part for state in all_states for part in combine(state))
+        _row_count(row_column(group)), *(part for state in all_states for part in combine(state))
     )
     if not keys:
         aggregated = aggregated.filter(col(row_column(group)) > 0)
@@ -133,6 +141,12 @@ def _grouped(
     return aggregated.select(*map(col, keys), *finished)
 
 
+@kept
+def _row_count(name: str) -> Column:
+    return F.count(F.lit(1)).alias(name)
+
+
+@kept
 def _combine_ranges(state: State) -> Sequence[Column]:
     """Aggregations of the states of single rows, doubles per range of exponents, distinct values as sets."""
     match state.form:
@@ -147,6 +161,7 @@ def _combine_ranges(state: State) -> Sequence[Column]:
             return _combine_states(state)
 
 
+@kept
 def _combine_split(state: State) -> Sequence[Column]:
     """Aggregations of what `_combine_ranges` leaves."""
     match state.form:
@@ -169,6 +184,7 @@ def _counted(state: State) -> list[Column]:
     return [F.sum(col(state.column("n"))).alias(state.column("n"))]
 
 
+@kept
 def _combine_states(state: State) -> Sequence[Column]:
     """Aggregations of states."""
 
@@ -211,6 +227,7 @@ def _reversed(order: Column, type_: DataType) -> list[Column]:
             return [F.bitwise_not(order)]
 
 
+@kept
 def _unfinished(state: State) -> Sequence[Column]:
     """The state's columns between the groupings by range and by key."""
     if state.form is Form.DOUBLE_SUM:
@@ -219,6 +236,7 @@ def _unfinished(state: State) -> Sequence[Column]:
     return [col(state.column("n"))] if state.form is Form.DISTINCT else _finish(state)
 
 
+@kept
 def _finish(state: State) -> Sequence[Column]:
     """The state's columns after a grouping."""
 
@@ -240,7 +258,12 @@ def _finish(state: State) -> Sequence[Column]:
     return [column.alias(name) for column, name in zip(finished, state.columns, strict=True)]
 
 
-def _result(state: State) -> Column:
+@kept
+def _result(state: State, name: str) -> Column:
+    return _value(state).alias(name)
+
+
+def _value(state: State) -> Column:
     def part(name: str) -> Column:
         return col(state.column(name))
 

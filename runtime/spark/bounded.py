@@ -141,4 +141,4 @@ def needed_columns(frame: DataFrame, stream: StreamDef, source: Source) -> tuple
     except QueryError as error:
         raise QueryError(error.code, f"{stream.name}: {error.message}", hint=error.hint) from None
     places = [f"c{frame.columns.index(name)}" for name in schema]
-    return plainly_named(frame).select(*places), list(schema)
+    return plainly_named(frame, len(frame.columns)).select(*places), list(schema)

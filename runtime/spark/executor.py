@@ -24,8 +24,9 @@ from tidegate.runtime.plan.sharding import DRIVER_BYTES, SHARD_BYTES
 from tidegate.runtime.plan.steps import Buffer, QueryPlan
 from tidegate.runtime.spark.aggregates import merge
 from tidegate.runtime.spark.failures import read_summaries
-from tidegate.runtime.spark.increment import Common, empty, increment, keep_true, plainly_named, quoted, read_leaves
+from tidegate.runtime.spark.increment import Common, empty, increment, keep_true, plainly_named, read_leaves
 from tidegate.runtime.spark.jobs import described
+from tidegate.runtime.spark.names import col
 from tidegate.runtime.spark.shards import ShardJob, evaluate_shards
 from tidegate.runtime.spark.workers import (
     FLUSH_BYTES,
@@ -193,9 +194,9 @@ class SparkExecutor:
     def _results(self, jobs: Sequence[Job]) -> Iterator[list[DataFrame]]:
         """The new rows of each query; what they have in common is held while the block runs."""
         self._shuffle_for(max((job.bytes for job in jobs), default=0))
-        statics = self.statics
+        frames: dict[tuple[str, ...], DataFrame] = {}
         demands = [Demand.of(job.query, job.old, job.new) for job in jobs]
-        read = [self._read_leaves(demand, job, statics) for demand, job in zip(demands, jobs, strict=True)]
+        read = [self._read_leaves(demand, job, frames) for demand, job in zip(demands, jobs, strict=True)]
         common = Common.of(demands, read)
         try:
             yield [
@@ -249,20 +250,27 @@ class SparkExecutor:
                 held = read
         return groups
 
-    def _read_leaves(self, demand: Demand, job: Job, statics: Mapping[str, DataFrame]) -> dict[int, DataFrame]:
-        frames = [
-            None if leaf.buffer is None else self._read(leaf.buffer, segments)
-            for leaf, segments in zip(job.query.leaves, job.inputs, strict=True)
-        ]
-        return read_leaves(demand, frames, statics)
+    def _read_leaves(self, demand: Demand, job: Job, frames: dict[tuple[str, ...], DataFrame]) -> dict[int, DataFrame]:
+        """The rows that an increment reads; `frames` has those of the batch by buffer and paths."""
+        read: list[DataFrame | None] = []
+        for leaf, segments in zip(job.query.leaves, job.inputs, strict=True):
+            if leaf.buffer is None:
+                read.append(None)
+                continue
+            key = (leaf.buffer.id, *(segment.path for segment in segments))
+            if key not in frames:
+                frames[key] = self._read(leaf.buffer, segments)
+            read.append(frames[key])
+        return read_leaves(demand, read, self.statics)
 
     def _stored(self, batch: Batch, job: Job, rows: DataFrame) -> DataFrame:
         """Summaries of what workers stored of a query's new rows."""
         query = job.query
         written = query.stream in self.local.written
-        store = store_results(self.place(batch), query.name, query.facts.output.schema, job.feeds, written=written)
+        schema = query.facts.output.schema
+        store = store_results(self.place(batch), query.name, schema, job.feeds, written=written)
         # mapInArrow parses column names, so dots and backticks in them must not reach it.
-        return plainly_named(rows).mapInArrow(store, "summary string")
+        return plainly_named(rows, len(schema.names)).mapInArrow(store, "summary string")
 
     def _shuffle_for(self, size: int) -> None:
         """Sets how many partitions Spark shuffles so many bytes into."""
@@ -287,7 +295,7 @@ class SparkExecutor:
             if one.buffer.partial is not None:
                 alive = merge(one.buffer.partial, alive)
             # In few tasks, since each writes a segment of its own.
-            alive = plainly_named(alive).coalesce(1 + one.bytes // FLUSH_BYTES)
+            alive = plainly_named(alive, len(one.buffer.stored.names)).coalesce(1 + one.bytes // FLUSH_BYTES)
             stored.append(alive.mapInArrow(store_segments(self.place(batch), one.buffer, number), "summary string"))
         names = ", ".join(dict.fromkeys(one.buffer.id for one in rewrites.values()))
         with described(self.spark, f"batch {batch.seq}: collect in {names}"):
@@ -313,7 +321,7 @@ class SparkExecutor:
 
 def _earliest(rows: DataFrame, stream: StreamDef, number: int, width: int) -> DataFrame:
     """One row: a number, and the least of each promised attribute (NULL where there is no row), padded to a width."""
-    least = [F.min(F.col(quoted(a))) for a in stream.progress]
+    least = [F.min(col(a)) for a in stream.progress]
     columns = [F.lit(number), *least, *(F.lit(None) for _ in range(width - len(least)))]
     return rows.agg(*(column.cast("long").alias(f"c{i}") for i, column in enumerate(columns)))
 

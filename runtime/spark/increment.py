@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from tidegate.algebra.nodes import Node
 from tidegate.algebra.schema import Schema
@@ -16,8 +15,9 @@ from tidegate.runtime.columns import spark_schema
 from tidegate.runtime.plan.common import Demand, Ready, compute_common
 from tidegate.runtime.plan.steps import Buffer, CommonPart, Progress, QueryPlan
 from tidegate.runtime.spark.aggregates import final, merge
+from tidegate.runtime.spark.kept import kept_term
+from tidegate.runtime.spark.names import col
 from tidegate.runtime.spark.relational import evaluate
-from tidegate.runtime.spark.terms import compile_term
 
 
 def read_leaves(
@@ -33,7 +33,7 @@ def read_leaves(
             assert frame is not None
             assert relevant is not None
             rows = keep_true(frame, relevant, leaf.buffer.schema)
-            leaves[index] = rows.select(*map(quoted, leaf.columns)) if leaf.columns else rows
+            leaves[index] = rows.select(*map(col, leaf.columns)) if leaf.columns else rows
     return leaves
 
 
@@ -71,23 +71,20 @@ def increment(
     if query.grouping is not None:
         leaves = {0: final(query.grouping, merge(query.grouping, leaves[0]))}
     schema = query.facts.output.schema
-    rows = evaluate(query.tree, leaves, ready).select(*(F.col(quoted(name)) for name in schema.names))
+    rows = evaluate(query.tree, leaves, ready)
+    if query.tree.schema.names != schema.names:
+        rows = rows.select(*map(col, schema.names))
     return keep_true(rows, query.passes(old, new), schema)
 
 
 def keep_true(frame: DataFrame, condition: Term, schema: Schema) -> DataFrame:
     """Rows for which a condition of the analysis holds."""
-    return frame if condition == TRUE else frame.filter(compile_term(condition, schema))
+    return frame if condition == TRUE else frame.filter(kept_term(condition, schema))
 
 
-def quoted(name: str) -> str:
-    """A column name as Spark's parser takes it literally."""
-    return f"`{name.replace('`', '``')}`"
-
-
-def plainly_named(frame: DataFrame) -> DataFrame:
-    """The same columns in the same order, named c0, c1, ..."""
-    return frame.toDF(*(f"c{i}" for i in range(len(frame.columns))))
+def plainly_named(frame: DataFrame, columns: int) -> DataFrame:
+    """The same columns, so many, in the same order, named c0, c1, ..."""
+    return frame.toDF(*(f"c{i}" for i in range(columns)))
 
 
 def empty(spark: SparkSession, buffer: Buffer) -> DataFrame:

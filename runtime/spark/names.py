@@ -8,15 +8,24 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from tidegate.runtime.spark.kept import kept
+
 
 def quoted(name: str) -> str:
     """A column name as Spark's parser takes it literally."""
     return f"`{name.replace('`', '``')}`"
 
 
+@kept
 def col(name: str) -> Column:
     """The column of exactly this name."""
     return F.col(quoted(name))
+
+
+@kept
+def renamed(name: str, new: str) -> Column:
+    """The column of exactly this name, under another."""
+    return col(name).alias(new)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,4 +41,4 @@ class Named:
 
     def as_users_see_it(self) -> DataFrame:
         """Columns named as the attributes."""
-        return self.frame.select(*(col(column).alias(name) for name, column in self.columns.items()))
+        return self.frame.select(*(renamed(column, name) for name, column in self.columns.items()))

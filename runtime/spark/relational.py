@@ -31,8 +31,8 @@ from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import call
 from tidegate.runtime.joins import join_parts
 from tidegate.runtime.spark.aggregates import aggregate
-from tidegate.runtime.spark.names import Named, col
-from tidegate.runtime.spark.terms import compile_term
+from tidegate.runtime.spark.kept import kept, kept_term
+from tidegate.runtime.spark.names import Named, col, renamed
 
 _JOINS = {"inner": "inner", "left": "left_outer", "semi": "left_semi", "anti": "left_anti"}
 
@@ -72,7 +72,7 @@ class _Evaluation:
                 return self._scan(self._leaves[self._place - 1], stream.schema)
             case Select(input_, condition):
                 rows = self.evaluate(input_)
-                return Named(rows.frame.filter(compile_term(condition, input_.schema, rows.columns)), rows.columns)
+                return Named(rows.frame.filter(kept_term(condition, input_.schema, rows.columns)), rows.columns)
             case Project(input_, names):
                 rows = self.evaluate(input_)
                 return Named(rows.frame, {name: rows.columns[name] for name in names})
@@ -81,7 +81,7 @@ class _Evaluation:
                 return Named(rows.frame, {new.get(name, name): column for name, column in rows.columns.items()})
             case Imbed(input_, name, term):
                 rows, made = self.evaluate(input_), next(self._names)
-                value = compile_term(term, input_.schema, rows.columns)
+                value = kept_term(term, input_.schema, rows.columns)
                 return Named(rows.frame.withColumn(made, value), {**rows.columns, name: made})
             case Group(input_):
                 return self._fresh(aggregate(node, self.evaluate(input_)))
@@ -103,29 +103,19 @@ class _Evaluation:
                 assert_never(node)
 
     def _scan(self, leaf: DataFrame, schema: Schema) -> Named:
-        made = dict(zip(leaf.columns, self._names, strict=False))
-        return Named(leaf.toDF(*made.values()), {name: made[name] for name in schema.names})
+        made = dict(zip(schema.names, self._names, strict=False))
+        return Named(leaf.select(*(renamed(name, new) for name, new in made.items())), made)
 
     def _fresh(self, rows: Named) -> Named:
         """The same rows, each attribute in a column of its own and new name."""
         columns = dict(zip(rows.columns, self._names, strict=False))
-        return Named(
-            rows.frame.select(*(col(rows.columns[name]).alias(made) for name, made in columns.items())), columns
-        )
+        frame = rows.frame.select(*(renamed(rows.columns[name], made) for name, made in columns.items()))
+        return Named(frame, columns)
 
     def _join(self, node: Join, left: Named, right: Named) -> Named:
         """A join whose condition is split, so that Catalyst sees equal keys apart from what may fail."""
         columns = {**left.columns, **right.columns}
-        both = Schema((*node.left.schema.attributes, *node.right.schema.attributes))
-        parts = join_parts(node.condition, node.left.schema, node.right.schema)
-        terms = [
-            *(call("eq_null_safe" if e.null_safe else "eq", e.left, e.right) for e in parts.equalities),
-            *(call("lt" if r.strict else "le", r.left, r.right) for r in parts.ranges),
-            *parts.left,
-            *parts.right,
-            *parts.rest,
-        ]
-        condition: Column = reduce(and_, [compile_term(term, both, columns) for term in terms], F.lit(True))
+        condition = _join_condition(node, tuple(columns.items()))
         joined = left.narrowed().join(right.narrowed(), condition, _JOINS[node.kind])
         return Named(joined, columns if node.kind in ("inner", "left") else left.columns)
 
@@ -139,3 +129,17 @@ class _Evaluation:
     def _difference(self, left: Named, right: Named) -> Named:
         condition = reduce(and_, [col(c).eqNullSafe(col(right.columns[name])) for name, c in left.columns.items()])
         return Named(left.narrowed().join(right.narrowed(), condition, "left_anti"), left.columns)
+
+
+@kept
+def _join_condition(node: Join, columns: tuple[tuple[str, str], ...]) -> Column:
+    both = Schema((*node.left.schema.attributes, *node.right.schema.attributes))
+    parts = join_parts(node.condition, node.left.schema, node.right.schema)
+    terms = [
+        *(call("eq_null_safe" if e.null_safe else "eq", e.left, e.right) for e in parts.equalities),
+        *(call("lt" if r.strict else "le", r.left, r.right) for r in parts.ranges),
+        *parts.left,
+        *parts.right,
+        *parts.rest,
+    ]
+    return reduce(and_, [kept_term(term, both, dict(columns)) for term in terms], F.lit(True))

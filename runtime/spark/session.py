@@ -38,7 +38,10 @@ def own_session(spark: SparkSession) -> SparkSession:
 def session_settings(*, cores: int, local: bool) -> dict[str, str]:
     """The settings and what each is for; `local` adds those which only a single machine wants."""
     quiet = Path(__file__).with_name("log4j2.properties").as_uri()
-    settings = query_settings(cores=cores) | {"spark.ui.showConsoleProgress": "false"}
+    settings = query_settings(cores=cores) | {
+        "spark.ui.showConsoleProgress": "false",
+        "spark.python.sql.dataFrameDebugging.enabled": "false",  # else many calls to the JVM for each one that is meant
+    }
     if local:
         settings |= {
             "spark.ui.enabled": "false",

@@ -80,3 +80,32 @@ def test_all_queries_of_a_level_are_one_job(spark: SparkSession, tmp_path: Path)
         mine = [text for text in described if text.startswith(f"tidegate batch {seq}: increment")]
         assert set(mine) == {f"tidegate batch {seq}: increments of ByKey, ByValue, Slow"}
         assert len(mine) <= 1 + 2  # Spark sends the small side of each join around in a job of its own
+
+
+@pytest.mark.parametrize("shard_bytes", [0, 1 << 30])
+def test_queries_that_did_not_advance_start_no_job(spark: SparkSession, tmp_path: Path, shard_bytes: int) -> None:
+    (tmp_path / "in").mkdir()
+    every = rows()
+    for number, part in enumerate((every[:35], every[30:35], every[35:])):  # the second brings no progress
+        path = tmp_path / "in" / f"{number}.parquet"
+        pq.write_table(pa.Table.from_pylist(part), path)
+        os.utime(path, (1_600_000_000 + number, 1_600_000_000 + number))
+    earlier = descriptions(spark)
+    query = start(
+        spark,
+        tg.program(**queries(ByKey=True, Slow=True)).facts,
+        sources={"E": Source(parquet(tmp_path / "in", per_batch=1).data, delay={"t": 5}, bounded=True)},
+        checkpoint=tmp_path / "checkpoint",
+        driver_bytes=0,
+        shard_bytes=shard_bytes,
+    )
+    query.awaitTermination()
+    described = [text for number, text in descriptions(spark).items() if number not in earlier]
+    jobs = {report.seq: [text for text in described if f"batch {report.seq}: incr" in text] for report in query.reports}
+    first, second, third = query.reports
+    assert first.progress == second.progress != third.progress
+    assert jobs[second.seq] == []
+    for report in (first, third):
+        assert set(report.places) == {"ByKey", "Slow"}
+        assert set(jobs[report.seq]) == {f"tidegate batch {report.seq}: increments of ByKey, Slow"}
+        assert len(jobs[report.seq]) == 1 or not shard_bytes  # Spark sends small sides around in jobs of their own

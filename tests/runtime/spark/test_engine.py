@@ -249,7 +249,7 @@ def test_every_job_says_what_it_is_for(spark: SparkSession, tmp_path: Path) -> N
     def jobs() -> dict[int, Any]:
         listed = spark.sparkContext._jsc.sc().statusStore().jobsList(None)
         every = [listed.apply(i) for i in range(listed.size())]
-        return {job.jobId(): job.description().getOrElse(None) for job in every}
+        return {job.jobId(): job.description().get() if job.description().isDefined() else None for job in every}
 
     earlier = jobs()
     rows = spark.createDataFrame([(r["k"], r["t"], r["v"]) for r in rows_of(0)], "k long, t long, v double")
