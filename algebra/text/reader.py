@@ -60,6 +60,13 @@ def read_query(
         return _Reader(Text(text, file), streams, dialect, units or {}, site).read()
 
 
+def source_of(text: str, file: str = "query") -> tuple[str, str | None]:
+    """The stream of FROM and the attribute of ORDER BY, before there is a stream; `QueryError` as `read_query`."""
+    clauses = {part.kind: part for part in Text(text, file).parse().parts}
+    order = clauses.get("order")
+    return name_of(clauses["name"]), None if order is None else name_of(order.parts[0].parts[-1])
+
+
 @dataclass(slots=True)
 class _Reader:
     """Reads one query; clauses are filled in as they are read."""

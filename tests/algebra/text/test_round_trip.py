@@ -27,10 +27,10 @@ def test_what_is_printed_reads_as_the_same_query() -> None:
             continue
         read += 1
         for dialect in ("allen", "tpstream"):
-            printed = tg.query_text(query, dialect=dialect)  # type: ignore[arg-type]  # both are dialects
-            again = tg.read_query(printed, stream, dialect=dialect)  # type: ignore[arg-type]  # as above
+            printed = tg.query_text(query, dialect=dialect)
+            again = tg.read_query(printed, stream, dialect=dialect)
             assert again._node == query._node, f"seed {seed}: {text}\nprinted as\n{printed}"
-            assert tg.query_text(again, dialect=dialect) == printed  # type: ignore[arg-type]  # as above
+            assert tg.query_text(again, dialect=dialect) == printed
     assert read > CASES // 2
 
 
