@@ -8,15 +8,20 @@ from types import FrameType
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A place in the user's code, as errors show it."""
+    """A place in the user's code, as errors show it; in the text of a query with its column, counted from 1."""
 
     file: str
     line: int
     code: str = ""
+    column: int | None = None
 
     def __str__(self) -> str:
         name = self.file.replace("\\", "/").rsplit("/", 1)[-1]
-        return f"{name}:{self.line}" + (f"   {self.code}" if self.code else "")
+        if self.column is None:
+            return f"{name}:{self.line}" + (f"   {self.code}" if self.code else "")
+        place = f"{name}:{self.line}:{self.column}   "
+        # Two more: problems show a site indented by two.
+        return f"{place}{self.code}\n{' ' * (2 + len(place) + self.column - 1)}^"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +47,10 @@ class Problem:
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, object]:
-        site = None if self.site is None else {"file": self.site.file, "line": self.site.line, "code": self.site.code}
+        site: dict[str, object] | None = None
+        if self.site is not None:
+            site = {"file": self.site.file, "line": self.site.line, "code": self.site.code}
+            site |= {} if self.site.column is None else {"column": self.site.column}
         return {
             "code": self.code,
             "message": self.message,

@@ -1,4 +1,4 @@
-"""The command line: `tidegate check`, `explain`, `why`, `state`, `doctor` and `version`."""
+"""The command line: `tidegate check`, `explain`, `run`, `why`, `state`, `doctor` and `version`."""
 
 from __future__ import annotations
 
@@ -44,6 +44,27 @@ def parser() -> argparse.ArgumentParser:
     shown.add_argument("--spark", action="store_true", help="print Spark's plan of each query's increment as well")
     explain.add_argument("--json", action="store_true", help="print the report as JSON")
     explain.set_defaults(command=_explain)
+
+    run = commands.add_parser("run", help="run a query in the text language over files")
+    run.add_argument("--query", type=Path, required=True, metavar="FILE", help="a file with the query")
+    run.add_argument(
+        "--input",
+        action="append",
+        required=True,
+        metavar="STREAM=PATH",
+        help="a Parquet or CSV file, or a directory of them",
+    )
+    run.add_argument("--schema", help="names and types of the attributes, where the files do not say: 'id bigint, ...'")
+    run.add_argument(
+        "--time", metavar="ATTRIBUTE", help="the attribute by which events are ordered, unless ORDER BY says it"
+    )
+    run.add_argument(
+        "--unit", action="append", default=[], metavar="ATTRIBUTE=UNIT", help="the unit of an attribute's values"
+    )
+    run.add_argument("--dialect", choices=("allen", "tpstream"), help="whose `finishes` is meant")
+    run.add_argument("--name", default="Matches", help="the name of the results")
+    run.add_argument("--out", type=Path, metavar="DIR", help="write a Parquet file there instead of printing CSV")
+    run.set_defaults(command=_run)
 
     state = commands.add_parser("state", help="list what a checkpoint holds, and why it is kept")
     state.add_argument("checkpoint", type=Path, help="the directory of a checkpoint, of a running or a stopped program")
@@ -130,6 +151,16 @@ def _explain(options: argparse.Namespace) -> int:
         text = {"mermaid": report.mermaid, "svg": report.svg, None: report.__str__}[options.graph]()
         text += "".join(f"\n\nSpark's plan of {query}\n\n{plan.strip()}" for query, plan in plans.get(name, {}).items())
         print(f"program {name}\n\n{text}\n" if len(reports) > 1 else text)
+    return 0
+
+
+def _run(options: argparse.Namespace) -> int:
+    from tidegate.runtime.run_query import QueryRun, pairs, print_results
+
+    inputs = {name: Path(path) for name, path in pairs(options.input, "--input").items()}
+    units = pairs(options.unit, "--unit")
+    asked = QueryRun(options.query, inputs, options.schema, options.time, units, options.dialect, options.name)
+    print_results(asked.run(), options.name, options.out)
     return 0
 
 

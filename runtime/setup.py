@@ -124,7 +124,7 @@ def prepare(
         check_known(name, results, "result")
         _check_sink(name, sink)
     for name, given in sources.items():
-        if isinstance(given.data, Files) and not Path(given.data.directory).is_dir():
+        if isinstance(given.data, Files) and not Path(given.data.directory).exists():
             raise QueryError(
                 "TG413",
                 f"{name}: there is no directory {given.data.directory}",

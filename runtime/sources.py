@@ -65,7 +65,7 @@ class SourceOptions:
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """A directory of Parquet, CSV or JSON-lines files; files appear whole, are never changed, names do not start with . or _."""
+    """A directory of Parquet, CSV or JSON-lines files, or one such file; files appear whole, are never changed, names do not start with . or _."""
 
     directory: str
     format: FileFormat
@@ -80,6 +80,9 @@ class Files:
     def found(self) -> list[SourceFile]:
         """The files there are now, oldest first, then by name; a file that vanishes meanwhile is left out."""
         files = []
+        if os.path.isfile(self.directory):
+            status = os.stat(self.directory)
+            return [SourceFile(os.path.abspath(self.directory), status.st_size, status.st_mtime_ns)]
         for folder, folders, names in os.walk(os.path.abspath(self.directory)):
             folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
             for name in names:

@@ -18,7 +18,7 @@ LAYERS = ("algebra", "analysis", "contexts", "runtime")
 # What these folders never import, not even inside a function.
 ENGINES = frozenset({"pyspark", "numba", "polars"})
 FREE_OF_ENGINES = ("algebra", "analysis", "contexts", "runtime/plan")
-HEAVY = ENGINES | {"sympy", "networkx", "pandas", "pyarrow"}
+HEAVY = ENGINES | {"sympy", "networkx", "pandas", "pyarrow", "lark"}
 IMPORT_SECONDS = 0.3
 
 
@@ -190,3 +190,4 @@ def test_distributions_hold_the_package_and_nothing_else(tmp_path: Path) -> None
             )
             assert {f"tidegate/{name}" for name in tracked.stdout.split()} <= set(names)
         assert {"tidegate/py.typed", "tidegate/runtime/spark/log4j2.properties"} <= set(names)
+        assert "tidegate/algebra/text/grammar.lark" in names

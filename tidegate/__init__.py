@@ -27,6 +27,8 @@ from tidegate.algebra.dsl.sources import QueryHandle, Result, query, result, str
 from tidegate.algebra.dsl.suggestions import function_hint
 from tidegate.algebra.errors import InternalError, Problem, QueryError, Site, TidegateError
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
+from tidegate.algebra.text.printer import query_text
+from tidegate.algebra.text.reader import AmbiguousRelationWarning, read_query
 from tidegate.runtime.program import Program, program, result_of
 
 if TYPE_CHECKING:
@@ -84,6 +86,8 @@ __all__ = [
     "situation",
     "match",
     "timeline",
+    "read_query",
+    "query_text",
     # values
     "lit",
     "timestamp",
@@ -130,6 +134,7 @@ __all__ = [
     "TidegateError",
     "QueryError",
     "InternalError",
+    "AmbiguousRelationWarning",
     "Problem",
     "Site",
     "__version__",

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from types import FrameType, TracebackType
 
 from tidegate.algebra.errors import QueryError, Site, call_site
@@ -11,17 +14,34 @@ from tidegate.algebra.errors import QueryError, Site, call_site
 MAX_DEPTH = 256
 
 
+#: The place in a text from which handles are being built, if they are.
+_IN_TEXT: ContextVar[Site | None] = ContextVar("in_text", default=None)
+
+
+@contextmanager
+def written_at(site: Site) -> Iterator[None]:
+    """What is built meanwhile was written there, in the text of a query, not on a line of Python; nor are errors."""
+    before = _IN_TEXT.set(site)
+    try:
+        yield
+    except QueryError as error:
+        raise error.at(site) from error.__cause__
+    finally:
+        _IN_TEXT.reset(before)
+
+
 class UnknownAttributeError(QueryError, AttributeError):
     """What is unknown, asked for as `handle.name`; `hasattr` and `getattr` with a default understand it."""
 
 
 class Here:
-    """`with Here() as site:` is the user's line that called into the library; errors raised inside carry it."""
+    """`with Here() as site:` is the user's line that called into the library, or the place in the text that is being
+    read; errors raised inside carry it."""
 
     __slots__ = ("site",)
 
     def __enter__(self) -> Site | None:
-        self.site = call_site(sys._getframe(1))
+        self.site = _IN_TEXT.get() or call_site(sys._getframe(1))
         return self.site
 
     def __exit__(

@@ -1,0 +1,133 @@
+"""From text to a tree, by the grammar beside this file; what does not fit it is shown where it stands."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tidegate.algebra.errors import QueryError, Site
+
+if TYPE_CHECKING:
+    from lark import Lark, Token, Tree
+    from lark.exceptions import UnexpectedInput
+
+#: What errors call the tokens that are no keywords and no signs.
+_CALLED = {
+    "NAME": "a name",
+    "QUOTED": "a name",
+    "STRING": "a text in quotes",
+    "NUMBER": "a number",
+    "UNIT": "a unit",
+    "RELATION": "a relation such as before, meets, overlaps or during",
+    "$END": "the end of the text",
+}
+_OPERATORS = ("DIV", "IS", "AND", "OR")
+_WORD = re.compile(r"[^\W\d]\w*")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a query, and where it begins: a word or sign with its `text`, or what the grammar makes of several parts."""
+
+    kind: str
+    text: str
+    parts: tuple[Part, ...]
+    line: int
+    column: int
+
+
+class Text:
+    """The text of a query, which knows what stands where."""
+
+    def __init__(self, text: str, file: str) -> None:
+        self._lines, self._file, self.text = text.split("\n"), file, text
+
+    def site(self, line: int, column: int) -> Site:
+        """The place, both counted from 1."""
+        return Site(self._file, line, self._lines[line - 1].replace("\t", " ").rstrip(), column)
+
+    def at(self, part: Part) -> Site:
+        """Where a part begins."""
+        return self.site(part.line, part.column)
+
+    def parse(self) -> Part:
+        """The query in its parts; `QueryError` TG170 with the place, what was expected, and what is probably meant."""
+        from lark.exceptions import UnexpectedInput
+
+        try:
+            return _part(_parser().parse(self.text))
+        except UnexpectedInput as error:
+            raise self._unexpected(error) from None
+
+    def _unexpected(self, error: UnexpectedInput) -> QueryError:
+        token, allowed = getattr(error, "token", None), set(getattr(error, "accepts", None) or ())
+        allowed = allowed or set(getattr(error, "expected", None) or getattr(error, "allowed", None) or ())
+        if token is not None and token.type == "$END":
+            found, site = "the text ends here", self._end()
+        else:
+            line, column = error.line, error.column
+            rest = self._lines[line - 1][column - 1 :]
+            word = _WORD.match(rest)
+            found, site = f"{(word[0] if word else rest[:1])!r} does not fit here", self.site(line, column)
+        return QueryError(
+            "TG170", found, because=(f"expected: {_listed(allowed)}",), hint=self._meant(site, allowed), site=site
+        )
+
+    def _end(self) -> Site:
+        """Behind the last character that is no space."""
+        text = self.text.rstrip()
+        line = text.count("\n")
+        return self.site(line + 1, len(self._lines[line].rstrip()) + 1)
+
+    def _meant(self, site: Site, allowed: Iterable[str]) -> str:
+        """A keyword that could stand here and nearly does, here or one word before."""
+        assert site.column is not None
+        words = {word.start(): word[0] for word in _WORD.finditer(site.code)}
+        before = [words[start] for start in sorted(words) if start < site.column - 1]
+        keywords = [name for name in allowed if name not in _CALLED and _signs().get(name, name) == name]
+        for word in (words.get(site.column - 1, ""), *before[-1:]):
+            near = difflib.get_close_matches(word.upper(), keywords, n=1, cutoff=0.7)
+            if near and near[0] != word.upper():
+                return f"did you mean {near[0]}?"
+        return ""
+
+
+def _part(found: Tree[Token] | Token) -> Part:
+    if isinstance(found, str):
+        return Part(found.type, str(found), (), found.line or 1, found.column or 1)
+    return Part(str(found.data), "", tuple(map(_part, found.children)), found.meta.line, found.meta.column)
+
+
+@functools.cache
+def _parser() -> Lark:
+    from lark import Lark
+
+    grammar = Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
+    return Lark(grammar, parser="lalr", propagate_positions=True)
+
+
+@functools.cache
+def _signs() -> dict[str, str]:
+    """How the tokens that the grammar writes out are written: keywords in capitals, signs as themselves."""
+    return {t.name: t.pattern.value.upper() for t in _parser().terminals if t.pattern.type == "str"}
+
+
+def keywords() -> frozenset[str]:
+    """The words that mean something to the grammar, in capitals."""
+    return frozenset(written for written in _signs().values() if written.isalpha())
+
+
+def _listed(allowed: Iterable[str]) -> str:
+    """What could stand there, keywords last; signs of operators are one thing."""
+    named = {_CALLED[name] for name in allowed if name in _CALLED}
+    written = {_signs()[name] for name in allowed if name in _signs()}
+    signs = {sign for sign in written if not sign.isalpha()} - {"(", ")", ",", ";", "."}
+    if len(signs) > 1:
+        written -= signs | set(_OPERATORS)
+        named.add("an operator")
+    return ", ".join([*sorted(named), *sorted(written, key=lambda text: (text.isalpha(), text))])

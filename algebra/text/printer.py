@@ -1,0 +1,274 @@
+"""Queries as text: the inverse of `reader`, for what the language can say."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import assert_never
+
+from tidegate.algebra.allen import Allen
+from tidegate.algebra.dsl.calls import called
+from tidegate.algebra.dsl.here import Here
+from tidegate.algebra.dsl.relation import Relation
+from tidegate.algebra.dsl.relation_checks import what_else
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.nodes import Aggregate, Derive, Function, Imbed, Match, Node, Project, Rename, Scan
+from tidegate.algebra.pretty import term_text, value_text
+from tidegate.algebra.situations import DETECTED, END, START
+from tidegate.algebra.terms import Attr, Call, Lit, Param, Term, conjuncts
+from tidegate.algebra.text.conditions import WRITTEN
+from tidegate.algebra.text.parsing import keywords
+from tidegate.algebra.text.reader import DIALECTS, MIRRORED, Dialect
+from tidegate.algebra.text.returned import AGGREGATES
+from tidegate.algebra.time import format_duration
+from tidegate.algebra.types import Kind
+
+#: How tightly operations bind; what binds less tightly than its place asks for gets parentheses.
+_BINDING = {
+    "or": 1, "and": 2, "not": 3,
+    **dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge", "eq_null_safe", "is_null", "is_not_null"), 4),
+    "add": 5, "sub": 5, "mul": 6, "div": 6, "mod": 6, "idiv": 6, "neg": 7,
+}  # fmt: skip
+_ATOM = 8
+#: Relations whose conditions stand in patterns; the others are these with sides exchanged.
+_PRINTED = (
+    Allen.BEFORE,
+    Allen.MEETS,
+    Allen.OVERLAPS,
+    Allen.FINISHED_BY,
+    Allen.CONTAINS,
+    Allen.STARTS,
+    Allen.EQUALS,
+)
+Pair = tuple[str, Allen, str]
+
+
+@called()
+def query_text(relation: Relation, *, dialect: Dialect = "allen") -> str:
+    """A match of situations in the text language, for `read_query` with this dialect; `QueryError` TG175 for what that
+    language cannot say."""
+    with Here():
+        if not isinstance(relation, Relation):
+            raise QueryError("TG114", f"query_text got {what_else(relation)}", hint="give it a match of situations")
+        if dialect not in DIALECTS:
+            raise QueryError("TG114", f"no dialect is called {dialect!r}", hint="dialect is allen or tpstream")
+        return node_query(relation._node, dialect)
+
+
+def node_query(node: Node, dialect: Dialect = "allen") -> str:
+    """The text of a query by its node."""
+    match, columns = _match_of(node)
+    first = match.situations[0]
+    for symbol, other in zip(match.symbols, match.situations, strict=True):
+        if (other.input, other.time, other.tie) != (first.input, first.time, first.tie):
+            raise _cannot(f"situations of several streams or orders ({symbol} is of another than {match.symbols[0]})")
+    if not isinstance(first.input, Scan):
+        raise _cannot("situations of anything but a stream itself", "give the filtered stream as a result of its own")
+    order = [first.time] if first.tie is None else [first.time, first.tie]
+    lines = [f"FROM {_name(first.input.stream.name)}", f"ORDER BY {', '.join(map(_name, order))}"]
+    if match.keys:
+        lines.append(f"PARTITION BY {', '.join(map(_name, match.keys))}")
+    definitions = [f"{s} AS {_definition(d)}" for s, d in zip(match.symbols, match.situations, strict=True)]
+    lines.append("DEFINE " + ",\n       ".join(definitions))
+    constraints = list(_constraints(match.pattern, dialect))
+    if constraints:
+        lines.append("PATTERN " + "\n    AND ".join(constraints))
+    if match.within is not None:
+        lines.append(f"WITHIN {_ticks(match.within, first)}")
+    if node is not match or any(situation.aggregates for situation in match.situations):
+        if DETECTED not in columns.values():
+            raise _cannot("results without their time", "select the attribute detected, too")
+        lines.append("RETURN " + ",\n       ".join(_item(name, source, match) for name, source in columns.items()))
+    if match.emission != "earliest":
+        lines.append(f"EMIT {match.emission}")
+    return "\n".join(lines) + "\n"
+
+
+def _cannot(what: str, hint: str = "write it in Python") -> QueryError:
+    return QueryError("TG175", f"the text language has no {what}", hint=hint)
+
+
+def _match_of(node: Node) -> tuple[Match, Mapping[str, str]]:
+    """The match below what RETURN does, and the attribute of it that each attribute of the result is."""
+    match node:
+        case Match():
+            return node, {name: name for name in node.schema}
+        case Project(input_, names):
+            found, columns = _match_of(input_)
+            return found, {name: columns[name] for name in names}
+        case Rename(input_, pairs):
+            found, columns = _match_of(input_)
+            new = dict(pairs)
+            return found, {new.get(name, name): source for name, source in columns.items()}
+        case Imbed(input_, name, Attr(of)):
+            found, columns = _match_of(input_)
+            return found, {**columns, name: columns[of]}
+        case _:
+            raise _cannot(
+                f"{type(node).__name__.lower()} here", "only a match and select(...) of its attributes can be text"
+            )
+
+
+def _definition(node: Derive) -> str:
+    text = _condition(node.condition)
+    least = None if node.at_least == 1 else _ticks(node.at_least, node)
+    most = None if node.at_most is None else _ticks(node.at_most, node)
+    if most is not None and least is not None:
+        return f"{text} BETWEEN {least} AND {most}"
+    if most is not None:
+        return f"{text} AT MOST {most}"
+    return text if least is None else f"{text} AT LEAST {least}"
+
+
+def _ticks(amount: int, node: Derive) -> str:
+    return format_duration(amount) if node.input.schema[node.time].type.kind is Kind.TIMESTAMP else str(amount)
+
+
+# PATTERN -------------------------------------------------------------------------------------------------------------
+
+
+def _constraints(pattern: Term, dialect: Dialect) -> Iterator[str]:
+    """The constraints of a pattern. A relation can be several conjuncts, which follow each other."""
+    rest = conjuncts(pattern)
+    while rest:
+        first = rest[0]
+        if isinstance(first, Call) and first.op == "or":
+            yield _alternatives([_whole_relation(part) for part in first.args], dialect)
+            rest = rest[1:]
+        else:
+            pair, used = _relation(rest)
+            yield _alternatives([pair], dialect)
+            rest = rest[used:]
+
+
+def _whole_relation(term: Term) -> Pair:
+    parts = conjuncts(term)
+    pair, used = _relation(parts)
+    if used != len(parts):
+        raise _cannot(f"pattern {term_text(term)}", "patterns relate situations by Allen's relations")
+    return pair
+
+
+def _relation(parts: tuple[Term, ...]) -> tuple[Pair, int]:
+    """The relation that the first of these conditions state, and how many of them do."""
+    ends = [arg.name for arg in parts[0].args if isinstance(arg, Attr)] if isinstance(parts[0], Call) else []
+    symbols = [name.rsplit(".", 1)[0] for name in ends]
+    if len(symbols) == 2:
+        one, other = symbols
+        points = [Attr(f"{symbol}.{end}") for symbol in symbols for end in (START, END)]
+        for relation in _PRINTED:
+            stated = conjuncts(relation.condition(*points))
+            if parts[: len(stated)] == stated:
+                return (one, relation, other), len(stated)
+    raise _cannot(f"pattern {term_text(parts[0])}", "patterns relate situations by Allen's relations")
+
+
+def _alternatives(pairs: list[Pair], dialect: Dialect) -> str:
+    """`A meets;overlaps B; C during B`: what relates the same two in a row is written together."""
+    found: list[tuple[str, list[str], str]] = []
+    for one, relation, other in pairs:
+        meant = MIRRORED.get(relation, relation) if dialect == "tpstream" else relation
+        name = meant.value.replace("_", " ")
+        if found and (found[-1][0], found[-1][2]) == (one, other):
+            found[-1][1].append(name)
+        else:
+            found.append((one, [name], other))
+    return "; ".join(f"{one} {';'.join(names)} {other}" for one, names, other in found)
+
+
+# RETURN --------------------------------------------------------------------------------------------------------------
+
+
+def _item(name: str, source: str, match: Match) -> str:
+    if source in match.keys or source == DETECTED:
+        text = _name(source)
+    else:
+        symbol, attribute = source.split(".", 1)
+        situation = match.situations[match.symbols.index(symbol)]
+        aggregate = next((a for a in situation.aggregates if a.name == attribute), None)
+        text = f"{symbol}.{attribute}" if aggregate is None else _aggregate(symbol, aggregate, situation)
+    return text if name == source else f"{text} AS {_name(name)}"
+
+
+def _aggregate(symbol: str, aggregate: Aggregate, situation: Derive) -> str:
+    function = aggregate.function.value
+    ordered = aggregate.function in (Function.FIRST, Function.LAST)
+    if function not in AGGREGATES or aggregate.by != (Attr(situation.time) if ordered else None):
+        raise _cannot(
+            f"aggregate {aggregate.name} as it is", f"there are {', '.join(AGGREGATES)}, the last two by time"
+        )
+    match aggregate.argument:
+        case None:
+            return f"{function}({symbol})"
+        case Attr(name):
+            return f"{function}({symbol}.{_name(name)})"
+        case other:
+            raise _cannot(
+                f"aggregate of {term_text(other)}", "only attributes are aggregated; compute it in the stream"
+            )
+
+
+# Conditions ----------------------------------------------------------------------------------------------------------
+
+
+def _condition(term: Term) -> str:
+    return _term(term)[0]
+
+
+def _term(term: Term) -> tuple[str, int]:
+    """The text of a term, and how tightly it binds."""
+    match term:
+        case Attr(name):
+            return _name(name), _ATOM
+        case Lit():
+            text = _constant(term)
+            return text, 7 if text.startswith("-") else _ATOM
+        case Param(name):
+            raise _cannot(f"parameter {name}")
+        case Call("not", (inner,)):
+            return f"NOT {_inside(inner, 3)}", 3
+        case Call("neg", (inner,)):
+            # Two signs in a row begin a comment.
+            return f"-{_inside(inner, _ATOM)}", 7
+        case Call(("is_null" | "is_not_null") as op, (inner,)):
+            return f"{_inside(inner, 5)} {WRITTEN[op]}", 4
+        case Call(("and" | "or") as op, args) if len(args) > 1:
+            return f" {WRITTEN[op]} ".join(_inside(arg, _BINDING[op] + 1) for arg in args), _BINDING[op]
+        case Call(op, (left, right)) if op in _BINDING:
+            binding = _BINDING[op]
+            first = binding + 1 if binding == 4 else binding
+            return f"{_inside(left, first)} {WRITTEN[op]} {_inside(right, binding + 1)}", binding
+        case Call(op, args) if op not in _BINDING:
+            return f"{op}({', '.join(_condition(arg) for arg in args)})", _ATOM
+        case Call(op, args):
+            raise _cannot(f"{op} of {len(args)}")
+        case _:
+            assert_never(term)
+
+
+def _inside(term: Term, least: int) -> str:
+    text, binding = _term(term)
+    return text if binding >= least else f"({text})"
+
+
+def _constant(constant: Lit) -> str:
+    text = value_text(constant.value, constant.type)
+    if constant.value is None:
+        return text
+    match constant.type.kind:
+        case Kind.BOOLEAN:
+            return text.upper()
+        case Kind.TIMESTAMP | Kind.DATE | Kind.DURATION | Kind.DECIMAL:
+            if text.endswith(" ticks"):
+                raise _cannot(f"instant {text}")
+            return f"{constant.type.kind.value.upper()} '{text}'"
+        case Kind.DOUBLE if isinstance(constant.value, float) and not math.isfinite(constant.value):
+            raise _cannot(f"constant {text}")
+        case _:
+            return text
+
+
+def _name(name: str) -> str:
+    """A name, in quotes where it would be read as something else."""
+    plain = name.isidentifier() and name.upper() not in keywords()
+    return name if plain else '"' + name.replace('"', '""') + '"'

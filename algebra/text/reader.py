@@ -1,0 +1,312 @@
+"""Queries in the text language of TPStream (EDBT 2018, Listing 1; thesis, Section 5.3) as relations of the DSL."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Literal
+
+from tidegate.algebra.allen import RELATIONS, Allen
+from tidegate.algebra.dsl.calls import called
+from tidegate.algebra.dsl.expression import Expression
+from tidegate.algebra.dsl.here import Here, written_at
+from tidegate.algebra.dsl.relation import Relation
+from tidegate.algebra.dsl.relation_checks import what_else
+from tidegate.algebra.dsl.situations import Duration, Intervals, Partitioned, match, situation
+from tidegate.algebra.errors import QueryError, Site
+from tidegate.algebra.nodes import Emission, Scan
+from tidegate.algebra.terms import Attr
+from tidegate.algebra.text.conditions import Conditions, name_of, ticks_of
+from tidegate.algebra.text.parsing import Part, Text
+from tidegate.algebra.text.returned import Returned, unknown_symbol
+from tidegate.algebra.text.units import TIME, UNITS, Unit, duration_unit, unit_of
+from tidegate.algebra.types import Kind
+
+Dialect = Literal["allen", "tpstream"]
+DIALECTS: tuple[Dialect, ...] = ("allen", "tpstream")
+#: TPStream's Table 1 has `A finishes B` as A.ts < B.ts < A.te = B.te, which Allen calls `A finished by B`.
+MIRRORED = {Allen.FINISHES: Allen.FINISHED_BY, Allen.FINISHED_BY: Allen.FINISHES}
+_EMISSIONS: tuple[Emission, ...] = ("earliest", "final")
+
+
+class AmbiguousRelationWarning(UserWarning):
+    """`finishes` and `finished by` mean one thing to Allen and its mirror image to TPStream, and no dialect is named."""
+
+
+@called()
+def read_query(
+    text: str,
+    streams: Relation | Mapping[str, Relation],
+    *,
+    dialect: Dialect | None = None,
+    units: Mapping[str, str] | None = None,
+    file: str = "query",
+) -> Relation:
+    """The matches that a query in the text language asks for: `FROM ... DEFINE ... PATTERN ... WITHIN ... RETURN ...`.
+
+    `streams` is the stream of FROM, or streams by name. `dialect` says whose `finishes` is meant: "allen", or "tpstream",
+    where it is the mirror image; without it Allen's is taken, with a warning. `units` says in which unit the values of an
+    attribute are; quantities beside it are converted to that. `file` is what errors call the text.
+    """
+    with Here() as site:
+        if not isinstance(text, str):
+            raise QueryError("TG114", f"a query is text, not a {type(text).__name__}", hint="give what the file holds")
+        if dialect is not None and dialect not in DIALECTS:
+            raise QueryError("TG114", f"no dialect is called {dialect!r}", hint="dialect is allen or tpstream")
+        return _Reader(Text(text, file), streams, dialect, units or {}, site).read()
+
+
+def source_of(text: str, file: str = "query") -> tuple[str, str | None]:
+    """The stream of FROM and the attribute of ORDER BY, before there is a stream; `QueryError` as `read_query`."""
+    clauses = {part.kind: part for part in Text(text, file).parse().parts}
+    order = clauses.get("order")
+    return name_of(clauses["name"]), None if order is None else name_of(order.parts[0].parts[-1])
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Reads one query; clauses are filled in as they are read."""
+
+    text: Text
+    streams: Relation | Mapping[str, Relation]
+    dialect: Dialect | None
+    asked_units: Mapping[str, str]
+    site: Site | None
+    clauses: dict[str, Part] = field(default_factory=dict)
+
+    def read(self) -> Relation:
+        self.clauses = {part.kind: part for part in self.text.parse().parts}
+        definitions = {part.parts[0].text: part for part in self.clauses["define"].parts}
+        self._check_symbols(definitions)
+        relation, prefixes = self._source(tuple(definitions))
+        units = self._units(relation)
+        conditions = Conditions(self.text, relation, prefixes, tuple(definitions), units)
+        events = self._events(conditions)
+        returned = Returned(conditions, events, {symbol: {} for symbol in definitions})
+        items = [returned.item(part) for part in self._children("returns")]
+        derived = self._derived(definitions, returned, units)
+        matches = self._match(derived, events, units)
+        return returned.selected(matches, items, self.clauses["returns"]) if items else matches
+
+    def _children(self, clause: str) -> tuple[Part, ...]:
+        found = self.clauses.get(clause)
+        return () if found is None else found.parts
+
+    def _check_symbols(self, definitions: Mapping[str, Part]) -> None:
+        seen = set[str]()
+        for part in self.clauses["define"].parts:
+            if part.parts[0].text in seen:
+                raise QueryError(
+                    "TG103",
+                    f"{part.parts[0].text} is defined twice",
+                    hint="give each situation a name of its own",
+                    site=self.text.at(part),
+                )
+            seen.add(part.parts[0].text)
+
+    # FROM, PARTITION BY, ORDER BY ------------------------------------------------------------------------------------
+    def _source(self, symbols: tuple[str, ...]) -> tuple[Relation, tuple[str, ...]]:
+        """The relation of FROM, and the names that may stand before its attributes."""
+        part = self.clauses["name"]
+        name, alias = name_of(part), self.clauses.get("alias")
+        with written_at(self.text.at(part)):
+            relation = self._stream(name)
+        if alias is None:
+            return relation, (name,)
+        other = name_of(alias.parts[0])
+        if other in symbols:
+            raise QueryError(
+                "TG103",
+                f"{other} names the stream and a situation",
+                hint="give one of them another name",
+                site=self.text.at(alias),
+            )
+        return relation, (other, name)
+
+    def _stream(self, name: str) -> Relation:
+        streams = self.streams
+        if isinstance(streams, Relation):
+            own = streams._node.stream.name if isinstance(streams._node, Scan) else name
+            streams = {own: streams}
+        if name not in streams:
+            near = difflib.get_close_matches(name, list(streams), n=1, cutoff=0.4)
+            hint = f"did you mean {near[0]}?" if near else f"streams here: {', '.join(streams) or 'none'}"
+            raise QueryError("TG173", f"there is no stream {name}", hint=hint)
+        found = streams[name]
+        if not isinstance(found, Relation):
+            raise QueryError("TG114", f"{name} is {what_else(found)}", hint='give read_query(text, {"Name": stream})')
+        return found
+
+    def _units(self, relation: Relation) -> dict[str, Unit]:
+        found = {}
+        for name, written in self.asked_units.items():
+            attribute = relation[name]
+            assert isinstance(attribute._term, Attr)
+            if not attribute.type.is_numeric:
+                raise QueryError(
+                    "TG174", f"{name} is a {attribute.type}, which has no unit", hint="units belong to numbers"
+                )
+            found[attribute._term.name] = unit_of(written)
+        return found
+
+    def _events(self, conditions: Conditions) -> Partitioned:
+        keys = [conditions.attribute(part) for part in self._children("partition")]
+        order = [conditions.attribute(part) for part in self._children("order")]
+        time, tie = [*order, None, None][:2]
+        if time is not None and not all(read.attribute.temporal for read in time._reads.values()):
+            raise QueryError(
+                "TG117",
+                f"{time!r} orders no events: it holds no instants",
+                hint=f"instants are {', '.join(conditions.relation.schema.temporal) or 'not among the attributes'}",
+                site=self.text.at(self.clauses["order"].parts[0]),
+            )
+        clause = self.clauses.get("order", self.clauses["name"])
+        with written_at(self.text.at(clause)):
+            try:
+                return conditions.relation.partition_by(*keys, time=time, tie=tie)
+            except QueryError as error:
+                if error.code != "TG117" or order:
+                    raise
+                raise QueryError("TG117", error.message, hint="name it: FROM ... ORDER BY time") from None
+
+    # DEFINE ----------------------------------------------------------------------------------------------------------
+    def _derived(
+        self, definitions: Mapping[str, Part], returned: Returned, units: Mapping[str, Unit]
+    ) -> dict[str, Intervals]:
+        found: dict[str, Intervals] = {}
+        for symbol, part in definitions.items():
+            condition = returned.conditions.read(part.parts[1])
+            with written_at(self.text.at(part)):
+                least, most = self._limits(part.parts[2:], returned.events, units)
+                aggregates = returned.aggregates[symbol]
+                made = situation(condition, at_least=least, at_most=most, between=None, **aggregates)
+                found[symbol] = returned.events.derive(**{symbol: made})[symbol]
+        return found
+
+    def _limits(
+        self, given: tuple[Part, ...], events: Partitioned, units: Mapping[str, Unit]
+    ) -> tuple[Duration, Duration]:
+        for part in given:
+            durations = [self._duration(one, events, units) for one in part.parts]
+            return (durations[0] if part.kind != "at_most" else None), (
+                durations[-1] if part.kind != "at_least" else None
+            )
+        return None, None
+
+    def _duration(self, part: Part, events: Partitioned, units: Mapping[str, Unit]) -> Duration:
+        """What the DSL takes as a duration: text on a timeline of timestamps, ticks on others."""
+        parts = part.parts
+        with written_at(self.text.at(part)):
+            kind = events._relation.schema[events._time].type.kind
+            tick = UNITS["d"] if kind is Kind.DATE else units.get(events._time)
+            if len(parts) == 1:
+                if kind is Kind.TIMESTAMP:
+                    raise QueryError("TG174", f"{parts[0].text} of what?", hint=f"give it a unit: {parts[0].text}s")
+                return _whole(Fraction(parts[0].text), parts[0].text)
+            seconds = Fraction(0)
+            for number, unit in zip(parts[::2], parts[1::2], strict=True):
+                with written_at(self.text.at(unit)):
+                    seconds += Fraction(number.text) * duration_unit(unit.text).factor
+            if kind is Kind.TIMESTAMP:
+                return f"{ticks_of(seconds)}us"
+            if tick is None or tick.dimension != TIME:
+                name = events._time
+                raise QueryError(
+                    "TG174",
+                    f"{name} counts in integers, and nobody says how long one is",
+                    hint=f'write a number of them, or say it: units={{"{name}": "s"}}, --unit {name}=s',
+                )
+            return _whole(seconds / tick.factor, f"the duration in {tick.name}")
+
+    # PATTERN, WITHIN, EMIT -------------------------------------------------------------------------------------------
+    def _match(self, derived: Mapping[str, Intervals], events: Partitioned, units: Mapping[str, Unit]) -> Relation:
+        conditions = [self._constraint(part, derived) for part in self._children("pattern")]
+        within = [self._duration(part, events, units) for part in self._children("within")]
+        clause = self.clauses.get("pattern", self.clauses["define"])
+        emission = self._emission()
+        with written_at(self.text.at(clause)):
+            return match(*derived.values(), *conditions, within=within[0] if within else None, emission=emission)
+
+    def _emission(self) -> Emission:
+        part = self.clauses.get("emit")
+        if part is None:
+            return "earliest"
+        asked = part.parts[0].text
+        for known in _EMISSIONS:
+            if asked.lower() == known:
+                return known
+        raise QueryError(
+            "TG114",
+            f"no emission is called {asked!r}",
+            hint="emission is earliest or final",
+            site=self.text.at(part.parts[0]),
+        )
+
+    def _constraint(self, part: Part, derived: Mapping[str, Intervals]) -> Expression:
+        found: Expression | None = None
+        for alternative in part.parts:
+            left, relations, right = alternative.parts
+            one, other = self._symbol(left, derived), self._symbol(right, derived)
+            for name in relations.parts:
+                with written_at(self.text.at(name)):
+                    related = self._related(one, self._relation(name), other)
+                    found = related if found is None else found | related
+        assert found is not None, "the grammar asks for one alternative at least"
+        return found
+
+    def _related(self, one: Intervals, relation: Allen, other: Intervals) -> Expression:
+        found = getattr(one, relation.value)(other)
+        assert isinstance(found, Expression)
+        return found
+
+    def _symbol(self, part: Part, derived: Mapping[str, Intervals]) -> Intervals:
+        if part.text not in derived:
+            raise unknown_symbol(part.text, derived, self.text.at(part))
+        return derived[part.text]
+
+    def _relation(self, part: Part) -> Allen:
+        """The relation of that name: parts are joined by spaces, hyphens or underscores."""
+        name = re.sub(r"[\s_-]+", "_", part.text.lower())
+        known = {relation.value: relation for relation in RELATIONS}
+        if name not in known:
+            near = difflib.get_close_matches(name, list(known), n=2, cutoff=0.6)
+            hint = (
+                f"did you mean {' or '.join(_spaced(one) for one in near)}?"
+                if near
+                else f"relations are {', '.join(map(_spaced, known))}"
+            )
+            raise QueryError("TG171", f"no relation is called {' '.join(part.text.split())!r}", hint=hint)
+        relation = known[name]
+        if relation not in MIRRORED or self.dialect == "allen":
+            return relation
+        if self.dialect == "tpstream":
+            return MIRRORED[relation]
+        file, line = ("<query>", 1) if self.site is None else (self.site.file, self.site.line)
+        # Explicitly, at the caller's line: what is warned of explicitly is shown each time.
+        warnings.warn_explicit(_two_readings(relation, self.text.at(part)), AmbiguousRelationWarning, file, line)
+        return relation
+
+
+def _whole(number: Fraction, what: str) -> int:
+    if number.denominator != 1:
+        raise QueryError("TG174", f"{what} is no whole number of ticks", hint="round it")
+    return number.numerator
+
+
+def _spaced(relation: str) -> str:
+    return relation.replace("_", " ")
+
+
+def _two_readings(relation: Allen, place: Site) -> str:
+    allen = {
+        Allen.FINISHES: "A finishes B: B begins first, and both end together",
+        Allen.FINISHED_BY: "A finished by B: A begins first, and both end together",
+    }
+    return (
+        f"TG176 {allen[relation]}. So Allen has it, and it is read so; in TPStream's papers it is the mirror image. "
+        f'Say which is meant: dialect="allen" or dialect="tpstream"\n  {place}'
+    )

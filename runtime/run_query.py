@@ -1,0 +1,132 @@
+"""A query in the text language over complete inputs, for the command line: `tidegate run`."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tidegate.algebra.ddl import to_schema
+from tidegate.algebra.dsl.relation import Relation
+from tidegate.algebra.dsl.sources import stream
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.schema import Schema
+from tidegate.algebra.text.reader import Dialect, read_query, source_of
+from tidegate.algebra.types import Kind
+from tidegate.runtime.program import program
+from tidegate.runtime.sources import FileFormat, Files, Source
+
+if TYPE_CHECKING:
+    from tidegate.runtime.api import Results
+
+_FORMATS: Mapping[str, FileFormat] = {".parquet": "parquet", ".csv": "csv"}
+
+
+@dataclass(frozen=True, slots=True)
+class QueryRun:
+    """What `tidegate run` is asked: the file of the query, the path of each input, and what the files do not say."""
+
+    query: Path
+    inputs: Mapping[str, Path]
+    schema: str | None = None
+    time: str | None = None
+    units: Mapping[str, str] | None = None
+    dialect: Dialect | None = None
+    name: str = "Matches"
+
+    def run(self) -> Results:
+        """The results, over all rows that the inputs hold; `QueryError` for what is wrong with query or inputs."""
+        if not self.query.is_file():
+            raise QueryError("TG140", f"there is no file {self.query}", hint="name a file with a query")
+        text = self.query.read_text(encoding="utf-8")
+        _, ordered_by = source_of(text, str(self.query))
+        streams: dict[str, Relation] = {}
+        sources: dict[str, Source] = {}
+        for name, path in self.inputs.items():
+            files = _files(name, path)
+            streams[name] = self._stream(name, files, ordered_by)
+            sources[name] = Source(files)
+        relation = read_query(text, streams, dialect=self.dialect, units=self.units, file=str(self.query))
+        made = program(**{self.name: relation})
+        read = {one.name for one in made.facts.program.inputs}
+        return made.run({name: source for name, source in sources.items() if name in read})
+
+    def _stream(self, name: str, files: Files, ordered_by: str | None) -> Relation:
+        schema = to_schema(self.schema) if self.schema is not None else _schema_of(name, files)
+        time = self.time or ordered_by or _only_timestamp(name, schema)
+        return stream(name, schema, progress=time)
+
+
+def _files(name: str, path: Path) -> Files:
+    """The files of an input, by what their names end with; all are of one format."""
+    if not path.exists():
+        raise QueryError("TG413", f"{name}: there is no file or directory {path}", hint="check the path")
+    paths = [path] if path.is_file() else [Path(file.path) for file in Files(str(path), "parquet").found()]
+    formats = {_FORMATS.get(one.suffix.lower()) for one in paths}
+    format_ = formats.pop() if len(formats) == 1 else None
+    if format_ is None:
+        raise QueryError(
+            "TG177", f"{name}: {path} holds no files of one known format", hint="name them all .parquet, or all .csv"
+        )
+    return Files(str(path.resolve()), format_)
+
+
+def _schema_of(name: str, files: Files) -> Schema:
+    """The schema that the first Parquet file says."""
+    if files.format != "parquet":
+        raise QueryError(
+            "TG177", f"{name}: a CSV file does not say its types", hint='say them: --schema "id bigint, time timestamp"'
+        )
+    import pyarrow.parquet as pq
+
+    return to_schema(pq.read_schema(files.found()[0].path))
+
+
+def _only_timestamp(name: str, schema: Schema) -> str:
+    found = [a.name for a in schema.attributes if a.type.kind is Kind.TIMESTAMP]
+    if len(found) != 1:
+        could = [a.name for a in schema.attributes if a.type.can_be_time]
+        raise QueryError(
+            "TG177",
+            f"{name}: which attribute is the time?",
+            because=(f"it could be {', '.join(could)}" if could else "no attribute can hold instants",),
+            hint="name it: --time NAME, or FROM ... ORDER BY name",
+        )
+    return found[0]
+
+
+def print_results(results: Results, name: str, out: Path | None) -> None:
+    """The rows as CSV on standard output, or as a Parquet file of a directory; rejected rows are counted."""
+    if out is None:
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(results[name].column_names)
+        writer.writerows(_cells(row) for row in results.rows(name))
+    else:
+        import pyarrow.parquet as pq
+
+        out.mkdir(parents=True, exist_ok=True)
+        pq.write_table(results[name], out / f"{name}.parquet")
+    for reason, count in Counter(str(row["reason"]) for row in results.quarantine).items():
+        print(f"{count} row{'s' if count > 1 else ''} rejected: {reason}", file=sys.stderr)
+    print(f"{results[name].num_rows} results", file=sys.stderr)
+
+
+def _cells(row: Mapping[str, object]) -> list[object]:
+    return [value.isoformat() if hasattr(value, "isoformat") else value for value in row.values()]
+
+
+def pairs(given: Sequence[str], option: str) -> dict[str, str]:
+    """`NAME=VALUE` as it is written on the command line."""
+    found = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise QueryError(
+                "TG401", f"{option} {text}: a name and a value are missing", hint=f"write {option} NAME=VALUE"
+            )
+        found[name] = value
+    return found

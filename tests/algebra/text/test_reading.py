@@ -1,0 +1,234 @@
+"""Queries of the papers as text, what each clause means, and where errors point."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+
+import tidegate as tg
+from tidegate.algebra.allen import RELATIONS
+from tidegate.algebra.dsl.relation import Relation
+
+CARS = tg.stream("CarSensors", "car_id bigint, time timestamp, speed double, accel double", progress="time")
+TICKS = tg.stream("CarSensors", "car_id bigint, time bigint, speed double, accel double", progress="time")
+
+#: EDBT 2018, Listing 1, as it is printed.
+PAPER = """FROM CarSensors CS PARTITION BY CS.car_id DEFINE A AS CS.accel > 8m/s2 at least 5s,
+B AS CS.speed > 70 mph between 4s AND 30s, C AS CS.accel < -9m/s2 at least 3s
+PATTERN A meets B;A overlaps B;A starts B;A during B
+AND C during B;B finishes C;B overlaps C;B meets C AND A before C WITHIN 5 MINUTES
+RETURN first(B.car_id) AS id,
+avg(B.speed) AS avg_speed;
+"""
+#: Thesis, Listing 5.1.
+THESIS = """FROM CarSensors PARTITION BY car_id
+DEFINE A AS accel > 8m/s2 AT LEAST 5s,
+       B AS speed > 70 mph BETWEEN 4s AND 30s,
+       C AS accel < -9m/s2 AT LEAST 3s
+PATTERN A meets;overlaps;starts;during B
+    AND B contains;finishes;overlaps;meets C
+    AND A before C
+WITHIN 5 minutes
+RETURN first(B.car_id) AS id,
+       avg(B.speed) AS avg_speed;
+"""
+
+
+def in_python() -> Relation:
+    """The same query in the DSL; `finishes` is the paper's."""
+    s = CARS.partition_by("car_id", time="time").derive(
+        A=tg.situation(CARS.accel > 8, at_least="5s"),
+        B=tg.situation(
+            CARS.speed > 70,
+            between=("4s", "30s"),
+            first_car_id=tg.first(CARS.car_id, by=CARS.time),
+            avg_speed=tg.avg(CARS.speed),
+        ),
+        C=tg.situation(CARS.accel < -9, at_least="3s"),
+    )
+    a, b, c = s.A, s.B, s.C
+    hits = s.match(
+        a.meets(b) | a.overlaps(b) | a.starts(b) | a.during(b),
+        c.during(b) | b.finished_by(c) | b.overlaps(c) | b.meets(c),
+        a.before(c),
+        within="5m",
+    )
+    return hits.select(id=hits["B.first_car_id"], avg_speed=hits["B.avg_speed"], detected=hits.detected)
+
+
+@pytest.mark.parametrize("text", [PAPER, THESIS])
+def test_the_papers_query_is_the_one_in_python(text: str) -> None:
+    query = tg.read_query(text, CARS, dialect="tpstream")
+    assert query._node == in_python()._node
+    assert tg.program(Aggressive=query).check() == []
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("joined", [" ", "-", "_", "  \n"])
+def test_every_relation_in_every_spelling(relation: object, joined: str) -> None:
+    name = relation.value  # type: ignore[attr-defined]  # parametrized over an enum
+    text = f"FROM CarSensors DEFINE A AS speed > 1, B AS accel > 1 PATTERN A {name.replace('_', joined).upper()} B"
+    s = CARS.partition_by(time="time").derive(A=tg.situation(CARS.speed > 1), B=tg.situation(CARS.accel > 1))
+    assert tg.read_query(text, CARS, dialect="allen")._node == tg.match(s.A, s.B, getattr(s.A, name)(s.B))._node
+    mirrored = {"finishes": "finished_by", "finished_by": "finishes"}.get(name, name)
+    assert tg.read_query(text, CARS, dialect="tpstream")._node == tg.match(s.A, s.B, getattr(s.A, mirrored)(s.B))._node
+
+
+def test_finishes_without_a_dialect_is_allens_and_warned_of() -> None:
+    with pytest.warns(tg.AmbiguousRelationWarning, match="mirror image") as caught:
+        query = tg.read_query(PAPER, CARS)
+    assert query._node == tg.read_query(PAPER, CARS, dialect="allen")._node
+    assert query._node != tg.read_query(PAPER, CARS, dialect="tpstream")._node
+    assert "query:4:18" in str(caught[0].message)
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tg.read_query(PAPER, CARS, dialect="allen")
+        tg.read_query(PAPER.replace("finishes", "contains"), CARS)
+
+
+def test_a_match_runs() -> None:
+    text = "FROM CarSensors DEFINE A AS accel > 8, B AS speed > 70 PATTERN A overlaps B WITHIN 60 RETURN A.ts AS began, count(A) AS n"
+    rows = [(1, t, 80.0 if 3 <= t < 9 else 0.0, 9.0 if 1 <= t < 5 else 0.0) for t in range(12)]
+    program = tg.program(Hits=tg.read_query(text, TICKS))
+    assert program.run({"CarSensors": rows}).rows("Hits") == [{"began": 1, "n": 4, "detected": 5}]
+
+
+# Units and durations --------------------------------------------------------------------------------------------------
+
+
+def printed(condition: str, stream: Relation = CARS, **units: str) -> str:
+    text = tg.query_text(tg.read_query(f"FROM CarSensors DEFINE A AS {condition}", stream, units=units))
+    return text.split(" AS ")[1].strip()
+
+
+def test_a_quantity_is_its_number_unless_the_attribute_has_a_unit() -> None:
+    assert printed("speed > 70 mph") == "speed > 70.0"
+    assert printed("speed > 70 mph", speed="mph") == "speed > 70.0"
+    assert printed("speed > 72 km/h", speed="m/s") == "speed > 20.0"
+    assert printed("speed > 70 mph", speed="km/h") == "speed > 112.65408"
+    assert printed("speed > 70", speed="km/h") == "speed > 70.0"
+    assert printed("accel < -9m/s2 or accel < -9 m/s^2", accel="m/s²") == "accel < -9.0 OR accel < -9.0"
+    assert printed("speed * 2 > 10 m/s", speed="km/h") == "speed * 2.0 > 36.0"
+    assert printed("speed / 2s > 1 m/s2", speed="m/s") == "speed / 2.0 > 1.0"
+
+
+def test_durations_on_integer_time_count_in_its_unit() -> None:
+    assert printed("speed > 1 AT LEAST 5", TICKS) == "speed > 1.0 AT LEAST 5"
+    assert printed("speed > 1 AT LEAST 5m", TICKS, time="s") == "speed > 1.0 AT LEAST 300"
+    assert printed("speed > 1 AT LEAST 1.5 SECONDS", TICKS, time="ms") == "speed > 1.0 AT LEAST 1500"
+
+
+@pytest.mark.parametrize(
+    ("condition", "units", "message"),
+    [
+        ("speed > 5 km", {"speed": "mph"}, "a length (km)"),
+        ("speed > 70 mph + 5 km", {}, "a speed (mph) and a length (km)"),
+        ("speed > 70 mph or speed > 30 m/s", {}, "has no unit of its own"),
+        ("speed > accel", {"speed": "mph", "accel": "m/s2"}, "an acceleration (m/s2)"),
+        ("speed > accel", {"speed": "mph", "accel": "m/s"}, "values in mph and in m/s"),
+        ("speed > 5 mhp", {}, "unknown unit 'mhp'"),
+        ("sqrt(5 km) > 2", {}, "takes no quantity"),
+        ("5 km", {}, "no condition"),
+        ("speed > 1", {"speed": "blinks"}, "unknown unit 'blinks'"),
+        ("speed > 1 AT LEAST 5", {}, "5 of what?"),
+        ("speed > 1 AT LEAST 5 km", {}, "unknown unit 'km'"),
+    ],
+)
+def test_units_that_do_not_fit(condition: str, units: dict[str, str], message: str) -> None:
+    with pytest.raises(tg.QueryError) as raised:
+        tg.read_query(f"FROM CarSensors DEFINE A AS {condition}", CARS, units=units)
+    assert raised.value.code == "TG174"
+    assert message in raised.value.message
+
+
+def test_integer_time_without_a_unit_has_no_seconds() -> None:
+    with pytest.raises(tg.QueryError, match="nobody says how long"):
+        tg.read_query("FROM CarSensors DEFINE A AS speed > 1 AT LEAST 5s", TICKS)
+
+
+# Errors ---------------------------------------------------------------------------------------------------------------
+
+WRONG = [
+    ("PARTITION", "PARTITON", "TG170", "PARTITON", "did you mean PARTITION?"),
+    ("RETURN", "RETRUN", "TG170", "RETRUN", "did you mean RETURN?"),
+    ("A before C WITHIN", "A.ts C WITHIN", "TG170", ".ts", ""),
+    ("CS.accel > 8", "CS.acel > 8", "TG101", "CS.acel", "did you mean accel?"),
+    ("CS.accel > 8", "XS.accel > 8", "TG172", "XS.accel", "did you mean CS.accel?"),
+    ("CS.accel > 8m/s2", "A.accel > 8", "TG172", "A.accel", "its own situation only"),
+    ("CS.accel > 8m/s2", "max(CS.accel) > 8", "TG115", "max(", "RETURN"),
+    ("CS.accel > 8m/s2", "rond(CS.accel) > 8", "TG131", "rond(", ""),
+    ("CS.accel > 8m/s2", "eq(CS.accel, 8)", "TG131", "eq(", ""),
+    ("CS.accel > 8m/s2", "CS.accel > 'x'", "TG102", "CS.accel > 'x'", "cast"),
+    ("CS.accel > 8m/s2", "CS.accel", "TG102", "A AS CS.accel", ""),
+    ("A before C", "A befor C", "TG171", "befor C", "did you mean before?"),
+    ("B finishes C", "B overlapped C", "TG171", "overlapped C", "overlapped by"),
+    ("A before C", "A before D", "TG172", "D WITHIN", "defined are A, B, C"),
+    ("C AS CS", "A AS CS", "TG103", "A AS CS.accel < -9", ""),
+    ("CarSensors CS", "CarSensors A", "TG103", "A PARTITION", ""),
+    ("CarSensors CS", "CarSensor CS", "TG173", "CarSensor CS", "did you mean CarSensors?"),
+    ("first(", "frist(", "TG131", "frist(", "did you mean first?"),
+    ("first(B.car_id)", "B.car_id", "TG115", "B.car_id", "first(B.car_id)"),
+    ("first(B.car_id)", "first(B)", "TG132", "B) AS id", "first(A.attribute)"),
+    ("first(B.car_id)", "first(B.car)", "TG101", "car) AS id", "car_id"),
+    ("AS avg_speed", "AS id", "TG103", "avg(B.speed) AS id", ""),
+    ("AS avg_speed", "AS detected", "TG103", "avg(B.speed) AS detected", ""),
+    ("avg_speed;", "avg_speed EMIT first", "TG114", "first", "earliest or final"),
+    ("between 4s AND 30s", "between 40s AND 30s", "TG160", "B AS", ""),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "code", "where", "hint"), WRONG, ids=[new for _, new, *_ in WRONG])
+def test_errors_point_at_the_text(old: str, new: str, code: str, where: str, hint: str) -> None:
+    text = PAPER.replace(old, new, 1)
+    with pytest.raises(tg.QueryError) as raised:
+        tg.read_query(text, CARS, dialect="tpstream", file="aggressive.tps")
+    error = raised.value
+    assert (error.code, error.site is not None) == (code, True)
+    assert error.site is not None
+    assert error.site.column is not None
+    line = text.split("\n")[error.site.line - 1]
+    assert line[error.site.column - 1 :].startswith(where) or (code == "TG102" and where.startswith("A AS"))
+    assert hint in error.hint
+    place, caret = str(error.site).split("\n")
+    assert place.endswith(line)
+    assert caret.index("^") - 2 == place.index(line) + error.site.column - 1
+
+
+def test_what_is_expected_is_said() -> None:
+    with pytest.raises(tg.QueryError) as raised:
+        tg.read_query("FROM CarSensors DEFINE A AS speed >", CARS)
+    (problem,) = raised.value.problems
+    assert problem.message == "the text ends here"
+    assert problem.because == ("expected: a name, a number, a text in quotes, (, -, FALSE, NULL, TRUE",)
+    assert problem.site is not None
+    assert problem.site.column == 36
+
+
+def test_nesting_too_deep_is_said() -> None:
+    with pytest.raises(tg.QueryError) as raised:
+        tg.read_query("FROM CarSensors DEFINE A AS " + " + ".join(["speed"] * 2000) + " > 1", CARS)
+    assert raised.value.code == "TG152"
+
+
+@pytest.mark.parametrize(
+    ("make", "what"),
+    [
+        (lambda: CARS, "scan here"),
+        (lambda: tg.match(_pair().A, _pair().A.te - _pair().A.ts > tg.seconds(5)), "pattern"),
+        (lambda: tg.match(_pair().A).select("A.ts"), "without their time"),
+    ],
+)
+def test_what_is_no_text_is_refused(make: object, what: str) -> None:
+    with pytest.raises(tg.QueryError) as raised:
+        tg.query_text(make())  # type: ignore[operator]  # a function
+    assert raised.value.code == "TG175"
+    assert what in raised.value.message
+
+
+PAIR = CARS.partition_by(time="time").derive(A=tg.situation(CARS.speed > 1))
+
+
+def _pair() -> tg.Derived:
+    return PAIR

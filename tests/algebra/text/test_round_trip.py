@@ -1,0 +1,41 @@
+"""Text → query → text → the same query, for random queries of the language."""
+
+from __future__ import annotations
+
+import pytest
+
+import tidegate as tg
+from tests.strategies.texts import random_query, random_stream
+
+CASES = 400
+
+
+def test_what_is_printed_reads_as_the_same_query() -> None:
+    """Of the random queries most are well typed; those that are not say so, and never fail otherwise."""
+    read = 0
+    for seed in range(CASES):
+        stream, text = random_stream(seed), random_query(seed)
+        refused: tg.QueryError | None = None
+        try:
+            query = tg.read_query(text, stream, dialect="allen")
+        except tg.QueryError as error:
+            refused = error
+        if refused is not None:
+            assert refused.code in ("TG102", "TG110", "TG160"), f"seed {seed}: {text}\n{refused}"
+            assert refused.site is not None
+            assert refused.site.column is not None, f"seed {seed}: {text}\n{refused}"
+            continue
+        read += 1
+        for dialect in ("allen", "tpstream"):
+            printed = tg.query_text(query, dialect=dialect)
+            again = tg.read_query(printed, stream, dialect=dialect)
+            assert again._node == query._node, f"seed {seed}: {text}\nprinted as\n{printed}"
+            assert tg.query_text(again, dialect=dialect) == printed
+    assert read > CASES // 2
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_printed_queries_need_no_alias_and_no_comment(seed: int) -> None:
+    stream = random_stream(seed)
+    printed = tg.query_text(tg.read_query("FROM Events E ORDER BY E.t DEFINE A AS E.n > 1 -- more", stream))
+    assert printed == "FROM Events\nORDER BY t\nDEFINE A AS n > 1\n"
