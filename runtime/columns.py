@@ -268,6 +268,13 @@ def raw(data: Rows, schema: Schema, *, absent: Collection[str] = ()) -> Raw:
         return _raw_table(_from_capsule(data), schema, absent)
     if isinstance(data, Mapping):
         missing = missing_columns(list(data), schema, absent)
+        single = next((name for name in schema if name not in missing and _is_single(data[name])), None)
+        if single is not None:
+            raise QueryError(
+                "TG311",
+                f"{single!r} is a value, not a column: {data[single]!r:.100}",
+                hint="one row is [{...}]; a mapping by itself has a column of values per name",
+            )
         lists = {name: list(data[name]) for name in schema if name not in missing}
         if len({len(values) for values in lists.values()}) > 1:
             raise QueryError("TG311", "columns have different lengths", hint="give every column one value per row")
@@ -279,6 +286,11 @@ def raw(data: Rows, schema: Schema, *, absent: Collection[str] = ()) -> Raw:
         f"{type(data).__name__} is no table of rows",
         hint="pass an Arrow table, any frame that exports one, or rows as mappings or tuples",
     )
+
+
+def _is_single(values: object) -> bool:
+    """Whether this is a value rather than several."""
+    return isinstance(values, str | bytes) or not isinstance(values, Iterable)
 
 
 def _from_capsule(data: Any) -> pa.Table:

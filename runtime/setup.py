@@ -34,6 +34,8 @@ from tidegate.runtime.sinks import CallbackSink, DiscardSink, MemorySink, Parque
 from tidegate.runtime.sources import Files, Source, SourceOptions
 from tidegate.runtime.state.checkpoint import Admission, Checkpoint
 from tidegate.runtime.state.codec import plain
+from tidegate.runtime.state.errors import storage_errors
+from tidegate.runtime.state.local import make_directory
 from tidegate.runtime.state.manifest import StagedOutput
 from tidegate.runtime.state.outputs import Sink as StateSink
 from tidegate.runtime.state.paths import slug
@@ -230,7 +232,8 @@ def _target(stream: str, sink: Sink) -> StateSink | None:
         case MemorySink():
             return results_area(stream)
         case ParquetSink(directory):
-            Path(directory).mkdir(parents=True, exist_ok=True)
+            with storage_errors(f"making the directory {directory} for results of {stream}"):
+                make_directory(directory)
             return directory
         case CallbackSink(function):
 

@@ -66,6 +66,7 @@ class Session:
     _setup: Setup = field(init=False)
     _runner: Runner = field(init=False)
     _pushed: dict[str, list[Arrival]] = field(init=False, default_factory=dict)
+    _closed: bool = field(init=False, default=False)
     _advances: dict[tuple[str, str], Extended] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -227,6 +228,7 @@ class Session:
 
     def close(self) -> None:
         """Release the checkpoint; a new session on the same store goes on."""
+        self._closed = True
         self._setup.checkpoint.close()
 
     def __enter__(self) -> Session:
@@ -236,7 +238,14 @@ class Session:
         self.close()
 
     def _check_stream(self, name: str) -> StreamDef:
-        """The definition of a stream to be written to; `StateError` TG506 if only Spark can go on with the checkpoint."""
+        """The definition of a stream to be written to; `StateError` TG506 if only Spark can go on with the checkpoint.
+
+        `QueryError` TG416 once the session is closed: no step would ever read the rows.
+        """
+        if self._closed:
+            raise QueryError(
+                "TG416", "this session is closed", hint="open a new one on the same checkpoint: it goes on"
+            )
         self._setup.checkpoint.positions.check_reader(Offer())
         check_known(name, self._setup.streams, "stream")
         return self._setup.streams[name]

@@ -188,6 +188,7 @@ class LocalStore:
         return target
 
     def _make_directory(self, directory: Path) -> None:
+        """The directory and those that lead to it. Who made one that is there may have died before it counted."""
         if directory in self._directories:
             return
         if not directory.is_dir():
@@ -198,7 +199,7 @@ class LocalStore:
                 raise StateError(
                     LOCATION, f"{directory} is not a directory", hint="give the name of a directory"
                 ) from None
-            self._sync_directory(directory.parent)
+        self._sync_directory(directory.parent)
         self._directories.add(directory)
 
     def _finish(self, file: BinaryIO) -> None:
@@ -322,6 +323,11 @@ class _Checked:
 
     def seekable(self) -> bool:
         return False
+
+
+def make_directory(directory: str) -> None:
+    """A directory outside of checkpoints, and those that lead to it, made durable; `StateError` TG500 for a file there."""
+    LocalStore(directory)._make_directory(Path(directory).absolute())
 
 
 def _checksum(path: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -436,3 +437,42 @@ def test_queries_in_another_order_do_not_take_each_others_buffers(tmp_path: Path
         session.step()
         assert [row["n"] for row in session.results("Counted")] == [2]
         assert [row["t"] for row in session.results("Silent")] == [1, 2]
+
+
+def test_a_closed_session_takes_no_rows() -> None:
+    session = counted().session()
+    session.close()
+    with pytest.raises(QueryError, match="TG416 this session is closed"):
+        session.push("E", [event(1, 3)])
+
+
+def test_one_row_as_a_mapping_is_told_from_columns() -> None:
+    with (
+        counted().session() as session,
+        pytest.raises(QueryError, match="TG311 'k' is a value, not a column: 1") as caught,
+    ):
+        session.push("E", event(1, 3))
+    assert "one row is [{...}]" in str(caught.value)
+
+
+def test_a_file_is_no_directory_for_results(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("mine")
+    with pytest.raises(StateError, match=r"TG500 .*/out is not a directory"):
+        counted().session(sinks={"Counted": tg.parquet_sink(tmp_path / "out")}, checkpoint=tmp_path / "state")
+
+
+def test_directories_of_results_are_durable_from_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    entries: set[Path] = set()
+    fsync = os.fsync
+
+    def recording(descriptor: int) -> None:
+        fsync(descriptor)
+        path = Path(f"/proc/self/fd/{descriptor}").readlink()
+        if path.is_dir():
+            entries.update(path.iterdir())
+
+    (tmp_path / "there").mkdir()  # made by a process that may have died before it was synced
+    monkeypatch.setattr(os, "fsync", recording)
+    out = tmp_path / "there" / "results" / "out"
+    counted().session(sinks={"Counted": tg.parquet_sink(out)}, checkpoint=tmp_path / "state").close()
+    assert {tmp_path / "there", out.parent, out} <= entries
