@@ -21,6 +21,7 @@ from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.facts import ProgramFacts
 from tidegate.runtime.batch_report import BatchReport
 from tidegate.runtime.columns import user_arrow_schema
+from tidegate.runtime.schedule import Schedule
 from tidegate.runtime.sinks import parquet_sink
 from tidegate.runtime.sources import Files, Source
 from tidegate.runtime.spark.engine import start
@@ -38,6 +39,7 @@ def check_spark(
     *,
     per_batch: int | None,
     place: tuple[int, int],
+    schedule: Schedule | None = None,
 ) -> list[BatchReport]:
     """Runs the script on Spark; after every batch as many rows have passed as are final, at the end exactly these."""
     inputs = as_tuples(case)
@@ -60,6 +62,7 @@ def check_spark(
         checkpoint=folder / "checkpoint",
         driver_bytes=place[0],
         shard_bytes=place[1],
+        schedule=schedule,
         on_batch=reports.append,
     )
     query.awaitTermination()
