@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
-import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 import tidegate as tg
-from tests.runtime.conftest import Start
 from tidegate import testing
 from tidegate.algebra.time import INF
 from tidegate.analysis.bounds import Bounded
@@ -19,9 +17,6 @@ from tidegate.runtime import turns
 from tidegate.runtime.live_state import state_use
 from tidegate.runtime.metrics import Metrics
 from tidegate.runtime.state.failpoints import disk_full
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 NOON = "2026-03-02T12:00Z"
 events = tg.stream("E", "k bigint, t bigint", progress="t")
@@ -44,8 +39,8 @@ def beat(run: testing.Drive, t: int) -> dict[str, Any]:
     return {name: p["t"] for name, p in run.progress.items()}
 
 
-def test_every_so_many_batches(start: Start) -> None:
-    with start(chain(), schedule=tg.schedule(every={"Low": 3})) as run:
+def test_every_so_many_batches() -> None:
+    with testing.drive(chain(), schedule=tg.schedule(every={"Low": 3})) as run:
         reached = [beat(run, t) for t in range(1, 8)]
         assert [one["Low"] for one in reached] == [-INF, -INF, 3, 3, 3, 6, 6]
         assert [one["High"] for one in reached] == [-INF, -INF, 3, 3, 3, 6, 6]
@@ -54,8 +49,8 @@ def test_every_so_many_batches(start: Start) -> None:
         assert [row["t"] for row in run.results("High")] == list(range(1, 7))
 
 
-def test_every_so_much_of_the_clock(start: Start) -> None:
-    with start(chain(), clock=NOON, schedule=tg.schedule(every={"Alone": "10s"})) as run:
+def test_every_so_much_of_the_clock() -> None:
+    with testing.drive(chain(), clock=NOON, schedule=tg.schedule(every={"Alone": "10s"})) as run:
         reached = []
         for t, seconds in enumerate((0, 9, 1, 4, 5, 1, 30, 0), 1):
             run.wait(f"{seconds}s")
@@ -174,8 +169,8 @@ def served(run: testing.Drive, batches: int) -> list[set[str]]:
 
 
 @pytest.mark.usefixtures("slow")
-def test_a_budget_lets_at_least_one_query_move_and_none_starve(start: Start) -> None:
-    with start(several("A", "B", "C"), schedule=tg.schedule(budget="1s")) as run:
+def test_a_budget_lets_at_least_one_query_move_and_none_starve() -> None:
+    with testing.drive(several("A", "B", "C"), schedule=tg.schedule(budget="1s")) as run:
         assert served(run, 6) == [{"A"}, {"B"}, {"C"}, {"A"}, {"B"}, {"C"}]
         assert run.reports[1].waiting == {
             "A": "put off once by the budget of 1s a batch",
@@ -230,38 +225,6 @@ def test_a_budget_does_not_hold_up_the_end() -> None:
         run.finish()
         run.step()
         assert [len(run.results(name)) for name in ("Low", "High", "Alone")] == [1, 1, 1]
-
-
-@pytest.mark.spark
-def test_a_turn_comes_without_new_data_on_spark(spark: SparkSession, tmp_path: Path) -> None:
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "a.json").write_text('{"k": 2, "t": 1}')
-    clock = testing.TestClock(dt.datetime(2026, 3, 2, 12, tzinfo=dt.UTC))
-    query = chain().start(
-        spark,
-        sources={"E": tg.json(tmp_path / "in")},
-        checkpoint=tmp_path / "checkpoint",
-        trigger="100 milliseconds",
-        clock=clock,
-        schedule=tg.schedule(every={"Low": "10s"}),
-        advance={"E": {"t": 1}},
-    )
-
-    def wait_for(condition: Callable[[], bool]) -> None:
-        limit = time.monotonic() + 60
-        while not condition():
-            assert time.monotonic() < limit
-            assert query.isActive, query.exception()
-            query.awaitTermination(0.1)
-
-    try:
-        wait_for(lambda: any(report.results.get("Alone") for report in query.reports))
-        assert not any(report.results.get("Low") for report in query.reports)
-        assert "the schedule: every 10s" in str(query.why("Low"))
-        clock.now += dt.timedelta(seconds=10)
-        wait_for(lambda: any(report.results.get("High") for report in query.reports))
-    finally:
-        query.stop()
 
 
 # --- recursion -----------------------------------------------------------------------------------------------------------
