@@ -21,6 +21,8 @@ from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.facts import ProgramFacts
 from tidegate.runtime.batch_report import BatchReport
 from tidegate.runtime.columns import user_arrow_schema
+from tidegate.runtime.embedded.session import Session
+from tidegate.runtime.schedule import Schedule
 from tidegate.runtime.sinks import parquet_sink
 from tidegate.runtime.sources import Files, Source
 from tidegate.runtime.spark.engine import start
@@ -38,6 +40,7 @@ def check_spark(
     *,
     per_batch: int | None,
     place: tuple[int, int],
+    schedule: Schedule | None = None,
 ) -> list[BatchReport]:
     """Runs the script on Spark; after every batch as many rows have passed as are final, at the end exactly these."""
     inputs = as_tuples(case)
@@ -47,19 +50,13 @@ def check_spark(
     query = start(
         spark,
         facts,
-        sources={
-            stream.name: Source(
-                Files(str(write_files(stream, case, script, folder / "in" / stream.name)), "parquet", per_batch),
-                progress_columns={a: f"until {a}" for a in stream.progress},
-                bounded=True,
-            )
-            for stream in case.streams
-        },
-        statics={s.name: [as_given(row, s.schema) for row in case.rows[s.name]] for s in case.statics},
+        sources=written_sources(case, script, folder / "in", per_batch),
+        statics=given_statics(case),
         sinks={name: parquet_sink(folder / "out" / name) for name in facts.streams},
         checkpoint=folder / "checkpoint",
         driver_bytes=place[0],
         shard_bytes=place[1],
+        schedule=schedule,
         on_batch=reports.append,
     )
     query.awaitTermination()
@@ -80,6 +77,30 @@ def check_spark(
         wanted_rows = [row for q in facts.queries if q.query.stream == name for row in whole[q.query.name]]
         compare(found, wanted_rows, f"{name} on Spark")
     return reports
+
+
+def waits_embedded(
+    case: Case, script: Script, facts: ProgramFacts, folder: Path, per_batch: int | None, schedule: Schedule
+) -> bool:
+    """Whether some result misses a turn when the embedded engine reads the same files."""
+    sources = written_sources(case, script, folder, per_batch)
+    with Session(facts, sources=sources, statics=given_statics(case), schedule=schedule) as session:
+        return any(report.waiting for report in session.process())
+
+
+def written_sources(case: Case, script: Script, folder: Path, per_batch: int | None) -> dict[str, Source]:
+    return {
+        stream.name: Source(
+            Files(str(write_files(stream, case, script, folder / stream.name)), "parquet", per_batch),
+            progress_columns={a: f"until {a}" for a in stream.progress},
+            bounded=True,
+        )
+        for stream in case.streams
+    }
+
+
+def given_statics(case: Case) -> dict[str, list[dict[str, object]]]:
+    return {s.name: [as_given(row, s.schema) for row in case.rows[s.name]] for s in case.statics}
 
 
 def write_files(stream: StreamDef, case: Case, script: Script, folder: Path) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -10,13 +11,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.properties.drive import Broken
-from tests.properties.sparks import check_spark
-from tests.strategies.programs import Case, random_case
+from tests.properties.sparks import check_spark, waits_embedded
+from tests.strategies.programs import STAGED, Case, random_case
 from tests.strategies.recursive import random_recursive_case
 from tests.strategies.streams import random_script, show_script
 from tidegate.algebra.errors import QueryError
 from tidegate.analysis.facts import ProgramFacts
 from tidegate.analysis.pipeline import analyse
+from tidegate.runtime.schedule import Schedule
 
 pytestmark = pytest.mark.spark
 
@@ -40,13 +42,20 @@ def valid_case(first: int, make: Callable[[int], Case] = random_case) -> tuple[C
 
 
 def run(
-    spark: SparkSession, case: Case, facts: ProgramFacts, folder: Path, per_batch: int | None, place: tuple[int, int]
+    spark: SparkSession,
+    case: Case,
+    facts: ProgramFacts,
+    folder: Path,
+    per_batch: int | None,
+    place: tuple[int, int],
+    schedule: Schedule | None = None,
 ) -> None:
     script = random_script(case, 0)
     try:
-        check_spark(spark, case, script, facts, folder, per_batch=per_batch, place=place)
+        reports = check_spark(spark, case, script, facts, folder, per_batch=per_batch, place=place, schedule=schedule)
     except Broken as broken:
         pytest.fail(f"{broken}\n{case}\n{show_script(script)}")
+    assert any(report.waiting for report in reports) is (schedule is not None)
 
 
 @pytest.mark.parametrize("number", range(3))
@@ -58,6 +67,23 @@ def test_spark_is_the_complete_result(spark: SparkSession, tmp_path: Path, numbe
 def test_recursion_on_spark_is_the_complete_result(spark: SparkSession, tmp_path: Path) -> None:
     case, facts = valid_case(50, random_recursive_case)
     run(spark, case, facts, tmp_path, None, PLACES[2])
+
+
+def chosen_schedule(number: int, facts: ProgramFacts) -> Schedule:
+    """Every second batch; a budget that lets one query through; both."""
+    return Schedule({} if number == 1 else dict.fromkeys(facts.streams, 2), budget=None if number == 0 else "1us")
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_what_lags_on_spark_is_the_complete_result(spark: SparkSession, tmp_path: Path, number: int) -> None:
+    make = random_recursive_case if number == 2 else partial(random_case, options=STAGED)
+    for first in count(60, 10):  # the first case in which something lags, of few batches
+        case, facts = valid_case(first, make)
+        script, schedule = random_script(case, 0), chosen_schedule(number, facts)
+        few = all(sum(bool(step.rows.get(s.name)) for step in script) <= 5 for s in case.streams)
+        if few and waits_embedded(case, script, facts, tmp_path / f"tried {first}", 1, schedule):
+            run(spark, case, facts, tmp_path, 1, PLACES[number], schedule)
+            break
 
 
 @pytest.mark.long

@@ -13,7 +13,7 @@ ALLOWED = (
 
 GROUP = Group(
     "schedules",
-    ("tests/properties/test_schedules.py", "tests/runtime/test_schedule.py"),
+    ("tests/runtime/test_schedule.py", "tests/properties/test_schedules.py"),
     (
         bug(
             "rows are kept by what inputs allow, not by the query's own progress",
