@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.federation import Federation
@@ -24,29 +24,32 @@ class View:
     promised: tuple[str, ...]
     matrix: Matrix
     zones: tuple[Zone, ...]
+    _column: dict[str, int] = field(init=False, repr=False)
+    _attribute: dict[str, int] = field(init=False, repr=False)
+    _bounds: tuple[tuple[Extended, ...], ...] = field(init=False, repr=False)
+    """The matrix as numbers: every segment is looked at in every batch."""
+
+    def __post_init__(self) -> None:
+        finite = ((INF if (d := int(found)) >= NONE else d for found in row) for row in self.matrix)
+        object.__setattr__(self, "_column", {x: k for k, x in enumerate(self.columns)})
+        object.__setattr__(self, "_attribute", {a: k for k, a in enumerate(self.promised, len(self.columns))})
+        object.__setattr__(self, "_bounds", tuple(map(tuple, finite)))
 
     def ahead(self, x: str, a: str) -> Extended:
         """How far the attribute can lie after the row's instant: `a <= x + ahead(x, a)`."""
-        return self._bound(self.columns.index(x), self._promised(a))
+        return self._bounds[self._column[x]][self._attribute[a]]
 
     def behind(self, a: str, x: str) -> Extended:
         """How far the row's instant can lie after the attribute: `x <= a + behind(a, x)`."""
-        return self._bound(self._promised(a), self.columns.index(x))
+        return self._bounds[self._attribute[a]][self._column[x]]
 
     def within(self, x: str, y: str) -> Extended:
         """`y <= x + within(x, y)` between two instants of the row."""
-        return self._bound(self.columns.index(x), self.columns.index(y))
+        return self._bounds[self._column[x]][self._column[y]]
 
     def across(self, a: str, b: str) -> Extended:
         """`b <= a + across(a, b)` between two attributes of the result."""
-        return self._bound(self._promised(a), self._promised(b))
-
-    def _promised(self, a: str) -> int:
-        return len(self.columns) + self.promised.index(a)
-
-    def _bound(self, w: int, v: int) -> Extended:
-        found = int(self.matrix[w, v])
-        return INF if found >= NONE else found
+        return self._bounds[self._attribute[a]][self._attribute[b]]
 
 
 def views(federation: Federation, i: int, promised: Sequence[str]) -> tuple[View, ...]:

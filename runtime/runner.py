@@ -368,13 +368,14 @@ class Runner:
         rewrites: list[Rewrite] = []
         for buffer in self._buffers:
             segments = self.segments[buffer.id]
-            keep = self._keep(buffer)
             groups: list[list[Segment]] = []
             if self.collect_garbage != "off":
                 segments = tuple(s for s in segments if self._needed(buffer, s, _whole))
                 groups += [[s] for s in segments if self._wants_rewriting(buffer, s)]
             groups = [*groups, *_disjoint(plan_compaction(segments), groups)]
-            rewrites += [Rewrite(buffer, group, keep) for group in groups]
+            if groups:
+                keep = self._keep(buffer)
+                rewrites += [Rewrite(buffer, group, keep) for group in groups]
             self.segments[buffer.id] = segments
         for rewrite, merged in zip(rewrites, self.executor.rewrite(batch, rewrites), strict=True):
             gone = {segment.path for segment in rewrite.segments}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from tidegate.algebra.nodes import Derive, Group, Match, Node
 from tidegate.algebra.pretty import preformatted
@@ -18,6 +19,7 @@ from tidegate.analysis.facts import OccurrenceFacts, ProgramFacts, QueryFacts, R
 from tidegate.analysis.purge import Purge
 from tidegate.runtime.partials import partial_schema
 
+T = TypeVar("T")
 #: Progress of a query's result, per promised attribute.
 Progress = Mapping[str, Extended]
 #: Least and greatest instant per stored column of a segment.
@@ -177,6 +179,8 @@ class Plan:
     buffers: tuple[Buffer, ...]
     fingerprint: str
     description: Mapping[str, str] = field(hash=False)
+    _known: dict[object, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
+    """What every batch asks of the plan, by the question."""
 
     def _repr_html_(self) -> str:
         """For notebooks: the plan as a picture, and as text."""
@@ -191,6 +195,15 @@ class Plan:
 
         A recursive component is a level of its own.
         """
+        return self._once("levels", self._levels)
+
+    def _once(self, question: object, answer: Callable[[], T]) -> T:
+        if question not in self._known:
+            self._known[question] = answer()
+        found: T = self._known[question]
+        return found
+
+    def _levels(self) -> tuple[tuple[QueryPlan, ...], ...]:
         depth: dict[str, int] = {}
         found: dict[tuple[int, str], list[QueryPlan]] = {}
         for component in self.facts.components:
@@ -207,14 +220,27 @@ class Plan:
 
     def feeds(self, stream: str) -> tuple[Buffer, ...]:
         """Buffers filled from a stream."""
-        return tuple(buffer for buffer in self.buffers if buffer.stream.name == stream)
+        return self._once(
+            ("feeds", stream), lambda: tuple(buffer for buffer in self.buffers if buffer.stream.name == stream)
+        )
 
     def readers(self, buffer: Buffer) -> tuple[tuple[QueryPlan, Leaf], ...]:
         """All inputs of queries that read a buffer."""
-        return tuple((query, leaf) for query in self.queries for leaf in query.leaves if leaf.buffer is buffer)
+        return self._once(
+            ("readers", buffer.id),
+            lambda: tuple(
+                (query, leaf)
+                for query in self.queries
+                for leaf in query.leaves
+                if leaf.buffer is not None and leaf.buffer.id == buffer.id
+            ),
+        )
 
     def purged(self) -> tuple[tuple[Buffer, ...], ...]:
         """The buffers in which partner and kill rule can free rows, those together whose rows depend on each other."""
+        return self._once("purged", self._purged)
+
+    def _purged(self) -> tuple[tuple[Buffer, ...], ...]:
         groups: list[dict[str, Buffer]] = []
         for query in self.queries:
             if query.purge is None:

@@ -123,14 +123,14 @@ GROUP = Group(
         bug(
             "view within swapped",
             VIEWS,
-            "return self._bound(self.columns.index(x), self.columns.index(y))",
-            "return self._bound(self.columns.index(y), self.columns.index(x))",
+            "return self._bounds[self._column[x]][self._column[y]]",
+            "return self._bounds[self._column[y]][self._column[x]]",
         ),
         bug(
             "view across swapped",
             VIEWS,
-            "return self._bound(self._promised(a), self._promised(b))",
-            "return self._bound(self._promised(b), self._promised(a))",
+            "return self._bounds[self._attribute[a]][self._attribute[b]]",
+            "return self._bounds[self._attribute[b]][self._attribute[a]]",
         ),
         bug(
             "declared relations assumed to be stronger",

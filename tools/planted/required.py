@@ -26,8 +26,8 @@ GROUP = Group(
         bug(
             "keep off by one",
             VIEWS,
-            "return self._bound(self.columns.index(x), self._promised(a))",
-            "return self._bound(self.columns.index(x), self._promised(a)) - 1",
+            "return self._bounds[self._column[x]][self._attribute[a]]",
+            "return self._bounds[self._column[x]][self._attribute[a]] - 1",
             required=True,
         ),
         bug(
@@ -94,8 +94,8 @@ GROUP = Group(
         bug(
             "relevance swapped",
             VIEWS,
-            "return self._bound(self._promised(a), self.columns.index(x))",
-            "return self._bound(self.columns.index(x), self._promised(a))",
+            "return self._bounds[self._attribute[a]][self._column[x]]",
+            "return self._bounds[self._column[x]][self._attribute[a]]",
             required=True,
         ),
         bug(
