@@ -59,6 +59,19 @@ def preformatted(text: str) -> str:
     return f"<pre>{escape(printable(text))}</pre>"
 
 
+class Shown(str):
+    """Text of several lines that prompts and notebooks show as it is, not as a Python literal."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return preformatted(self)
+
+
 def value_text(value: Value, type_: DataType) -> str:
     """A value as held, printed as what it is: a duration as `1h 30m`, an instant as ISO text, a string in quotes."""
     if value is None:

@@ -117,7 +117,7 @@ def checked_name(name: str, of: str) -> str:
     Control characters, marks that turn the direction of text and half surrogate pairs would make a message or a listing
     show something else than there is. Names are compared by code point: what only looks the same is another name.
     """
-    if not (name and name.isprintable()):
+    if not (isinstance(name, str) and name and name.isprintable()):
         raise QueryError("TG114", f"{name!r} is no name for {of}", hint="use characters that can be seen")
     return name
 

@@ -174,6 +174,8 @@ def unknown_attribute(name: str, attributes: Mapping[str, Attribute]) -> QueryEr
     """The error for a name that is no attribute, with the nearest names that are."""
     import difflib
 
+    if not isinstance(name, str):
+        return QueryError("TG101", f"{name!r} names no attribute", hint="names are text")
     short = [known for known in attributes if known.rsplit(".", 1)[-1] == name.rsplit(".", 1)[-1]]
     near = short or difflib.get_close_matches(name, list(attributes), n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"attributes here: {', '.join(attributes) or 'none'}"

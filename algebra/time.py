@@ -35,6 +35,8 @@ Extended = int | float
 
 def duration_ticks(value: DurationLike) -> int:
     """Microseconds of a `timedelta`, an ISO-8601 duration (`PT1H30M`) or text such as `90s`, `1h 30m`, `250ms`."""
+    if not isinstance(value, dt.timedelta | str):
+        raise QueryError("TG104", f"{value!r} is not a duration", hint='write "90s", or a datetime.timedelta')
     if isinstance(value, dt.timedelta):
         ticks = (value.days * 86_400 + value.seconds) * 1_000_000 + value.microseconds
     else:

@@ -12,6 +12,7 @@ from tidegate.algebra.dsl.calls import check_options
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.errors import QueryError
 from tidegate.analysis.pipeline import ProgramFacts
+from tidegate.runtime.given import mapping_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -83,12 +84,17 @@ def session(
     """A push-style session in this process; with `checkpoint` its state survives in that directory, else in memory."""
     from tidegate.runtime.clock import system_clock
     from tidegate.runtime.embedded.session import Session
+    from tidegate.runtime.progress import check_known
     from tidegate.runtime.sinks import ParquetSink
     from tidegate.runtime.sources import Source
     from tidegate.runtime.state.local import LocalStore
     from tidegate.runtime.state.memory import MemoryStore
 
-    directories = sorted(name for name, sink in (sinks or {}).items() if isinstance(sink, ParquetSink))
+    results = {query.query.stream for query in facts.queries if not query.query.inner}
+    sinks = mapping_of("sinks", sinks, 'tg.parquet_sink("a directory")')
+    for name in sinks:
+        check_known(name, results, "result")
+    directories = sorted(name for name, sink in sinks.items() if isinstance(sink, ParquetSink))
     if checkpoint is None and directories:
         raise QueryError(
             "TG408",
@@ -97,17 +103,19 @@ def session(
         )
     store = MemoryStore() if checkpoint is None else LocalStore(checkpoint)
     tables = {stream.name for stream in facts.program.inputs if stream.static}
-    given = {name: data if isinstance(data, Source) else Source(data) for name, data in (sources or {}).items()}
+    given = mapping_of("sources", sources, 'tg.parquet("a directory")')
+    given = {name: data if isinstance(data, Source) else Source(data) for name, data in given.items()}
     streams = {name: source for name, source in given.items() if name not in tables}
-    complete = {name: source.data for name, source in given.items() if name in tables} | dict(statics or {})
+    complete = {name: source.data for name, source in given.items() if name in tables}
+    complete |= mapping_of("statics", statics, "rows")
     return Session(
         facts,
         store,
         streams,
         complete,
-        sinks or {},
+        sinks,
         collect_garbage,
-        clock or system_clock,
+        system_clock if clock is None else clock,
         purging=purging,
         on_batch=on_batch,
         schedule=schedule,
@@ -127,6 +135,7 @@ def run(
     from tidegate.runtime.progress import check_known
     from tidegate.runtime.sinks import CallbackSink, DiscardSink
 
+    inputs = mapping_of("what run takes", inputs, "rows")
     for name in inputs:
         check_known(name, [stream.name for stream in facts.program.inputs], "input")
     missing = [stream.name for stream in facts.program.inputs if not stream.static and stream.name not in inputs]

@@ -213,9 +213,10 @@ def _why(options: argparse.Namespace) -> int:
 
 def _row(given: Sequence[str]) -> dict[str, object]:
     """Instants as they are written on the command line; whole numbers are integer time."""
+    from tidegate.runtime.run_query import pairs
+
     found: dict[str, object] = {}
-    for text in given:
-        name, _, value = text.partition("=")
+    for name, value in pairs(given, "--row").items():
         found[name] = int(value) if value.lstrip("-").isdigit() else value
     return found
 

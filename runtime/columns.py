@@ -351,7 +351,7 @@ def missing_columns(found: list[str], schema: Schema, absent: Collection[str] = 
         raise QueryError(
             "TG312",
             f"input lacks {', '.join(map(repr, refused))}",
-            hint=f"its columns are {', '.join(found) or 'none'}",
+            hint=f"its columns are {', '.join(map(str, found)) or 'none'}",
         )
     twice = [name for name in schema if found.count(name) > 1]
     if twice:

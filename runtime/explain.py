@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tidegate.algebra.pretty import preformatted
+from tidegate.algebra.pretty import Shown, preformatted
 from tidegate.algebra.rewrites import rewrite_program
 from tidegate.analysis.facts import ProgramFacts
 from tidegate.analysis.report import explain
@@ -38,14 +38,14 @@ class ProgramExplanation:
         return str(self)
 
     @property
-    def report(self) -> str:
+    def report(self) -> Shown:
         """Validity; of each query progress, finality, what is kept, and the bound of its state."""
-        return str(explain(self.facts, zones=self.zones))
+        return Shown(explain(self.facts, zones=self.zones))
 
     @property
-    def plan(self) -> str:
+    def plan(self) -> Shown:
         """Buffers with what they store and who reads them, then each query's increment."""
-        return plan_text(self.lowered(), self.timetable)
+        return Shown(plan_text(self.lowered(), self.timetable))
 
     def spark(self, session: SparkSession) -> dict[str, str]:
         """Spark's plan of each increment, from one progress to a later one: the filters that reach files, the joins."""

@@ -109,7 +109,7 @@ def check_known(name: str, known: Iterable[str], what: str) -> None:
     names = sorted(known)
     if name not in names:
         by_case = {one.casefold(): one for one in names}
-        near = get_close_matches(name.casefold(), by_case, n=1)
+        near = get_close_matches(str(name).casefold(), by_case, n=1)
         hint = f"did you mean {by_case[near[0]]}? " if near else ""
         hint += f"it has {', '.join(names) or 'none'}"
         raise QueryError("TG402", f"the program has no {what} {name!r}", hint=hint)

@@ -19,6 +19,7 @@ from tidegate.algebra.text.reader import Dialect, read_query, source_of
 from tidegate.algebra.types import Kind
 from tidegate.runtime.program import program
 from tidegate.runtime.sources import FileFormat, Files, Source
+from tidegate.runtime.state.errors import storage_errors
 
 if TYPE_CHECKING:
     from tidegate.runtime.api import Results
@@ -42,7 +43,10 @@ class QueryRun:
         """The results, over all rows that the inputs hold; `QueryError` for what is wrong with query or inputs."""
         if not self.query.is_file():
             raise QueryError("TG140", f"there is no file {self.query}", hint="name a file with a query")
-        text = self.query.read_text(encoding="utf-8")
+        try:
+            text = self.query.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise QueryError("TG140", f"{self.query} is no text: {error}", hint="save it as UTF-8") from None
         _, ordered_by = source_of(text, str(self.query))
         streams: dict[str, Relation] = {}
         sources: dict[str, Source] = {}
@@ -108,8 +112,9 @@ def print_results(results: Results, name: str, out: Path | None) -> None:
     else:
         import pyarrow.parquet as pq
 
-        out.mkdir(parents=True, exist_ok=True)
-        pq.write_table(results[name], out / f"{name}.parquet")
+        with storage_errors(f"writing {out / name}.parquet"):
+            out.mkdir(parents=True, exist_ok=True)
+            pq.write_table(results[name], out / f"{name}.parquet")
     for reason, count in Counter(str(row["reason"]) for row in results.quarantine).items():
         print(f"{count} row{'s' if count > 1 else ''} rejected: {reason}", file=sys.stderr)
     print(f"{results[name].num_rows} results", file=sys.stderr)

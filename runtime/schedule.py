@@ -12,6 +12,7 @@ from tidegate.algebra.errors import QueryError
 from tidegate.algebra.time import DurationLike, duration_ticks, format_duration
 from tidegate.analysis.components import Component, dependencies
 from tidegate.analysis.facts import ProgramFacts
+from tidegate.runtime.given import mapping_of
 from tidegate.runtime.progress import check_known
 
 _T = TypeVar("_T")
@@ -30,6 +31,10 @@ class Schedule:
     every: Mapping[str, int | DurationLike] = field(default_factory=dict)
     priority: Mapping[str, int] = field(default_factory=dict)
     budget: DurationLike | None = None
+
+    def __post_init__(self) -> None:
+        mapping_of("every", self.every, "10")
+        mapping_of("priority", self.priority, "1")
 
     def checked(self, facts: ProgramFacts) -> Timetable:
         """The schedule in ticks, for every stream that it concerns; `QueryError` TG401 or TG402 where it does not fit."""
@@ -89,7 +94,7 @@ def schedule(
     budget: DurationLike | None = None,
 ) -> Schedule:
     """How often queries are evaluated, in which order, and for how long in one batch; see `Schedule`."""
-    return Schedule(every or {}, priority or {}, budget)
+    return Schedule({} if every is None else every, {} if priority is None else priority, budget)
 
 
 def checked_schedule(given: Schedule | None, facts: ProgramFacts) -> Timetable:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidegate.algebra.dsl.calls import called
+from tidegate.runtime.given import check_function
 from tidegate.runtime.state.paths import local_directory
 
 
@@ -47,4 +48,5 @@ def parquet_sink(directory: str | os.PathLike[str]) -> ParquetSink:
 @called()
 def callback(function: Callable[[Any, int], None]) -> CallbackSink:
     """Call `function(table, batch)` after each commit that has new rows: at least once."""
+    check_function("callback", function, "give a function that takes a table and the number of its batch")
     return CallbackSink(function)

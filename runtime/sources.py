@@ -16,6 +16,7 @@ from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.terms import unknown_attribute
 from tidegate.algebra.time import DurationLike, duration_ticks
 from tidegate.algebra.types import Kind
+from tidegate.runtime.given import mapping_of
 from tidegate.runtime.state.paths import local_directory
 from tidegate.runtime.state.positions import SourceFile
 
@@ -72,9 +73,11 @@ class Files:
     per_batch: int | None = None
 
     def __post_init__(self) -> None:
-        if self.per_batch is not None and self.per_batch < 1:
+        if self.per_batch is not None and not (type(self.per_batch) is int and self.per_batch >= 1):
             raise QueryError(
-                "TG401", f"{self.directory}: per_batch={self.per_batch} reads no file", hint="give 1 or more"
+                "TG401",
+                f"{self.directory}: per_batch={self.per_batch!r} is no number of files",
+                hint="give 1 or more",
             )
 
     def found(self) -> list[SourceFile]:
@@ -137,6 +140,16 @@ class Source:
                 f"{stream.name}: an idle source can not follow {self.idle_follows!r}",
                 hint=f"one of {', '.join(IDLE_FOLLOWS)}",
             )
+        if not isinstance(self.bounded, bool):
+            raise QueryError(
+                "TG401", f"{stream.name}: bounded={self.bounded!r} says neither yes nor no", hint="give True or False"
+            )
+        columns = mapping_of("progress_columns", self.progress_columns, '"column"')
+        for column in columns.values():
+            if not isinstance(column, str):
+                raise QueryError(
+                    "TG401", f"{stream.name}: {column!r} names no progress column", hint="give the column's name"
+                )
         brought = self._brought(stream)
         per_attribute = self.delay if isinstance(self.delay, Mapping) else {}
         if self.delay is not None and not isinstance(self.delay, Mapping):
@@ -146,7 +159,7 @@ class Source:
                 )
             per_attribute = dict.fromkeys(brought, self.delay)
         guards = self.skew_guard if isinstance(self.skew_guard, Mapping) else {}
-        for name in (*per_attribute, *self.progress_columns, *guards):
+        for name in (*per_attribute, *columns, *guards):
             if name not in stream.progress:
                 raise QueryError(
                     "TG401",
@@ -163,7 +176,7 @@ class Source:
         guarded = {name: self._guard(stream, name) for name in brought}
         return SourceOptions(
             delays,
-            dict(self.progress_columns),
+            dict(columns),
             self.policy,
             {name: guard for name, guard in guarded.items() if guard is not None},
             self._idle(stream),
@@ -202,7 +215,8 @@ class Source:
         return _positive(stream, "skew_guard", asked)
 
     def _key(self, stream: StreamDef, brought: tuple[str, ...]) -> tuple[str, ...]:
-        key = (self.key,) if isinstance(self.key, str) else tuple(dict.fromkeys(self.key))
+        named = isinstance(self.key, Iterable) and not isinstance(self.key, str | bytes)
+        key = tuple(dict.fromkeys(self.key)) if named else (self.key,)
         for name in key:
             if name not in stream.schema:
                 raise unknown_attribute(name, stream.schema)
@@ -235,6 +249,12 @@ class Source:
                 f"{stream.name}.{integers[0]}: integers have no clock to follow",
                 hint='give idle_follows="others"',
             )
+        if not _positive(stream, "idle", self.idle):
+            raise QueryError(
+                "TG401",
+                f"{stream.name}: a source that is idle after no time at all is never heard",
+                hint='give a duration such as "10m"',
+            )
         return _positive(stream, "idle", self.idle)
 
 
@@ -243,19 +263,21 @@ def _positive(stream: StreamDef, option: str, value: DurationLike) -> int:
         raise QueryError("TG401", f"{stream.name}: {option}={value!r} is no duration", hint='give one such as "10m"')
     ticks = duration_ticks(value)
     if ticks < 0:
-        raise QueryError("TG401", f"{stream.name}: {option} is not negative")
+        raise QueryError("TG401", f"{stream.name}: {option}={value!r} is negative", hint='give one such as "10m"')
     return ticks
 
 
 def _delay_ticks(stream: StreamDef, name: str, value: DurationLike | int) -> int:
     """A delay in the ticks of its attribute: durations for timestamps, plain numbers for integer time and dates."""
     is_timestamp = stream.schema[name].type.kind is Kind.TIMESTAMP
-    if isinstance(value, int) != (not is_timestamp) or isinstance(value, bool):
+    if not isinstance(value, dt.timedelta | str if is_timestamp else int) or isinstance(value, bool):
         wanted = 'a duration such as "10m"' if is_timestamp else "a whole number"
         raise QueryError("TG401", f"{stream.name}.{name}: {value!r} is no delay here", hint=f"give {wanted}")
     ticks = value if isinstance(value, int) else duration_ticks(value)
     if ticks < 0:
-        raise QueryError("TG401", f"{stream.name}.{name}: a delay is not negative")
+        raise QueryError(
+            "TG401", f"{stream.name}.{name}: delay {value!r} is negative", hint="give 0 where rows come in order"
+        )
     return ticks
 
 

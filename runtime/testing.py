@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
+from tidegate.algebra.dsl.calls import called, checked_calls
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.evaluation import key_of
 from tidegate.algebra.schema import Schema
@@ -27,6 +28,7 @@ from tidegate.analysis.facts import ProgramFacts
 from tidegate.runtime.batch_report import BatchReport
 from tidegate.runtime.columns import Rows, user_arrow_schema, user_rows, validate
 from tidegate.runtime.embedded.session import Session
+from tidegate.runtime.given import check_bytes, kind_of, mapping_of
 from tidegate.runtime.inputs import advances_of
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.program import Program
@@ -40,6 +42,7 @@ from tidegate.runtime.state.failpoints import FAILPOINTS, SimulatedCrash, crash
 from tidegate.runtime.state.local import LocalStore
 from tidegate.runtime.state.manifest import Manifest, SourceCounts
 from tidegate.runtime.state.memory import MemoryStore
+from tidegate.runtime.state.paths import local_directory
 from tidegate.runtime.state.store import Store
 from tidegate.runtime.values import Malformed, held_value
 from tidegate.runtime.why import Why, why
@@ -146,6 +149,7 @@ class TestClock:
         return self.now
 
 
+@checked_calls
 @dataclass(slots=True)
 class Drive:
     """A program being driven: say what happens, `step`, and check.
@@ -186,7 +190,10 @@ class Drive:
 
     def wait(self, duration: dt.timedelta | str) -> None:
         """The clock moves on; nothing sees it before the next step."""
-        self.clock.now += dt.timedelta(microseconds=duration_ticks(duration))
+        ticks = duration_ticks(duration)
+        if ticks < 0:
+            raise QueryError("TG401", f"a clock does not go back: {duration!r}", hint="wait for a positive duration")
+        self.clock.now += dt.timedelta(microseconds=ticks)
 
     def kill(self, place: str = "commit-before-manifest", *, skip: int = 0) -> None:
         """The next step dies at a failpoint, at its `skip`+1-th passing; the program is then started again.
@@ -197,6 +204,8 @@ class Drive:
             raise QueryError(
                 "TG401", f"a step can not be killed at {place!r}", hint=f"one of {', '.join(PLACES_TO_DIE)}"
             )
+        if not isinstance(skip, int) or skip < 0:
+            raise QueryError("TG401", f"skip={skip!r} is no number of passings", hint="give 0 or more")
         self._failpoint = (place, skip)
 
     def restart(self) -> None:
@@ -238,6 +247,8 @@ class Drive:
         wrong = []
         for name, wanted in rows.items():
             schema = self._schema(name)
+            if not isinstance(wanted, Iterable) or isinstance(wanted, str | bytes):
+                raise QueryError("TG401", f"{name}: {kind_of(wanted)} is no list of rows", hint=f"write {name}=[...]")
             found, expected = _bag(self.new(name), schema), _bag(wanted, schema)
             wrong += [f"{name} lacks {_shown(row, schema)} × {n}" for row, n in (expected - found).items()]
             wrong += [f"{name} has {_shown(row, schema)} × {n}, unexpected" for row, n in (found - expected).items()]
@@ -305,6 +316,7 @@ class Drive:
         check_known(name, (stream.name for stream in input_streams(self.engine.plan)), "stream")
 
 
+@called(hint="write testing.drive(program, ...)")
 def drive(
     program: Program,
     *,
@@ -323,13 +335,21 @@ def drive(
     stands at first; without one no row is ever ahead. `directory` holds the checkpoint; by default it is in memory, on
     Spark in a temporary directory. `driver_bytes=0` makes Spark evaluate even the smallest increment.
     """
-    given = dict(sources or {})
+    if not isinstance(program, Program):
+        raise QueryError("TG114", f"drive takes a program, not {kind_of(program)}", hint="write tg.program(Name=...)")
+    given = dict(mapping_of("sources", sources, 'tg.source(None, delay="10m")'))
     for name, source in given.items():
+        if not isinstance(source, Source):
+            raise QueryError(
+                "TG401", f"{name}: {kind_of(source)} is no source", hint='write tg.source(None, delay="10m")'
+            )
         if source.data is not None:
             raise QueryError("TG401", f"{name}: rows of a test come from add()", hint="write tg.source(None, ...)")
     test_clock = TestClock(_instant(clock))
-    tables = {} if statics is None else dict(statics)
-    place = None if directory is None else Path(directory)
+    tables = dict(mapping_of("statics", statics, "rows"))
+    place = None if directory is None else Path(local_directory(directory))
+    if driver_bytes is not None:
+        check_bytes("driver_bytes", driver_bytes)
     engine: Driven
     if spark is None:
         engine = Embedded(program.facts, given, tables, test_clock, collect_garbage, place, schedule)

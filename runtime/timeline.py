@@ -13,11 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import pyarrow as pa
+
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.pretty import printable
 from tidegate.algebra.time import instant_ticks, ticks_instant
 from tidegate.runtime.columns import user_rows
+from tidegate.runtime.given import kind_of
 
 _LABELS, _WIDTH, _LANE, _BAR, _AXIS, _MARGIN = 120.0, 880.0, 22.0, 14.0, 26.0, 8.0
 _COLOURS: Final = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb")
@@ -110,6 +113,15 @@ def timeline(
     Rows are told apart by the attributes `partition_by`; of at most `most` partitions, those with matches first.
     """
     with Here():
+        if not isinstance(situations, Mapping):
+            raise QueryError(
+                "TG402",
+                f"situations are tables by name, not {kind_of(situations)}",
+                hint='write {"A": session.table("A")}',
+            )
+        for table in (*situations.values(), *(() if matches is None else (matches,))):
+            if not isinstance(table, pa.Table):
+                raise QueryError("TG402", f"{kind_of(table)} is no table of results", hint='give session.table("Name")')
         keys = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by)
         found: dict[str, dict[str, list[Bar]]] = {}
         matched: dict[str, list[Lane]] = {}

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tidegate.algebra.errors import QueryError
+from tidegate.algebra.pretty import preformatted
 from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.time import INF, Extended, format_duration
 from tidegate.algebra.types import DataType
@@ -39,6 +40,10 @@ class Why:
 
     def __repr__(self) -> str:
         return str(self)
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return preformatted(str(self))
 
     def to_dict(self) -> dict[str, object]:
         return {"queries": [part.to_dict() for part in self.parts]}
@@ -148,12 +153,22 @@ def why_checkpoint(
 
 
 def _instants(stream: StreamDef, row: Mapping[str, Any]) -> dict[str, int]:
+    if not isinstance(row, Mapping):
+        raise QueryError(
+            "TG401",
+            f"{stream.name}: {row!r} does not say which attributes a row has",
+            hint=f'write {{"{next(iter(stream.progress), "time")}": ...}}',
+        )
     found = {}
     for name in stream.schema.temporal:
         if name in row:
             value = instant_of(row[name], stream, name)
             if not isinstance(value, int):
-                raise QueryError("TG403", f"{stream.name}.{name}: a row holds an instant, not {row[name]!r}")
+                raise QueryError(
+                    "TG403",
+                    f"{stream.name}.{name}: a row holds an instant, not {row[name]!r}",
+                    hint="give the row's own instant",
+                )
             found[name] = value
     for name in row:
         check_known(name, stream.schema, f"attribute of {stream.name}")

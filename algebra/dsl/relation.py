@@ -137,6 +137,8 @@ class Relation:
 
     def _attribute(self, name: str) -> Expression:
         schema = self._node.schema
+        if not isinstance(name, str):
+            raise unknown_attribute(name, schema)
         found = [name] if name in schema else [full for full in schema if full.endswith("." + name)]
         if len(found) > 1:
             raise QueryError(
@@ -152,7 +154,7 @@ class Relation:
     def as_(self, name: str) -> Relation:
         """The same rows under a name of its own: attribute `time` becomes `name.time`."""
         with Here() as site:
-            if not name.isidentifier():
+            if not isinstance(name, str) or not name.isidentifier():
                 raise QueryError("TG114", f"{name!r} is no name for a relation", hint="use letters, digits and _")
             plain = self._unqualified()
             pairs = tuple((old, f"{name}.{old}") for old in plain.schema.names)
@@ -193,6 +195,8 @@ class Relation:
     def rename(self, names: Mapping[str, str] | None = None, /, **old_to_new: str) -> Relation:
         """New names for some attributes: `rename(old="new")`, or a mapping where an old name has a prefix."""
         with Here() as site:
+            if names is not None and not isinstance(names, Mapping):
+                raise QueryError("TG114", f"{names!r} is no mapping of names", hint='write rename(old="new")')
             asked = {**(names or {}), **old_to_new}
             pairs = tuple(
                 (attribute_name(self._attribute(old)), checked_name(new, "an attribute")) for old, new in asked.items()
@@ -351,7 +355,7 @@ class Relation:
         return part
 
     def _condition(self, condition: object) -> Expression:
-        if isinstance(condition, bool | str):
+        if isinstance(condition, bool | int | float | str | bytes | None):
             hint = (
                 '== builds a condition only from attributes: is one of them named like a method? write relation["name"]'
                 if isinstance(condition, bool)

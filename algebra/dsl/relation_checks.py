@@ -45,7 +45,8 @@ def listed_names(names: Iterable[str]) -> str:
 
 
 def listed(value: Any) -> list[Any]:
-    return [value] if isinstance(value, str | Expression) or callable(value) else list(value)
+    one = isinstance(value, str | bytes | Expression) or callable(value) or not isinstance(value, Iterable)
+    return [value] if one else list(value)
 
 
 def attribute_name(expression: Expression) -> str:

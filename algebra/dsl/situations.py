@@ -66,7 +66,7 @@ def situation(
     """
     with Here() as site:
         if between is not None:
-            if at_least is not None or at_most is not None or len(between) != 2:
+            if at_least is not None or at_most is not None or not _is_pair(between):
                 raise QueryError(
                     "TG160",
                     "between is a pair of durations, and stands for both limits",
@@ -140,17 +140,25 @@ class Partitioned:
         return _intervals(name, node, START, END, base, site)
 
 
+def _is_pair(value: object) -> bool:
+    return isinstance(value, tuple | list) and len(value) == 2
+
+
 def _check_symbol(name: str) -> None:
-    if not name.isidentifier():
+    if not isinstance(name, str) or not name.isidentifier():
         raise QueryError("TG114", f"{name!r} is no name for situations", hint="use letters, digits and _")
 
 
 def _ticks(value: Duration, type_: DataType, where: str) -> int:
-    """A duration in ticks of a timeline of that type."""
-    term = to_expression(value, DURATION if type_.kind is Kind.TIMESTAMP else BIGINT)._term
-    if not isinstance(term, Lit) or not isinstance(term.value, int) or isinstance(term.value, bool):
+    """A duration in ticks of a timeline of that type: a duration on one of timestamps, a whole number on others."""
+    wanted = DURATION if type_.kind is Kind.TIMESTAMP else BIGINT
+    given = to_expression(value, wanted)
+    term = given._term
+    if not isinstance(term, Lit) or not isinstance(term.value, int) or given._type != wanted:
         raise QueryError(
-            "TG160", f"{where} is a duration, not {value!r}", hint='write "5s", or a number of ticks on integer time'
+            "TG160",
+            f"{where} is {'a duration' if wanted == DURATION else 'a number of ticks'} here, not {value!r}",
+            hint='write "5s"' if wanted == DURATION else "write a whole number, such as 5",
         )
     return term.value
 

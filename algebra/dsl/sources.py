@@ -175,7 +175,7 @@ def _scan(kind: type[_R], definition: StreamDef, sites: Mapping[Term | Node, Sit
 
 
 def _stream_name(name: str) -> str:
-    if not str(name).replace("_", "a").isalnum():
+    if not isinstance(name, str) or not name.replace("_", "a").isalnum():
         raise QueryError("TG114", f"{name!r} is no name for a stream", hint="use letters, digits and _")
     return name
 
@@ -208,7 +208,7 @@ def _probe(name: str, schema: Schema) -> Relation:
 
 
 def _names_in(schema: Schema, names: Names) -> tuple[str, ...]:
-    found = (names,) if isinstance(names, str) else tuple(names)
+    found = (names,) if isinstance(names, str) or not isinstance(names, Iterable) else tuple(names)
     for name in found:
         if name not in schema:
             raise unknown_attribute(name, schema)

@@ -22,6 +22,7 @@ from tidegate.runtime.columns import Rows, raw, user_arrow_schema, user_rows
 from tidegate.runtime.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.executor import Work
 from tidegate.runtime.frames import check_noted, content_of, note_frame
+from tidegate.runtime.given import check_clock, check_on_batch
 from tidegate.runtime.inputs import advances_of, input_table, read_file
 from tidegate.runtime.intake import Arrival
 from tidegate.runtime.plan.lower import PurgeMode
@@ -70,6 +71,8 @@ class Session:
     _advances: dict[tuple[str, str], Extended] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
+        check_clock(self.clock)
+        check_on_batch(self.on_batch)
         self._setup = setup = prepare(
             self.facts,
             self.store,

@@ -22,6 +22,7 @@ from tidegate.runtime.batch_report import BatchReport
 from tidegate.runtime.clock import Clock, read_clock, system_clock
 from tidegate.runtime.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.executor import Work
+from tidegate.runtime.given import check_bytes, check_clock, check_on_batch, mapping_of
 from tidegate.runtime.inputs import advances_of
 from tidegate.runtime.plan.lower import PurgeMode
 from tidegate.runtime.plan.sharding import DRIVER_BYTES, SHARD_BYTES
@@ -38,7 +39,7 @@ from tidegate.runtime.spark.executor import Offered, SparkExecutor
 from tidegate.runtime.spark.failures import read_summaries
 from tidegate.runtime.spark.jobs import described
 from tidegate.runtime.spark.own_files import check_query_id, how_to_go_on
-from tidegate.runtime.spark.session import own_session
+from tidegate.runtime.spark.session import check_session, own_session
 from tidegate.runtime.spark.workers import TICK, FileTask, Ingesting, Place, ingest_offered
 from tidegate.runtime.state.local import LocalStore
 from tidegate.runtime.state.manifest import Engine
@@ -256,12 +257,21 @@ def start(
     commit; `clock` is read once per batch. `advance` is what `RunningQuery.advance` says, before the first batch. `schedule`:
     which queries are evaluated less often or later (`tg.schedule`).
     """
+    check_session(spark)
     store = checkpoint if isinstance(checkpoint, LocalStore) else LocalStore(checkpoint)
     root = store.where
+    check_clock(clock)
+    check_on_batch(on_batch)
+    for option, size in (("driver_bytes", driver_bytes), ("shard_bytes", shard_bytes)):
+        check_bytes(option, size)
     when = _trigger(spark, trigger)
-    given = {key: value if isinstance(value, Source) else Source(value) for key, value in sources.items()}
+    named = mapping_of("sources", sources, 'tg.parquet("a directory")')
+    given = {key: value if isinstance(value, Source) else Source(value) for key, value in named.items()}
+    statics = mapping_of("statics", statics, "rows")
+    sinks = mapping_of("sinks", sinks, 'tg.parquet_sink("a directory")')
+    advance = mapping_of("advance", advance, '{"time": ...}')
     with described(spark, "start: rows of static tables"):
-        setup = prepare(facts, store, given, statics or {}, sinks or {}, collect_garbage, purging, schedule)
+        setup = prepare(facts, store, given, statics, sinks, collect_garbage, purging, schedule)
     try:
         setup = replace(setup, sources=bounded_inputs(setup, store))
         missing = sorted(set(setup.streams) - set(setup.sources))
@@ -276,7 +286,7 @@ def start(
         calls = ProgressCalls(store, runner.progress.inputs)
         run = SparkRun(spark, setup, runner, executor, columns, calls, on_batch, clock)
         calls.reached(runner.progress.inputs)
-        for stream, progress in (advance or {}).items():
+        for stream, progress in advance.items():
             run.advance(stream, progress)
         calls.start(frozenset(columns), planned=is_planned(root))
         writer = union.writeStream.foreachBatch(run.handle).option("checkpointLocation", f"{root}/spark")
@@ -302,8 +312,10 @@ def _trigger(spark: SparkSession, trigger: Mapping[str, Any] | str) -> dict[str,
             return {"availableNow": True}
         case str():
             when: dict[str, Any] = {"processingTime": trigger}
-        case _:
+        case Mapping():
             when = dict(trigger)
+        case _:
+            when = {"": trigger}
     try:
         spark.readStream.format("rate").load().writeStream.trigger(**when)
     except (PySparkException, TypeError) as error:

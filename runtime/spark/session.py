@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from tidegate.algebra.errors import QueryError
 from tidegate.runtime.spark.java import ensure_java
 
 ARROW_ROWS_PER_BATCH = 100_000
@@ -25,6 +26,16 @@ def query_settings(*, cores: int) -> dict[str, str]:
         "spark.sql.execution.arrow.compression.codec": "none",  # lz4 was seen to hang
         "spark.sql.shuffle.partitions": str(max(2, min(cores, 16))),  # 200 empty tasks a batch by default
     }
+
+
+def check_session(spark: object) -> None:
+    """`QueryError` TG401 for what is no session, or one of Spark Connect, whose driver is elsewhere."""
+    if not isinstance(spark, SparkSession):
+        raise QueryError(
+            "TG401",
+            f"{type(spark).__module__}.{type(spark).__name__} is no session of Spark in this process",
+            hint="give a pyspark.sql.SparkSession",
+        )
 
 
 def own_session(spark: SparkSession) -> SparkSession:

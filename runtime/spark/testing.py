@@ -25,6 +25,7 @@ from tidegate.runtime.schedule import Schedule
 from tidegate.runtime.setup import prepare
 from tidegate.runtime.sources import Files, Source
 from tidegate.runtime.spark.engine import start
+from tidegate.runtime.spark.session import check_session
 from tidegate.runtime.state.failpoints import SimulatedCrash
 from tidegate.runtime.state.local import LocalStore
 from tidegate.runtime.state.store import Store
@@ -52,6 +53,7 @@ class OnSpark:
     _written: Waiting | None = None
 
     def __post_init__(self) -> None:
+        check_session(self.spark)
         if self.directory is not None:
             self._root = self.directory
         else:

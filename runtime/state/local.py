@@ -199,6 +199,12 @@ class LocalStore:
                 raise StateError(
                     LOCATION, f"{directory} is not a directory", hint="give the name of a directory"
                 ) from None
+            except FileNotFoundError:  # although what leads to it is there
+                raise StateError(
+                    LOCATION,
+                    f"{directory} can not be made: its file system takes no directories",
+                    hint="give a directory on another file system",
+                ) from None
         self._sync_directory(directory.parent)
         self._directories.add(directory)
 

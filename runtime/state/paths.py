@@ -24,6 +24,12 @@ def check_relative(path: str) -> str:
 
 def local_directory(location: str | os.PathLike[str]) -> str:
     """The absolute local path that `location` means; locations with a scheme other than `file:` are refused."""
+    if not isinstance(location, str | os.PathLike) or not isinstance(os.fspath(location), str):
+        raise StateError(
+            LOCATION,
+            f"a {type(location).__name__} is no location",
+            hint="give the path of a directory, as text or Path",
+        )
     text = os.fspath(location)
     scheme = _SCHEME.match(text)
     if scheme is not None:

@@ -175,10 +175,16 @@ def test_notebooks_show_everything_escaped() -> None:
     program = hostile()
     explanation = program.explain()
     relation = orders.where(orders.order_id < 5)
+    with program.session() as session:
+        why = session.why(session.plan.queries[0].stream)
+    assert repr(explanation.plan) == explanation.plan
     shown_here = [
         (program, repr(program)),
         (explanation, str(explanation)),
         (explanation.lowered(), explanation.plan),
+        (explanation.plan, explanation.plan),
+        (explanation.report, explanation.report),
+        (why, str(why)),
         (relation, repr(relation)),
     ]
     for value, text in shown_here:

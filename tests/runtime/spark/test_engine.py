@@ -247,6 +247,8 @@ def test_names_with_dots_backticks_and_only_another_case(
 
 def test_every_job_says_what_it_is_for(spark: SparkSession, tmp_path: Path) -> None:
     def jobs() -> dict[int, Any]:
+        # What is listed lags behind what ran: jobs of an earlier test could seem to be new, and own ones be missing.
+        spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(60_000)
         listed = spark.sparkContext._jsc.sc().statusStore().jobsList(None)
         every = [listed.apply(i) for i in range(listed.size())]
         return {job.jobId(): job.description().get() if job.description().isDefined() else None for job in every}

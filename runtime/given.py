@@ -1,0 +1,49 @@
+"""What a run is given, checked for its kind before anything is made of it; messages name the kind, never the value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tidegate.algebra.errors import QueryError
+
+
+def mapping_of(option: str, value: object, each: str) -> Mapping[str, Any]:
+    """What an option says by name, nothing for None; `QueryError` TG401 for what is no mapping. `each` is how a value looks."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise QueryError(
+            "TG401", f"{option} is a mapping of names, not {kind_of(value)}", hint=f'write {option}={{"Name": {each}}}'
+        )
+    return value
+
+
+def check_function(option: str, value: object, hint: str) -> None:
+    """`QueryError` TG401 for what can not be called; None stands for no function."""
+    if value is not None and not callable(value):
+        raise QueryError("TG401", f"{option} is a function, not {kind_of(value)}", hint=hint)
+
+
+def check_clock(value: object) -> None:
+    """`QueryError` TG401 for a clock that is no function."""
+    check_function("clock", value, "a clock is a function that returns a datetime")
+
+
+def check_on_batch(value: object) -> None:
+    """`QueryError` TG401 for an `on_batch` that is no function."""
+    check_function("on_batch", value, "give a function that takes the report of a batch: on_batch=print")
+
+
+def check_bytes(option: str, value: object) -> None:
+    """`QueryError` TG401 for what is no number of bytes."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise QueryError(
+            "TG401", f"{option}={value!r} is no number of bytes", hint="give a whole number such as 64 << 20, or 0"
+        )
+
+
+def kind_of(value: object) -> str:
+    """What kind of thing a value is, with its article."""
+    name = type(value).__name__
+    return f"an {name}" if name[:1].lower() in "aeiou" else f"a {name}"

@@ -1,0 +1,211 @@
+"""Calls with values of the wrong kind, and misspelt names: told as errors of the call, never as Python's own."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tidegate as tg
+from tidegate import testing
+from tidegate.algebra.errors import TidegateError
+from tidegate.runtime.cli import main
+from tidegate.runtime.state import LocalStore
+
+events = tg.stream("E", "k bigint, t timestamp, v double", progress="t")
+ticks = tg.stream("I", "k bigint, t bigint, v double", progress="t")
+days = tg.stream("D", "k bigint, t date, v double", progress="t")
+names = tg.table("N", "k bigint, name string")
+e, n = events.as_("e"), names.as_("n")
+program: Any = tg.program(Out=e.join(n, e.k == n.k).select(t=e.t, name=n.name))
+ROWS = [(1, "2026-03-02T12:00Z", 1.0)]
+start: Any = tg.source
+session: Any = program.session
+drive: Any = testing.drive
+STATICS = {"statics": {"N": []}}
+
+#: None of these is what an option wants, but for a few, which are then accepted.
+JUNK: list[Any] = [
+    *(3, -1, 2.5, float("inf"), float("nan"), True, None, "x", "", b"x", ["X"], [1], (1, 2), [], object()),
+    *({"Out": 3}, {"E": 3}, {"t": None}, {3: 4}, {"E": object()}, dt.timedelta(-1), "-1s"),
+]
+
+
+def on(call: Callable[[Any], object]) -> Callable[[Any], object]:
+    """The call on an open session."""
+
+    def opened(value: Any) -> None:
+        with session(**STATICS) as live:
+            call(lambda name, *given: getattr(live, name)(*(value if one is ... else one for one in given)))
+
+    return opened
+
+
+def driven(call: Callable[[Any, Any], object]) -> Callable[[Any], object]:
+    def opened(value: Any) -> None:
+        with drive(program, **STATICS) as run:
+            call(run, value)
+
+    return opened
+
+
+def with_source(stream: tg.Relation, option: str) -> Callable[[Any], object]:
+    made: Any = tg.program(Out=stream)
+    name = made.facts.program.inputs[0].name
+    return lambda value: made.session(sources={name: start(None, **{option: value})}).close()
+
+
+def stepped(option: str) -> Callable[[Any], object]:
+    def stepping(value: Any) -> None:
+        with session(**STATICS | {option: value}) as live:
+            live.push("E", ROWS)
+            live.step()
+
+    return stepping
+
+
+SOURCE = ("delay", "progress_columns", "policy", "bounded", "skew_guard", "idle", "idle_follows", "key", "arrival")
+SESSION = ("sources", "statics", "sinks", "collect_garbage", "clock", "on_batch", "purging", "schedule")
+DRIVE = ("sources", "statics", "clock", "collect_garbage", "driver_bytes", "schedule")
+CALLS: dict[str, Callable[[Any], object]] = {
+    **{f"source({option}=)": with_source(events, option) for option in SOURCE},
+    **{f"source({option}=), integers": with_source(ticks, option) for option in SOURCE},
+    **{f"source({option}=), dates": with_source(days, option) for option in ("delay", "skew_guard")},
+    **{f"session({option}=)": stepped(option) for option in SESSION},
+    **{
+        f"schedule({option}=)": lambda value, option=option: session(schedule=tg.schedule(**{option: value}), **STATICS)
+        for option in ("every", "priority", "budget")
+    },
+    **{
+        f"drive({option}=)": lambda value, option=option: drive(program, **STATICS | {option: value})
+        for option in DRIVE
+    },
+    "drive": lambda value: drive(value),
+    "run": lambda value: program.run(value),
+    "run, rows": lambda value: program.run({"E": value, "N": []}),
+    "session.push, name": on(lambda do: do("push", ..., ROWS)),
+    "session.push, rows": on(lambda do: do("push", "E", ...)),
+    "session.advance, name": on(lambda do: do("advance", ..., {})),
+    "session.advance": on(lambda do: do("advance", "E", ...)),
+    "session.finish": on(lambda do: do("finish", ...)),
+    "session.results": on(lambda do: do("results", ...)),
+    "session.why": on(lambda do: do("why", ...)),
+    "session.why, row": on(lambda do: do("why", "Out", ...)),
+    "drive.add, rows": driven(lambda run, value: (run.add("E", value), run.step())),
+    "drive.advance": driven(lambda run, value: run.advance("E", t=value)),
+    "drive.finish": driven(lambda run, value: run.finish(value)),
+    "drive.wait": driven(lambda run, value: run.wait(value)),
+    "drive.kill": driven(lambda run, value: run.kill(value)),
+    "drive.kill, skip": driven(lambda run, value: run.kill(skip=value)),
+    "drive.new": driven(lambda run, value: run.new(value)),
+    "drive.expect": driven(lambda run, value: run.expect(Out=value)),
+    "drive.why": driven(lambda run, value: run.why("Out", t=value)),
+    "program.why": lambda value: program.why(value, "Out"),
+    "parquet, per_batch": lambda value: tg.parquet("x", per_batch=value),
+    "stream": lambda value: tg.stream(value, "t bigint", progress="t"),
+    "stream, schema": lambda value: tg.stream("S", value, progress="t"),
+    "stream, progress": lambda value: tg.stream("S", "t bigint", progress=value),
+    "stream, relations": lambda value: tg.stream("S", "t bigint", progress="t", relations=value),
+    "table": lambda value: tg.table(value, "k bigint"),
+    "result_of": lambda value: tg.result_of(value, events),
+    "program": lambda value: tg.program(Out=value),
+    "callback": lambda value: tg.callback(value),
+    "parquet_sink": lambda value: tg.parquet_sink(value),
+    "rename": lambda value: events.rename(value),
+    "as_": lambda value: events.as_(value),
+    "where": lambda value: events.where(value),
+    "relation[]": lambda value: events[value],
+    "timeline": lambda value: tg.timeline(value),
+    **{
+        f"situation({option}=)": lambda value, option=option: events.partition_by("k").derive(
+            A=tg.situation(events.v > 1, **{option: value})
+        )
+        for option in ("at_least", "at_most", "between")
+    },
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_no_value_of_a_wrong_kind_is_told_by_python(call: str) -> None:
+    told = []
+    for value in JUNK:
+        try:
+            CALLS[call](value)
+        except TidegateError as error:
+            told.append(error)
+        except AssertionError:
+            if call != "drive.expect":
+                raise
+    assert [str(error) for error in told if not error.hint] == []
+    refused = len(told)
+    assert refused >= len(JUNK) // 2, "most of these are no sensible values"
+
+
+#: What is told, and how to mend it.
+TOLD: list[tuple[Callable[[], object], str, str]] = [
+    (lambda: session(sources={"E": tg.source(None, delay=float("inf"))}), "TG401 E.t: inf is no delay", '"10m"'),  # type: ignore[arg-type]
+    (lambda: tg.schedule(every=3), "TG401 every is a mapping of names, not an int", 'every={"Name": 10}'),  # type: ignore[arg-type]
+    (lambda: tg.schedule(every=["X"]), "TG401 every is a mapping of names, not a list", 'every={"Name": 10}'),  # type: ignore[arg-type]
+    (lambda: session(on_batch=3, **STATICS), "TG401 on_batch is a function, not an int", "on_batch=print"),
+    (lambda: session(clock=dt.datetime(2026, 3, 2), **STATICS), "TG401 clock is a function", "returns a datetime"),
+    (lambda: drive(program, sorces={}), "TG114 drive.. got an unexpected keyword argument 'sorces'", "sources="),
+    (lambda: drive(program, **STATICS).add(strem="E", rows=[]), "TG114 .*unexpected keyword argument", "stream="),
+    (lambda: session(sinks={"Ot": tg.parquet_sink("x")}), "TG402 the program has no result 'Ot'", "did you mean Out"),
+    (lambda: session(sources={"E": tg.source(None, idle="0s")}), "TG401 E: a source that is idle", "10m"),
+    (lambda: session(checkpoint="/proc/xx", **STATICS), "TG500 /proc/xx can not be made", "another file system"),
+    (lambda: drive(program, **STATICS).wait("-1s"), "TG401 a clock does not go back", "positive"),
+    (lambda: program.start(3, sources={}, checkpoint="x"), "TG401 .*int is no session", "pyspark.sql.SparkSession"),
+    (lambda: drive(program, spark=3, **STATICS), "TG401 .*int is no session", "pyspark.sql.SparkSession"),
+]
+
+
+@pytest.mark.parametrize("number", range(len(TOLD)))
+def test_a_wrong_call_is_told_with_a_way_out(number: int) -> None:
+    call, message, hint = TOLD[number]
+    with pytest.raises(TidegateError, match=f"^{message}") as caught:
+        call()
+    assert hint in caught.value.hint
+
+
+def test_durations_of_situations_are_of_the_kind_of_their_timeline() -> None:
+    """As other durations: a bare number of microseconds is nearly always meant as something else."""
+
+    def situations(stream: tg.Relation, limit: Any) -> object:
+        derived = stream.partition_by("k").derive(A=tg.situation(stream["v"] > 1, at_least=limit))
+        return derived.match(derived.A, within=limit)
+
+    for stream, limit in ((events, "5s"), (events, dt.timedelta(seconds=5)), (events, tg.seconds(5)), (ticks, 5)):
+        assert situations(stream, limit) is not None
+    assert situations(days, 5) is not None
+    for stream, limit in ((events, 5), (events, "5"), (ticks, "5s"), (ticks, tg.seconds(5)), (days, dt.timedelta(5))):
+        with pytest.raises(tg.QueryError, match=r"TG1(60|04)") as caught:
+            situations(stream, limit)
+        assert "write" in caught.value.hint
+
+
+def test_the_command_line_tells_what_a_file_or_an_option_lacks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = tmp_path / "p.py"
+    made.write_text(
+        'import tidegate as tg\ne = tg.stream("E", "t timestamp", progress="t")\nprogram = tg.program(Out=e)\n'
+    )
+    with tg.program(Out=tg.stream("E", "t timestamp", progress="t")).session(checkpoint=tmp_path / "state"):
+        pass
+    asked = ["why", str(tmp_path / "state"), str(made), "--result", "Out", "--row"]
+    assert main([*asked, "t"]) == 1
+    assert "--row t: a name and a value are missing" in capsys.readouterr().err
+    assert main([*asked, "t=2026-03-02"]) == 0
+    query = tmp_path / "q.txt"
+    query.write_bytes(b"\xff\xfe")
+    assert main(["run", "--query", str(query), "--input", f"E={made}"]) == 1
+    assert "TG140" in capsys.readouterr().err
+
+
+def test_a_path_below_a_file_is_no_place_for_a_checkpoint(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(TidegateError, match=r"TG500 .*state is not a directory"):
+        session(checkpoint=LocalStore(tmp_path / "file" / "state").where, **STATICS)
