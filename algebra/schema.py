@@ -117,9 +117,13 @@ def checked_name(name: str, of: str) -> str:
     Control characters, marks that turn the direction of text and half surrogate pairs would make a message or a listing
     show something else than there is. Names are compared by code point: what only looks the same is another name.
     """
-    if not (isinstance(name, str) and name and name.isprintable()):
+    if not _can_be_seen(name):
         raise QueryError("TG114", f"{name!r} is no name for {of}", hint="use characters that can be seen")
     return name
+
+
+def _can_be_seen(name: object) -> bool:
+    return isinstance(name, str) and name != "" and name.isprintable()
 
 
 def timestamps_are_temporal(type_: DataType, *, nullable: bool) -> bool:

@@ -170,7 +170,7 @@ def term_type(term: Term, attributes: Mapping[str, Attribute]) -> DataType:
             assert_never(term)
 
 
-def unknown_attribute(name: str, attributes: Mapping[str, Attribute]) -> QueryError:
+def unknown_attribute(name: object, attributes: Mapping[str, Attribute]) -> QueryError:
     """The error for a name that is no attribute, with the nearest names that are."""
     import difflib
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tidegate.algebra.errors import QueryError
@@ -41,6 +41,18 @@ def check_bytes(option: str, value: object) -> None:
         raise QueryError(
             "TG401", f"{option}={value!r} is no number of bytes", hint="give a whole number such as 64 << 20, or 0"
         )
+
+
+def check_count(option: str, value: object) -> None:
+    """`QueryError` TG401 for what is no number of times."""
+    if not isinstance(value, int) or value < 0:
+        raise QueryError("TG401", f"{option}={value!r} is no number of times", hint="give 0 or more")
+
+
+def check_rows(name: str, value: object) -> None:
+    """`QueryError` TG401 for what is no list of rows."""
+    if not isinstance(value, Iterable) or isinstance(value, str | bytes):
+        raise QueryError("TG401", f"{name}: {kind_of(value)} is no list of rows", hint=f"write {name}=[...]")
 
 
 def kind_of(value: object) -> str:

@@ -215,8 +215,7 @@ class Source:
         return _positive(stream, "skew_guard", asked)
 
     def _key(self, stream: StreamDef, brought: tuple[str, ...]) -> tuple[str, ...]:
-        named = isinstance(self.key, Iterable) and not isinstance(self.key, str | bytes)
-        key = tuple(dict.fromkeys(self.key)) if named else (self.key,)
+        key = _names(self.key)
         for name in key:
             if name not in stream.schema:
                 raise unknown_attribute(name, stream.schema)
@@ -256,6 +255,12 @@ class Source:
                 hint='give a duration such as "10m"',
             )
         return _positive(stream, "idle", self.idle)
+
+
+def _names(given: Any) -> tuple[str, ...]:
+    """One name or several; what is none is left to be told."""
+    several = isinstance(given, Iterable) and not isinstance(given, str | bytes)
+    return tuple(dict.fromkeys(given)) if several else (given,)
 
 
 def _positive(stream: StreamDef, option: str, value: DurationLike) -> int:

@@ -28,7 +28,7 @@ from tidegate.analysis.facts import ProgramFacts
 from tidegate.runtime.batch_report import BatchReport
 from tidegate.runtime.columns import Rows, user_arrow_schema, user_rows, validate
 from tidegate.runtime.embedded.session import Session
-from tidegate.runtime.given import check_bytes, kind_of, mapping_of
+from tidegate.runtime.given import check_bytes, check_count, check_rows, kind_of, mapping_of
 from tidegate.runtime.inputs import advances_of
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.program import Program
@@ -204,8 +204,7 @@ class Drive:
             raise QueryError(
                 "TG401", f"a step can not be killed at {place!r}", hint=f"one of {', '.join(PLACES_TO_DIE)}"
             )
-        if not isinstance(skip, int) or skip < 0:
-            raise QueryError("TG401", f"skip={skip!r} is no number of passings", hint="give 0 or more")
+        check_count("skip", skip)
         self._failpoint = (place, skip)
 
     def restart(self) -> None:
@@ -247,8 +246,7 @@ class Drive:
         wrong = []
         for name, wanted in rows.items():
             schema = self._schema(name)
-            if not isinstance(wanted, Iterable) or isinstance(wanted, str | bytes):
-                raise QueryError("TG401", f"{name}: {kind_of(wanted)} is no list of rows", hint=f"write {name}=[...]")
+            check_rows(name, wanted)
             found, expected = _bag(self.new(name), schema), _bag(wanted, schema)
             wrong += [f"{name} lacks {_shown(row, schema)} × {n}" for row, n in (expected - found).items()]
             wrong += [f"{name} has {_shown(row, schema)} × {n}, unexpected" for row, n in (found - expected).items()]

@@ -17,6 +17,7 @@ from tidegate.algebra.dsl.relation_checks import (
     attribute_name,
     free_name,
     fresh_origins,
+    is_identifier,
     joined_origins,
     listed,
     place,
@@ -154,7 +155,7 @@ class Relation:
     def as_(self, name: str) -> Relation:
         """The same rows under a name of its own: attribute `time` becomes `name.time`."""
         with Here() as site:
-            if not isinstance(name, str) or not name.isidentifier():
+            if not is_identifier(name):
                 raise QueryError("TG114", f"{name!r} is no name for a relation", hint="use letters, digits and _")
             plain = self._unqualified()
             pairs = tuple((old, f"{name}.{old}") for old in plain.schema.names)

@@ -49,6 +49,10 @@ def listed(value: Any) -> list[Any]:
     return [value] if one else list(value)
 
 
+def is_identifier(name: object) -> bool:
+    return isinstance(name, str) and name.isidentifier()
+
+
 def attribute_name(expression: Expression) -> str:
     assert isinstance(expression._term, Attr)
     return expression._term.name

@@ -11,7 +11,7 @@ from tidegate.algebra.dsl.calls import called, checked_calls
 from tidegate.algebra.dsl.expression import Expression, Origin, compare, merged_reads, merged_sites, to_expression
 from tidegate.algebra.dsl.here import Here, UnknownAttributeError
 from tidegate.algebra.dsl.relation import Relation
-from tidegate.algebra.dsl.relation_checks import place, what_else
+from tidegate.algebra.dsl.relation_checks import is_identifier, place, what_else
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.nodes import Aggregate, Derive, Emission, Match, Node, Rename
 from tidegate.algebra.schema import checked_name
@@ -145,7 +145,7 @@ def _is_pair(value: object) -> bool:
 
 
 def _check_symbol(name: str) -> None:
-    if not isinstance(name, str) or not name.isidentifier():
+    if not is_identifier(name):
         raise QueryError("TG114", f"{name!r} is no name for situations", hint="use letters, digits and _")
 
 

@@ -174,7 +174,7 @@ def _scan(kind: type[_R], definition: StreamDef, sites: Mapping[Term | Node, Sit
     return kind(node, origins, placed, {})
 
 
-def _stream_name(name: str) -> str:
+def _stream_name(name: Any) -> str:
     if not isinstance(name, str) or not name.replace("_", "a").isalnum():
         raise QueryError("TG114", f"{name!r} is no name for a stream", hint="use letters, digits and _")
     return name

@@ -305,7 +305,7 @@ def source_file(uri: str) -> SourceFile:
     return SourceFile(str(path), status.st_size, status.st_mtime_ns)
 
 
-def _trigger(spark: SparkSession, trigger: Mapping[str, Any] | str) -> dict[str, Any]:
+def _trigger(spark: SparkSession, trigger: object) -> dict[str, Any]:
     """The trigger by Spark's own keyword; `QueryError` TG401 where Spark does not take it."""
     match trigger:
         case "available_now" | "availableNow":

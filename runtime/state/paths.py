@@ -24,13 +24,7 @@ def check_relative(path: str) -> str:
 
 def local_directory(location: str | os.PathLike[str]) -> str:
     """The absolute local path that `location` means; locations with a scheme other than `file:` are refused."""
-    if not isinstance(location, str | os.PathLike) or not isinstance(os.fspath(location), str):
-        raise StateError(
-            LOCATION,
-            f"a {type(location).__name__} is no location",
-            hint="give the path of a directory, as text or Path",
-        )
-    text = os.fspath(location)
+    text = _text(location)
     scheme = _SCHEME.match(text)
     if scheme is not None:
         if scheme[1].lower() != "file":
@@ -50,6 +44,17 @@ def local_directory(location: str | os.PathLike[str]) -> str:
     if not text or "\0" in text:
         raise StateError(LOCATION, f"{text!r} is not a directory name", hint="give a path")
     return os.path.abspath(text)
+
+
+def _text(location: object) -> str:
+    text = os.fspath(location) if isinstance(location, str | os.PathLike) else None
+    if not isinstance(text, str):
+        raise StateError(
+            LOCATION,
+            f"a {type(location).__name__} is no location",
+            hint="give the path of a directory, as text or Path",
+        )
+    return text
 
 
 def without_secrets(location: str) -> str:

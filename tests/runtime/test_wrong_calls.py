@@ -25,7 +25,7 @@ ROWS = [(1, "2026-03-02T12:00Z", 1.0)]
 start: Any = tg.source
 session: Any = program.session
 drive: Any = testing.drive
-STATICS = {"statics": {"N": []}}
+STATICS: dict[str, Any] = {"statics": {"N": []}}
 
 #: None of these is what an option wants, but for a few, which are then accepted.
 JUNK: list[Any] = [
@@ -67,6 +67,20 @@ def stepped(option: str) -> Callable[[Any], object]:
     return stepping
 
 
+def scheduled(option: str) -> Callable[[Any], object]:
+    made: Any = tg.schedule
+    return lambda value: session(schedule=made(**{option: value}), **STATICS)
+
+
+def driving(option: str) -> Callable[[Any], object]:
+    return lambda value: drive(program, **STATICS | {option: value})
+
+
+def limited(option: str) -> Callable[[Any], object]:
+    made: Any = tg.situation
+    return lambda value: events.partition_by("k").derive(A=made(events.v > 1, **{option: value}))
+
+
 SOURCE = ("delay", "progress_columns", "policy", "bounded", "skew_guard", "idle", "idle_follows", "key", "arrival")
 SESSION = ("sources", "statics", "sinks", "collect_garbage", "clock", "on_batch", "purging", "schedule")
 DRIVE = ("sources", "statics", "clock", "collect_garbage", "driver_bytes", "schedule")
@@ -75,14 +89,8 @@ CALLS: dict[str, Callable[[Any], object]] = {
     **{f"source({option}=), integers": with_source(ticks, option) for option in SOURCE},
     **{f"source({option}=), dates": with_source(days, option) for option in ("delay", "skew_guard")},
     **{f"session({option}=)": stepped(option) for option in SESSION},
-    **{
-        f"schedule({option}=)": lambda value, option=option: session(schedule=tg.schedule(**{option: value}), **STATICS)
-        for option in ("every", "priority", "budget")
-    },
-    **{
-        f"drive({option}=)": lambda value, option=option: drive(program, **STATICS | {option: value})
-        for option in DRIVE
-    },
+    **{f"schedule({option}=)": scheduled(option) for option in ("every", "priority", "budget")},
+    **{f"drive({option}=)": driving(option) for option in DRIVE},
     "drive": lambda value: drive(value),
     "run": lambda value: program.run(value),
     "run, rows": lambda value: program.run({"E": value, "N": []}),
@@ -119,12 +127,7 @@ CALLS: dict[str, Callable[[Any], object]] = {
     "where": lambda value: events.where(value),
     "relation[]": lambda value: events[value],
     "timeline": lambda value: tg.timeline(value),
-    **{
-        f"situation({option}=)": lambda value, option=option: events.partition_by("k").derive(
-            A=tg.situation(events.v > 1, **{option: value})
-        )
-        for option in ("at_least", "at_most", "between")
-    },
+    **{f"situation({option}=)": limited(option) for option in ("at_least", "at_most", "between")},
 }
 
 
