@@ -25,6 +25,8 @@ from tidegate.runtime.given import kind_of
 _LABELS, _WIDTH, _LANE, _BAR, _AXIS, _MARGIN = 120.0, 880.0, 22.0, 14.0, 26.0, 8.0
 _COLOURS: Final = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb")
 _TICKS: Final = 8
+#: What instants of the axis may lie apart: seconds to days, in microseconds; further apart, days as round numbers are.
+_STEPS: Final = tuple(1_000_000 * seconds for seconds in (1, 5, 15, 60, 300, 900, 3600, 10_800, 21_600, 43_200, 86_400))
 #: Wheel and drag move the part of the time axis that is shown; the names at the left stay.
 _SCRIPT: Final = """
 document.querySelectorAll('svg.timeline').forEach(function (svg) {
@@ -188,7 +190,7 @@ def _drawn(lanes: Sequence[Lane], first: int, last: int, instants: bool) -> str:
         f'<text x="{_LABELS - 8:.0f}" y="{_AXIS + _LANE * k + 15:.0f}" text-anchor="end">{_text(lane.name)}</text>'
         for k, lane in enumerate(lanes)
     ]
-    drawn = [_tick(x(at), at, height, instants) for at in _round_instants(first, last)]
+    drawn = [_tick(x(at), at, height, instants) for at in _round_instants(first, last, instants)]
     colours = {
         name: _COLOURS[k % len(_COLOURS)] for k, name in enumerate(lane.name for lane in lanes if lane.detected is None)
     }
@@ -219,10 +221,19 @@ def _drawn(lanes: Sequence[Lane], first: int, last: int, instants: bool) -> str:
     )
 
 
-def _round_instants(first: int, last: int) -> list[int]:
-    """Some instants of the axis, at even distances."""
-    step = max(1, (last - first) // _TICKS)
-    return list(range(first, last + 1, step))
+def _round_instants(first: int, last: int, instants: bool) -> list[int]:
+    """Some instants of the axis, at even distances, on whole hours and the like."""
+    least = max(1, (last - first) // _TICKS)
+    units = [step for step in _STEPS if step >= least] if instants else []
+    unit = _STEPS[-1] if instants and least > _STEPS[-1] else 1
+    step = units[0] if units and least > _STEPS[0] else unit * _round_number(-(-least // unit))
+    return list(range(-(-first // step) * step, last + 1, step))
+
+
+def _round_number(least: int) -> int:
+    """The least number 1, 2 or 5 times a power of ten that is no less."""
+    power: int = 10 ** (len(str(least)) - 1)
+    return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= least)
 
 
 def _tick(x: float, instant: int, height: float, instants: bool) -> str:

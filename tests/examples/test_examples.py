@@ -5,13 +5,18 @@ from __future__ import annotations
 import datetime as dt
 import runpy
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from examples.operations_room.data import Period
 from tidegate.analysis.bounds import Bounded
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+DOCS = EXAMPLES.parent / "docs"
 
 
 def at(hour: int, minute: int = 0, second: int = 0) -> dt.datetime:
@@ -204,6 +209,28 @@ def test_aggressive_drivers_are_reported_while_they_brake(capsys: pytest.Capture
     }
     # Braking has lasted its three seconds; neither it nor, the speeding has ended.
     assert found == {1: (7, None, None, 15), 2: (6, None, None, 13)}
+
+
+def test_waves_of_late_departures_that_began_in_fog(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["12_fog_and_late_departures"])
+    ran = Ran("12_fog_and_late_departures", capsys)
+    # What the page says, and its picture, are of this run; the third wave of the day had four flights late by then.
+    assert "08 March 18:26 LGA: 4 flights late since 17:27, fog since 17:00 until 18:00" in ran.printed
+    figures = ran.printed.split("until 18:00\n")[1]
+    assert figures in (DOCS / "explanation" / "fog.md").read_text()
+    drawn = ran["picture"](ran["complete"](ran["WEEK"]), "LGA", ran["STORM"])
+    assert (DOCS / "pictures" / "fog.svg").read_text() == drawn + "\n"
+
+
+@pytest.mark.spark
+def test_waves_of_late_departures_on_spark(tmp_path: Path, spark: SparkSession) -> None:
+    example = runpy.run_path(str(EXAMPLES / "12_fog_and_late_departures.py"), run_name="example")
+    storm = Period(dt.date(2013, 3, 7), 3)
+    found = example["as_it_came"](storm, tmp_path, spark=True)
+    assert example["same"](found, example["complete"](storm))
+    assert found["Alarm"].height == 3
 
 
 def test_every_numbered_example_is_tested() -> None:
