@@ -1,13 +1,13 @@
 """When a condition on endpoints is certain, although some of them are not known yet: the definition, evaluated slowly.
 
 At an instant t, endpoints up to t are known; of the others it is known that they lie beyond t, that each situation ends
-after it starts, and nothing else. A condition is certain at t if no such completion makes it false.
+after it starts (or then, if it may be a point), and nothing else. A condition is certain at t if no such completion makes it false.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import assert_never
 
 from tidegate.algebra.errors import InternalError
@@ -34,32 +34,37 @@ Difference = tuple[str, str, int]
 Situations = Mapping[str, tuple[int, int | None]]
 
 
-def first_certain(condition: Formula, situations: Situations) -> int | None:
-    """The least instant, not before all situations have started, at which the condition is certain; None if it never is."""
+def first_certain(condition: Formula, situations: Situations, points: Collection[str] = ()) -> int | None:
+    """The least instant, not before all situations have started, at which the condition is certain; None if it never is.
+
+    `points` are the symbols whose situations may be points.
+    """
     begin = max(start for start, _ in situations.values())
     refutations = alternatives(condition, negated=True)
     known = [end for _, end in situations.values() if end is not None]
     reach = sum(abs(c) for refutation in refutations for _, _, c in refutation)
     # Once all finite endpoints are known and no constant reaches further, nothing more becomes certain.
     last = max([begin, *known]) + (reach + 1 if len(known) < len(situations) else 0)
-    if not is_certain(refutations, situations, last):
+    if not is_certain(refutations, situations, last, points):
         return None
     low, high = begin, last
     while low < high:
         middle = (low + high) // 2
-        if is_certain(refutations, situations, middle):
+        if is_certain(refutations, situations, middle, points):
             high = middle
         else:
             low = middle + 1
     return low
 
 
-def is_certain(refutations: Sequence[Sequence[Difference]], situations: Situations, t: int) -> bool:
+def is_certain(
+    refutations: Sequence[Sequence[Difference]], situations: Situations, t: int, points: Collection[str] = ()
+) -> bool:
     """Whether no completion of what is known at `t` satisfies one of the refutations."""
     facts: list[Difference] = []
     for symbol, (start, end) in situations.items():
         ts, te = f"{symbol}.ts", f"{symbol}.te"
-        facts += [*_equals(ts, start), (ts, te, -1)]
+        facts += [*_equals(ts, start), (ts, te, 0 if symbol in points else -1)]
         facts += _equals(te, end) if end is not None and end <= t else [("0", te, -(t + 1))]
     return not any(_satisfiable([*facts, *refutation]) for refutation in refutations)
 

@@ -188,6 +188,18 @@ class Derive(_Hashed):
     aggregates: tuple[Aggregate, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Given(_Hashed):
+    """Rows as situations: each is valid in [ts, te), the instants `ts` and `te` of the row, in the partition of its `keys`.
+
+    Every row has ts < te; with `points`, ts <= te. Unlike derived situations those of a partition may overlap.
+    """
+
+    input: Node
+    keys: tuple[str, ...]
+    points: bool = False
+
+
 Emission = Literal["earliest", "final"]
 
 
@@ -198,10 +210,11 @@ class Match(_Hashed):
     The pattern speaks of the endpoints `symbol.ts` and `symbol.te`. `detected` is the instant at which the match is known.
     final: the greatest `te`; the pattern holds, and all lies within a window. earliest: the first instant at which pattern
     and durations are certain, whatever ends are still to come; `te` is NULL where it lies beyond it, aggregates cover the
-    events up to it, and the window reaches to it.
+    events up to it, and the window reaches to it. What a given situation's row says is no news: its end counts as known from
+    that instant on, like any other, but the result has it and the row's other attributes in any case.
     """
 
-    situations: tuple[Derive, ...]
+    situations: tuple[Derive | Given, ...]
     symbols: tuple[str, ...]
     pattern: Term
     within: int | None = None
@@ -214,7 +227,20 @@ class Match(_Hashed):
 
 
 Node = (
-    Scan | Select | Project | Rename | Imbed | Group | Distinct | Product | Join | Union | Difference | Derive | Match
+    Scan
+    | Select
+    | Project
+    | Rename
+    | Imbed
+    | Group
+    | Distinct
+    | Product
+    | Join
+    | Union
+    | Difference
+    | Derive
+    | Given
+    | Match
 )
 
 
@@ -223,7 +249,7 @@ def children(node: Node) -> tuple[Node, ...]:
     match node:
         case Scan():
             return ()
-        case Select() | Project() | Rename() | Imbed() | Group() | Distinct() | Derive():
+        case Select() | Project() | Rename() | Imbed() | Group() | Distinct() | Derive() | Given():
             return (node.input,)
         case Product() | Join() | Difference():
             return (node.left, node.right)
@@ -262,10 +288,10 @@ def with_children(node: Node, inputs: tuple[Node, ...]) -> Node:
             return Union(inputs)
         case Difference():
             return Difference(inputs[0], inputs[1])
-        case Derive():
+        case Derive() | Given():
             return replace(node, input=inputs[0])
         case Match():
-            situations = tuple(one for one in inputs if isinstance(one, Derive))
+            situations = tuple(one for one in inputs if isinstance(one, Derive | Given))
             assert len(situations) == len(inputs), "a match is over situations"
             return replace(node, situations=situations)
         case _:
@@ -280,7 +306,7 @@ def occurrences(node: Node) -> tuple[StreamDef, ...]:
 
 
 def _schema_of(node: Node) -> Schema:
-    from tidegate.algebra.situations import match_schema, situation_schema
+    from tidegate.algebra.situations import given_schema, match_schema, situation_schema
 
     match node:
         case Scan(stream):
@@ -333,6 +359,8 @@ def _schema_of(node: Node) -> Schema:
             return left.schema
         case Derive():
             return situation_schema(node)
+        case Given():
+            return given_schema(node)
         case Match():
             return match_schema(node)
         case _:

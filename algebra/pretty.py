@@ -25,6 +25,7 @@ from tidegate.algebra.nodes import (
     Derive,
     Difference,
     Distinct,
+    Given,
     Group,
     Imbed,
     Join,
@@ -227,6 +228,8 @@ def _operator(node: Node, inputs: list[str]) -> str:
             return f"difference {inputs[0]} \\ {inputs[1]}"
         case Derive():
             return f"derive from {inputs[0]}{_situation(node)}"
+        case Given(_, keys, points):
+            return f"periods of {inputs[0]} by {', '.join(keys) or '()'}{', points among them' if points else ''}"
         case Match(_, symbols, pattern, within, emission):
             named = ", ".join(f"{symbol} = {input_}" for symbol, input_ in zip(symbols, inputs, strict=True))
             window = "" if within is None else f" within {_ticks(within, node.situations[0])}"
@@ -246,8 +249,8 @@ def _situation(node: Derive) -> str:
     return text + (f": {made}" if made else "")
 
 
-def _ticks(amount: int, node: Derive) -> str:
-    return format_duration(amount) if node.input.schema[node.time].type.kind is Kind.TIMESTAMP else str(amount)
+def _ticks(amount: int, node: Derive | Given) -> str:
+    return format_duration(amount) if node.schema["ts"].type.kind is Kind.TIMESTAMP else str(amount)
 
 
 def aggregate_text(aggregate: Aggregate) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tidegate.algebra.nodes import (
     Derive,
+    Given,
     Imbed,
     Join,
     Match,
@@ -49,7 +50,7 @@ def ordered_operator(node: Node) -> Derive | Match | None:
         current = current.input
     if not isinstance(current, Derive | Match) or completion(node) is None:
         return None
-    return current if all(is_row_wise(one.input) for one in derivations(current)) else None
+    return current if all(is_row_wise(one.input) for one in periods(current)) else None
 
 
 def completion(node: Node) -> str | None:
@@ -71,13 +72,15 @@ def completion(node: Node) -> str | None:
             return None
 
 
-def derivations(operator: Derive | Match) -> tuple[Derive, ...]:
-    """The situations that an operator derives."""
+def periods(operator: Derive | Match) -> tuple[Derive | Given, ...]:
+    """The situations that an operator derives or is given."""
     return (operator,) if isinstance(operator, Derive) else operator.situations
 
 
-def event_attributes(node: Derive) -> frozenset[str]:
-    """What a derivation reads of its events."""
+def event_attributes(node: Derive | Given) -> frozenset[str]:
+    """What a derivation reads of its events; of given situations, all there is."""
+    if isinstance(node, Given):
+        return frozenset(node.schema)
     terms = [node.condition, *(t for a in node.aggregates for t in (a.argument, a.by) if t is not None)]
     named = (*node.keys, node.time, *(() if node.tie is None else (node.tie,)))
     return frozenset(named).union(*map(attributes_of, terms))

@@ -26,6 +26,7 @@ from tidegate.algebra.nodes import (
     Derive,
     Difference,
     Distinct,
+    Given,
     Group,
     Imbed,
     Join,
@@ -87,6 +88,8 @@ def evaluate(node: Node, relations: Mapping[str, Sequence[Row]]) -> list[Row]:
             return [row for row in evaluate(left, relations) if _key(row) not in removed]
         case Derive():
             return situations(node, evaluate(node.input, relations), _aggregate)
+        case Given(input_):
+            return evaluate(input_, relations)
         case Match():
             return matches(node, [evaluate(one.input, relations) for one in node.situations], _aggregate)
         case _:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from tidegate.algebra.certainty import first_certain
 from tidegate.algebra.evaluation import EvaluationError, evaluator, key_of
 from tidegate.algebra.formulas import Formula, temporal_formula
-from tidegate.algebra.nodes import Aggregate, Derive, Match
+from tidegate.algebra.nodes import Aggregate, Derive, Given, Match
 from tidegate.algebra.operations import resolve
 from tidegate.algebra.pretty import value_text
 from tidegate.algebra.schema import Schema
-from tidegate.algebra.situations import condition_of, endpoint_schema
+from tidegate.algebra.situations import END, START, condition_of, endpoint_schema, measures
 from tidegate.algebra.terms import Value
 
 Row = tuple[Value, ...]
@@ -91,15 +91,29 @@ def _in_order(node: Derive, events: list[Row]) -> list[Row]:
     return ordered
 
 
+def given(node: Given, rows: Sequence[Row]) -> list[Run]:
+    """The rows as situations."""
+    names = node.schema.names
+    places = [names.index(key) for key in node.keys]
+    ends = names.index(START), names.index(END)
+    return [
+        Run(tuple(row[place] for place in places), _instant(row[ends[0]]), _instant(row[ends[1]]), [row])
+        for row in rows
+    ]
+
+
 def _instant(value: Value) -> int:
     assert isinstance(value, int)
     return value
 
 
 def matches(node: Match, events: Sequence[Sequence[Row]], aggregation: Aggregation) -> list[Row]:
-    """The rows of a pattern; `events` are those that each symbol's situations are derived from."""
+    """The rows of a pattern; `events` are those that each symbol's situations are derived from, or given as."""
     condition = temporal_formula(condition_of(node), endpoint_schema(node))
-    by_symbol = [runs(situation, rows) for situation, rows in zip(node.situations, events, strict=True)]
+    by_symbol = [
+        given(situation, rows) if isinstance(situation, Given) else runs(situation, rows)
+        for situation, rows in zip(node.situations, events, strict=True)
+    ]
     found: list[Row] = []
     for chosen in itertools.product(*by_symbol):
         if len({tuple(map(key_of, run.key)) for run in chosen}) > 1:
@@ -113,10 +127,11 @@ def matches(node: Match, events: Sequence[Sequence[Row]], aggregation: Aggregati
 
 def _detected(node: Match, condition: Formula, ends: Mapping[str, tuple[int, int | None]]) -> int | None:
     """When the match is known, or None where it is none."""
+    points = [s for s, one in zip(node.symbols, node.situations, strict=True) if isinstance(one, Given) and one.points]
     if node.emission == "earliest":
-        return first_certain(condition, ends)
+        return first_certain(condition, ends, points)
     last = [end for _, end in ends.values() if end is not None]
-    certain = first_certain(condition, ends) if len(last) == len(ends) else None
+    certain = first_certain(condition, ends, points) if len(last) == len(ends) else None
     return None if certain is None else max(last)
 
 
@@ -124,6 +139,10 @@ def _row(node: Match, chosen: Sequence[Run], detected: int, aggregation: Aggrega
     values: list[Value] = list(chosen[0].key)
     for situation, run in zip(node.situations, chosen, strict=True):
         schema = situation.input.schema
+        if isinstance(situation, Given):
+            (row,) = run.events
+            values += [run.start, run.end, *(row[schema.names.index(name)] for name in measures(situation))]
+            continue
         time = schema.names.index(situation.time)
         seen = [event for event in run.events if _instant(event[time]) <= detected]
         known = run.end is not None and run.end <= detected

@@ -22,7 +22,7 @@ from tidegate.algebra.formulas import (
     temporal_formula,
 )
 from tidegate.algebra.formulas import Compare as Comparison
-from tidegate.algebra.nodes import Derive, Match, aggregate_attribute, check_condition, require_attribute
+from tidegate.algebra.nodes import Derive, Given, Match, aggregate_attribute, check_condition, require_attribute
 from tidegate.algebra.pretty import term_text
 from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.terms import Attr, Lit, Term, call, conjunction
@@ -51,6 +51,26 @@ def situation_schema(node: Derive) -> Schema:
     return Schema((*(schema[key] for key in node.keys), *_ends(schema[node.time].type), *made))
 
 
+def given_schema(node: Given) -> Schema:
+    """The rows' own attributes; checks that `ts` and `te` are instants of one type."""
+    schema = node.input.schema
+    for name in (START, END, *node.keys):
+        require_attribute(name, schema)
+    for name in (START, END):
+        if not schema[name].temporal:
+            raise QueryError("TG117", f"{name!r} is no end of a period: it holds no instants", hint="name an instant")
+    if schema[START].type != schema[END].type:
+        raise QueryError("TG102", f"periods from {schema[START].type} to {schema[END].type}")
+    return schema
+
+
+def measures(situation: Derive | Given) -> tuple[str, ...]:
+    """What is known of a situation beside its keys and ends: aggregates, or further attributes of its row."""
+    if isinstance(situation, Derive):
+        return tuple(aggregate.name for aggregate in situation.aggregates)
+    return tuple(name for name in situation.schema if name not in (*situation.keys, START, END))
+
+
 def _ends(type_: DataType, prefix: str = "", *, known: bool = True) -> tuple[Attribute, Attribute]:
     start = Attribute(prefix + START, type_, nullable=False, temporal=True)
     return start, Attribute(prefix + END, type_, nullable=not known, temporal=known)
@@ -73,8 +93,9 @@ def match_schema(node: Match) -> Schema:
             )
         if schema[START].type != first[START].type:
             raise QueryError("TG102", f"{symbol} holds {schema[START].type}, others hold {first[START].type}")
-        attributes += _ends(schema[START].type, f"{symbol}.", known=node.emission == "final")
-        attributes += [schema[a.name].renamed(f"{symbol}.{a.name}") for a in situation.aggregates]
+        known = node.emission == "final" or isinstance(situation, Given)
+        attributes += _ends(schema[START].type, f"{symbol}.", known=known)
+        attributes += [schema[name].renamed(f"{symbol}.{name}") for name in measures(situation)]
     return Schema((*attributes, Attribute(DETECTED, first[START].type, nullable=False, temporal=True)))
 
 
@@ -132,8 +153,10 @@ def condition_of(node: Match) -> Term:
     )
 
 
-def durations(symbol: str, situation: Derive) -> tuple[Term, ...]:
+def durations(symbol: str, situation: Derive | Given) -> tuple[Term, ...]:
     """The duration limits of a situation as conditions on its endpoints, under the symbol's name where it has one."""
+    if isinstance(situation, Given):
+        return ()
     prefix = f"{symbol}." if symbol else ""
     start, end, ticks = Attr(prefix + START), Attr(prefix + END), _step(situation)
     limits: list[Term] = []

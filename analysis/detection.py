@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.algebra.allen import ANY, converse_mask, group_bits, relation_of
-from tidegate.algebra.nodes import Emission, Match
+from tidegate.algebra.nodes import Derive, Emission, Given, Match
 from tidegate.algebra.situations import START
 from tidegate.algebra.terms import Term
 from tidegate.algebra.time import INF, Extended
@@ -82,11 +82,14 @@ def detection(
 
 def detection_of(node: Match) -> Detection:
     """How matches of the operator are detected."""
-    symbols = [
-        Symbol(name, None if one.at_least == 1 else one.at_least, one.at_most)
-        for name, one in zip(node.symbols, node.situations, strict=True)
-    ]
+    symbols = [_symbol(name, one) for name, one in zip(node.symbols, node.situations, strict=True)]
     return detection(symbols, node.pattern, node.situations[0].schema[START].type, node.within, node.emission)
+
+
+def _symbol(name: str, one: Derive | Given) -> Symbol:
+    if isinstance(one, Given):
+        return Symbol(name, points=one.points)
+    return Symbol(name, None if one.at_least == 1 else one.at_least, one.at_most)
 
 
 def _offsets(found: Pattern, matrices: Sequence[Matrix]) -> tuple[tuple[int, ...], ...]:

@@ -12,6 +12,7 @@ from tidegate.algebra.nodes import (
     Derive,
     Difference,
     Distinct,
+    Given,
     Group,
     Imbed,
     Join,
@@ -26,7 +27,7 @@ from tidegate.algebra.nodes import (
     children,
 )
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
-from tidegate.algebra.situations import DETECTED, END, derivation_relations
+from tidegate.algebra.situations import DETECTED, END, START, derivation_relations, endpoint_schema
 from tidegate.algebra.terms import Term, conjunction
 from tidegate.algebra.types import DataType
 from tidegate.analysis.detection import detection_of
@@ -142,6 +143,8 @@ class _Builder:
                     return self.union(node)
                 case Derive():
                     return self.derive(node)
+                case Given(input_):
+                    return self.build(input_)
                 case Match():
                     return self.match(node)
                 case _:
@@ -239,21 +242,55 @@ class _Builder:
         self.labels |= {
             ("v", 0, name): Label(name, detected.pattern.time) for zone in zones[:1] for name in zone.layout.attributes
         }
-        known = Schema(tuple(a for a in node.schema.attributes if a.name not in node.keys))
+        ends = {*endpoint_schema(node), DETECTED}
+        known = Schema(tuple(a for a in node.schema.attributes if a.name in ends))
         matched = self.pruned(self.named(zones, known), known)
         sides = [self.build_range(situation.input) for situation in node.situations]
         everything = range(sides[0][1].start, sides[-1][1].stop)
+        awaited: set[int] = set()
+        for (zones, own), symbol, situation in zip(sides, node.symbols, node.situations, strict=True):
+            if isinstance(situation, Given):
+                matched, known = self.from_row(zones, matched, known, symbol, situation)
+                awaited.update(own)
         found: list[Zone] = []
         time = node.schema[DETECTED].renamed(_COMPLETING)
         for (zones, own), situation in zip(sides, node.situations, strict=True):
+            if isinstance(situation, Given):
+                continue
             completing = self.completed(zones, situation, _COMPLETING)
             keys = [node.schema[key] for key in node.keys]
             both = Schema((*keys, time, *known.attributes))
             same = conjoin([Bound(DETECTED, _COMPLETING, 0), Bound(_COMPLETING, DETECTED, 0)])
             pairs = self.joined(self.named(completing, Schema((*keys, time))), matched, both, (same,))
-            others = [i for i in everything if i not in own]
+            others = [i for i in everything if i not in own and i not in awaited]
             found += [zone.ignoring(others) for zone in self.named(pairs, node.schema)]
-        return self.pruned(found, node.schema)
+        return self.pruned(found or self.named(matched, node.schema), node.schema)
+
+    def from_row(
+        self, zones: list[Zone], matched: list[Zone], known: Schema, symbol: str, given: Given
+    ) -> tuple[list[Zone], Schema]:
+        """What holds of a match beside the row that is one of its situations, and which of its attributes are known then."""
+        rows = given.schema
+        least = 0 if given.points else -1
+        zones = self.named(zones, rows)
+        if not all(zone.entails(Bound(START, END, least)) for zone in zones):
+            raise _not_periods(symbol, given)
+        for zone in zones:
+            for name in _instants(given):
+                hidden = zone.layout.rows[zone.layout.attributes[name]]
+                if not self.labels[hidden].text:
+                    self.labels[hidden] = Label(f"{symbol}.{name}", self.labels[hidden].type)
+        own = {name: f"{symbol}'.{name}" if name in (START, END) else f"{symbol}.{name}" for name in _instants(given)}
+        named = _relaid(
+            self.named(zones, Schema(tuple(rows[name] for name in own))),
+            lambda layout: Layout(layout.rows, {own[name]: row for name, row in layout.attributes.items()}),
+        )
+        further = Schema(tuple(rows[name].renamed(new) for name, new in own.items()))
+        both = Schema((*known.attributes, *further.attributes))
+        pairs = [(own[end], f"{symbol}.{end}") for end in (START, END)]
+        same = conjoin(bound for one, other in pairs for bound in (Bound(one, other, 0), Bound(other, one, 0)))
+        kept = Schema(tuple(a for a in both.attributes if a.name not in (own[START], own[END])))
+        return self.pruned(self.named(self.joined(matched, named, both, (same,)), kept), kept), kept
 
     def union(self, node: Union) -> list[Zone]:
         if self.uses(node, {}) > self.limit:
@@ -351,6 +388,22 @@ class _Builder:
         row: Hidden = ("v", self.hidden, attribute.name)
         self.labels[row] = Label(attribute.name, attribute.type)
         return row
+
+
+def _instants(given: Given) -> list[str]:
+    """The instants of a row that is a period, without those that are keys."""
+    return [name for name in given.schema.temporal if name not in given.keys]
+
+
+def _not_periods(symbol: str, given: Given) -> QueryError:
+    sign, might = ("<=", "end before it begins") if given.points else ("<", "not end after it begins")
+    return QueryError(
+        "TG161",
+        f"a row of {symbol} might {might}",
+        because=(f"no declared relation and no filter says that {START} {sign} {END}",),
+        hint=f"declare it, relations=lambda r: r.start {sign} r.end, or filter by it first"
+        + ("" if given.points else "; points=True allows both to be equal"),
+    )
 
 
 def _relaid(zones: Iterable[Zone], relay: Callable[[Layout], Layout]) -> list[Zone]:

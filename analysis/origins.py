@@ -12,6 +12,7 @@ from tidegate.algebra.nodes import (
     Derive,
     Difference,
     Distinct,
+    Given,
     Group,
     Imbed,
     Join,
@@ -130,7 +131,7 @@ class _Walk:
                 for name in first.keys() & second.keys():
                     self.pair(first[name], second[name])
                 return first
-            case Derive() | Match():
+            case Derive() | Given() | Match():
                 raise InternalError("TG490", "rows of an operator that gathers events in order are no copies")
             case _:
                 assert_never(node)

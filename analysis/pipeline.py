@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tidegate.algebra.errors import Problem, QueryError
-from tidegate.algebra.nodes import Match, occurrences
+from tidegate.algebra.nodes import Given, Match, occurrences
 from tidegate.algebra.program import ProgramDef, Query
 from tidegate.algebra.row_wise import completion, ordered_operator
 from tidegate.algebra.schema import StreamDef
@@ -204,7 +204,18 @@ def _inferred(name: str, analysed: Sequence[_Analysed], problems: list[Problem])
     moving = [one for one in analysed if not is_static(one.federation)]
     if not moving:
         return StreamDef(name, schema, relations, static=True)
-    promised = tuple(a for a in schema.temporal if all(one.functions[a].is_finite for one in moving))
+    for one in moving:
+        # The matches with given situations are found by their detection, so that alone may let them pass (rule R28).
+        if (detected := _found_by(one.query)) is not None and not one.functions[detected].is_finite:
+            unbounded = progress_problems(one.query, one.federation, one.functions, [detected])
+            problems += [replace(problem, hint=_ENDS) for problem in unbounded]
+            return None
+    found_by = [detected for one in moving if (detected := _found_by(one.query)) is not None]
+    promised = tuple(
+        a
+        for a in schema.temporal
+        if all(one.functions[a].is_finite for one in moving) and all(a == detected for detected in found_by)
+    )
     if promised:
         return StreamDef(name, schema, relations, promised)
     for one in moving:
@@ -223,6 +234,18 @@ def _inferred(name: str, analysed: Sequence[_Analysed], problems: list[Problem])
         )
     )
     return None
+
+
+#: What to do where matches wait for rows that end long after the match is detected.
+_ENDS = "let the stream progress on starts too, or declare how long a period may be: relations=lambda r: r.end <= r.start + ..."
+
+
+def _found_by(query: Query) -> str | None:
+    """The attribute that says when a match was detected, of a match with given situations."""
+    operator = ordered_operator(query.node)
+    if not isinstance(operator, Match) or not any(isinstance(one, Given) for one in operator.situations):
+        return None
+    return completion(query.node)
 
 
 def _facts(one: _Analysed, output: StreamDef) -> QueryFacts:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.nodes import (
     Derive,
+    Given,
     Imbed,
     Match,
     Node,
@@ -68,7 +69,7 @@ class _Cutter:
     def below(self, query: Query, node: Node) -> Node:
         """The node with stages for what its outermost operators read, where that is more than row-wise."""
         match node:
-            case Derive():
+            case Derive() | Given():
                 return with_children(node, (self.source(query, node.input),))
             case Match() | Select() | Project() | Rename() | Imbed():
                 return with_children(node, tuple(self.below(query, child) for child in children(node)))

@@ -48,7 +48,7 @@ from tidegate.algebra.schema import Schema, checked_name
 from tidegate.algebra.terms import Attr, Term, conjunction, rename_attributes, unknown_attribute
 
 if TYPE_CHECKING:
-    from tidegate.algebra.dsl.situations import Partitioned
+    from tidegate.algebra.dsl.situations import Intervals, Partitioned
     from tidegate.algebra.dsl.sources import Result
 
 #: What selects an attribute or computes a value: an expression, an attribute's name, or a function of the relation.
@@ -244,6 +244,27 @@ class Relation:
                 )
             order = self.schema.temporal[0] if time is None else self._name_of(time, "partition_by")
             return Partitioned(self, keys, order, None if tie is None else self._name_of(tie, "partition_by"))
+
+    def as_intervals(
+        self,
+        *,
+        start: Column,
+        end: Column,
+        by: Column | Iterable[Column] = (),
+        name: str | None = None,
+        points: bool = False,
+    ) -> Intervals:
+        """The rows as periods [start, end), in partitions of equal `by`, to be used in `tg.match` as situations are.
+
+        Every row must be known to have `start < end` (with `points`: `<=`), by a declared relation or a filter. The ends are
+        called `ts` and `te` from here on. `name` may be left out where the relation has one.
+        """
+        from tidegate.algebra.dsl.situations import given_intervals
+
+        with Here() as site:
+            keys = tuple(self._name_of(column, "as_intervals") for column in listed(by))
+            first, last = (self._name_of(column, "as_intervals") for column in (start, end))
+            return given_intervals(self, first, last, keys, name, points, site)
 
     def unqualified(self) -> Relation:
         """The same rows with prefixes (`fs.time`) stripped where that leaves no two attributes with one name."""

@@ -11,9 +11,9 @@ from tidegate.algebra.dsl.calls import called, checked_calls
 from tidegate.algebra.dsl.expression import Expression, Origin, compare, merged_reads, merged_sites, to_expression
 from tidegate.algebra.dsl.here import Here, UnknownAttributeError
 from tidegate.algebra.dsl.relation import Relation
-from tidegate.algebra.dsl.relation_checks import is_identifier, place, what_else
+from tidegate.algebra.dsl.relation_checks import is_identifier, place, renamed, what_else
 from tidegate.algebra.errors import QueryError, Site
-from tidegate.algebra.nodes import Aggregate, Derive, Emission, Match, Node, Rename
+from tidegate.algebra.nodes import Aggregate, Derive, Emission, Given, Match, Node, Project, Rename
 from tidegate.algebra.schema import checked_name
 from tidegate.algebra.situations import END, START
 from tidegate.algebra.terms import Lit, conjunction, conjuncts
@@ -137,7 +137,7 @@ class Partitioned:
             tuple(aggregates),
         )
         base = relation._with(node, {}, given._site or site, parts)
-        return _intervals(name, node, START, END, base, site)
+        return _intervals(name, node, node, base, site)
 
 
 def _is_pair(value: object) -> bool:
@@ -210,11 +210,9 @@ class Intervals(Relation):
     Allen's thirteen relations to other periods are conditions; `&`, `|` and comparisons of endpoints build patterns.
     """
 
-    __slots__ = ("_derived", "_end", "_start", "_symbol")
+    __slots__ = ("_periods", "_symbol")
     _symbol: str
-    _start: str
-    _end: str
-    _derived: Derive | None
+    _periods: Derive | Given
 
     def as_(self, name: str) -> Intervals:
         """The same periods under another name, to use them twice in a pattern."""
@@ -223,7 +221,7 @@ class Intervals(Relation):
             node = self._node
             assert isinstance(node, Rename)
             plain = Relation(node.input, {}, self._sites, self._results)
-            return _intervals(name, node.input, _bare(self._start), _bare(self._end), plain, site)
+            return _intervals(name, node.input, self._periods, plain, site)
 
     def before(self, other: Intervals) -> Expression:
         """This period ends, and the other begins later."""
@@ -301,26 +299,45 @@ class Intervals(Relation):
             return Expression(term, BOOLEAN, merged_reads(parts), sites)
 
     def _endpoints(self) -> tuple[Expression, Expression]:
-        return self._attribute(self._start), self._attribute(self._end)
+        return self._attribute(f"{self._symbol}.{START}"), self._attribute(f"{self._symbol}.{END}")
 
 
-def _intervals(symbol: str, node: Node, start: str, end: str, base: Relation, site: Site | None) -> Intervals:
+def given_intervals(
+    relation: Relation, start: str, end: str, keys: tuple[str, ...], name: str | None, points: bool, site: Site | None
+) -> Intervals:
+    """What `as_intervals` yields; `start`, `end` and keys are attributes of the relation."""
+    labels = {origin.label for origin in relation._origins.values()}
+    symbol = name if name is not None else labels.pop() if len(labels) == 1 else ""
+    if not is_identifier(symbol):
+        raise QueryError("TG114", "what are these periods called?", hint='name them: as_intervals(..., name="A")')
+    short = dict(relation._short_names())
+    start, end, *keys_ = (short.get(attribute, attribute) for attribute in (start, end, *keys))
+    plain = relation._unqualified()
+    others = [attribute for attribute in plain.schema if attribute not in (start, end, *keys_)]
+    if start == end or {START, END} & {*others, *keys_}:
+        raise QueryError(
+            "TG103",
+            f"the ends of a period are called {START} and {END}, and these rows have another such attribute",
+            hint="rename it, or drop it",
+        )
+    kept = Project(plain._node, (*keys_, start, end, *others))
+    node = renamed(kept, ((start, START), (end, END)))
+    return _intervals(symbol, node, Given(node, tuple(keys_), points), plain, site)
+
+
+def _intervals(symbol: str, node: Node, periods: Derive | Given, base: Relation, site: Site | None) -> Intervals:
     """The rows of a node as periods under a name: all attributes get it as prefix."""
     pairs = tuple((name, f"{symbol}.{name}") for name in node.schema)
-    renamed = Rename(node, pairs)
+    prefixed = Rename(node, pairs)
     sites = dict(base._sites)
     place(sites, node, site)
-    place(sites, renamed, site)
+    place(sites, prefixed, site)
     origin = IntervalOrigin(symbol)
-    found = Intervals(renamed, dict.fromkeys(renamed.schema, origin), sites, base._results)
-    found._symbol, found._start, found._end = symbol, f"{symbol}.{start}", f"{symbol}.{end}"
-    found._derived = node if isinstance(node, Derive) else None
+    found = Intervals(prefixed, dict.fromkeys(prefixed.schema, origin), sites, base._results)
+    place(sites, periods, site)
+    found._symbol, found._periods = symbol, periods
     object.__setattr__(origin, "intervals", found)
     return found
-
-
-def _bare(name: str) -> str:
-    return name.split(".", 1)[1]
 
 
 @called()
@@ -372,7 +389,7 @@ def _take(found: dict[str, Intervals], intervals: Intervals) -> None:
 def _derived_match(
     symbols: list[Intervals], parts: list[Expression], within: Duration, emission: Emission, site: Site | None
 ) -> Relation:
-    situations = tuple(one._derived for one in symbols if one._derived is not None)
+    situations = tuple(one._periods for one in symbols)
     type_ = situations[0].schema[START].type
     window = None if within is None else _ticks(within, type_, "within")
     pattern = conjunction([part._term for part in parts])

@@ -13,6 +13,7 @@ from tidegate.algebra.nodes import (
     Derive,
     Difference,
     Distinct,
+    Given,
     Group,
     Imbed,
     Join,
@@ -123,7 +124,7 @@ def reads(node: Node, needed: frozenset[str]) -> Iterator[tuple[Scan, frozenset[
         case Product(left, right):
             yield from reads(left, needed & left.schema.keys())
             yield from reads(right, needed & right.schema.keys())
-        case Distinct() | Union() | Difference() | Derive() | Match():
+        case Distinct() | Union() | Difference() | Derive() | Given() | Match():
             for child in children(node):
                 yield from reads(child, frozenset(child.schema))
 

@@ -10,6 +10,7 @@ from tidegate.algebra.nodes import (
     Difference,
     Distinct,
     Function,
+    Given,
     Group,
     Imbed,
     Join,
@@ -60,7 +61,7 @@ def _narrow(node: Node, needed: Names) -> Node:
 def _shrink(node: Node, needed: Names) -> Node:
     """The rows of the node with at least the needed attributes, and fewer of the others where that costs nothing."""
     match node:
-        case Scan() | Distinct() | Difference() | Derive() | Match():
+        case Scan() | Distinct() | Difference() | Derive() | Given() | Match():
             return node
         case Select(input_, condition):
             return _same(node, Select(_shrink(input_, needed | attributes_of(condition)), condition))

@@ -58,8 +58,11 @@ def query_text(relation: Relation, *, dialect: Dialect = "allen") -> str:
 def node_query(node: Node, dialect: Dialect = "allen") -> str:
     """The text of a query by its node."""
     match, columns = _match_of(node)
-    first = match.situations[0]
-    for symbol, other in zip(match.symbols, match.situations, strict=True):
+    derived = tuple(one for one in match.situations if isinstance(one, Derive))
+    if len(derived) < len(match.situations):
+        raise _cannot("interval streams as inputs")
+    first = derived[0]
+    for symbol, other in zip(match.symbols, derived, strict=True):
         if (other.input, other.time, other.tie) != (first.input, first.time, first.tie):
             raise _cannot(f"situations of several streams or orders ({symbol} is of another than {match.symbols[0]})")
     if not isinstance(first.input, Scan):
@@ -68,14 +71,14 @@ def node_query(node: Node, dialect: Dialect = "allen") -> str:
     lines = [f"FROM {_name(first.input.stream.name)}", f"ORDER BY {', '.join(map(_name, order))}"]
     if match.keys:
         lines.append(f"PARTITION BY {', '.join(map(_name, match.keys))}")
-    definitions = [f"{s} AS {_definition(d)}" for s, d in zip(match.symbols, match.situations, strict=True)]
+    definitions = [f"{s} AS {_definition(d)}" for s, d in zip(match.symbols, derived, strict=True)]
     lines.append("DEFINE " + ",\n       ".join(definitions))
     constraints = list(_constraints(match.pattern, dialect))
     if constraints:
         lines.append("PATTERN " + "\n    AND ".join(constraints))
     if match.within is not None:
         lines.append(f"WITHIN {_ticks(match.within, first)}")
-    if node is not match or any(situation.aggregates for situation in match.situations):
+    if node is not match or any(situation.aggregates for situation in derived):
         if DETECTED not in columns.values():
             raise _cannot("results without their time", "select the attribute detected, too")
         lines.append("RETURN " + ",\n       ".join(_item(name, source, match) for name, source in columns.items()))
@@ -185,6 +188,7 @@ def _item(name: str, source: str, match: Match) -> str:
     else:
         symbol, attribute = source.split(".", 1)
         situation = match.situations[match.symbols.index(symbol)]
+        assert isinstance(situation, Derive)
         aggregate = next((a for a in situation.aggregates if a.name == attribute), None)
         text = f"{symbol}.{attribute}" if aggregate is None else _aggregate(symbol, aggregate, situation)
     return text if name == source else f"{text} AS {_name(name)}"

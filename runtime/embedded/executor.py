@@ -98,7 +98,7 @@ class EmbeddedExecutor:
         leaves = self._read_leaves(Demand.of(job.query, job.old, job.new), job, {})
         try:
             operator = self.operators.of(job)
-            events = events_of(operator.derivation, leaves, job.old[ordered.time], job.new[ordered.time])
+            events = events_of(operator, leaves, job.old[ordered.time], job.new[ordered.time])
             after, completed = operator.step(events, job.old[ordered.time], job.new[ordered.time])
             rows = increment(job.query, {0: completed}, job.old, job.new, {})
         except EvaluationError as error:

@@ -9,15 +9,17 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from tidegate.algebra.nodes import Derive, Match
+from tidegate.algebra.nodes import Derive, Given, Match
+from tidegate.algebra.situations import measures
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import MAX_INSTANT
 from tidegate.analysis.detection import Detection, detection_of
 from tidegate.analysis.matches import horizons
 from tidegate.runtime.columns import polars_schema
+from tidegate.runtime.embedded.given import GivenRows
 from tidegate.runtime.embedded.match_order import MatchOrder
 from tidegate.runtime.embedded.run_values import Asked
-from tidegate.runtime.embedded.situations import Derivation, Read, joined, kept_tables, live_runs, loaded
+from tidegate.runtime.embedded.situations import Derivation, Read, joined, kept_tables, key_schema, live_runs, loaded
 from tidegate.runtime.kernels.layout import NONE, Situations, arrange, find_triggers, purge
 from tidegate.runtime.kernels.pattern_plan import Pattern, Steps, plan_steps
 from tidegate.runtime.kernels.patterns import Matches, enumerate_matches
@@ -28,13 +30,21 @@ from tidegate.runtime.plan.steps import Ordered
 _EVER: Final = 2 * MAX_INSTANT - 1
 
 
+#: A horizon that has passed whatever the end: nothing of these is kept.
+_GONE: Final = -3 * MAX_INSTANT
+
+
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """A pattern as the kernels take it. Role i has the situations of definition `definition[i]`."""
+    """A pattern as the kernels take it. Role i has the situations of definition `definition[i]`.
+
+    First come the definitions of derived situations, then one per symbol whose situations are given, with their leaves.
+    """
 
     node: Match
     definitions: tuple[Derive, ...]
     leaves: tuple[int, ...]
+    given: tuple[tuple[Given, int], ...]
     definition: tuple[int, ...]
     pattern: Pattern
     detection: Detection
@@ -46,40 +56,66 @@ class Matching:
     def of(cls, ordered: Ordered) -> Matching:
         node = ordered.node
         assert isinstance(node, Match)
-        definitions = tuple(dict.fromkeys(node.situations))
-        definition = tuple(definitions.index(one) for one in node.situations)
+        definitions = tuple(dict.fromkeys(one for one in node.situations if isinstance(one, Derive)))
         leaves = tuple(ordered.leaves[node.situations.index(one)] for one in definitions)
+        given: list[tuple[Given, int]] = []
+        numbers: list[int] = []
+        for one, leaf in zip(node.situations, ordered.leaves, strict=True):
+            if isinstance(one, Given):
+                numbers.append(len(definitions) + len(given))
+                given.append((one, leaf))
+            else:
+                numbers.append(definitions.index(one))
+        definition = tuple(numbers)
         found = detection_of(node)
         pattern = Pattern(
             definition=np.array(definition, dtype=np.int64),
             masks=found.masks.astype(np.int64),
-            at_least=np.array([one.at_least for one in node.situations], dtype=np.int64),
-            at_most=np.array([NONE if one.at_most is None else one.at_most for one in node.situations], dtype=np.int64),
+            at_least=np.array([_limits(one)[0] for one in node.situations], dtype=np.int64),
+            at_most=np.array([_limits(one)[1] for one in node.situations], dtype=np.int64),
             zones=np.where(found.zones >= MAX_INSTANT * 2, NONE, found.zones),
             implied=np.full((2 * len(definition),) * 2, NONE),
             within=NONE if node.within is None else node.within,
             final=node.emission == "final",
+            disjoint=np.arange(len(definitions) + len(given)) < len(definitions),
         )
         return cls(
             node,
             definitions,
             leaves,
+            tuple(given),
             definition,
             pattern,
             found,
             _offsets(found.start_offsets, definition),
             _offsets(found.end_offsets, definition),
-            _horizons(found, definition),
+            _horizons(found, definition, len(definitions)),
         )
 
+    @property
+    def count(self) -> int:
+        """All definitions."""
+        return len(self.definitions) + len(self.given)
 
-def _horizons(found: Detection, definition: Sequence[int]) -> Ints:
-    """How long after its end a situation of each definition may still be matched; with a window, that alone decides."""
+
+def _limits(one: Derive | Given) -> tuple[int, int]:
+    """The limits of a situation's duration."""
+    if isinstance(one, Given):
+        return (0 if one.points else 1), NONE
+    return one.at_least, NONE if one.at_most is None else one.at_most
+
+
+def _horizons(found: Detection, definition: Sequence[int], derived: int) -> Ints:
+    """How long after its end a situation of each definition may still be matched; with a window, that alone decides.
+
+    Given ones stay where their rows are stored.
+    """
     longest = np.full(max(definition) + 1, NONE)
     if found.within is None:
         longest[:] = -_EVER
         for number, horizon in zip(definition, horizons(found), strict=True):
             longest[number] = max(longest[number], _ticks(horizon.after_end))
+    longest[derived:] = _GONE
     return longest
 
 
@@ -112,12 +148,12 @@ class MatchOperator:
     def start(cls, ordered: Ordered) -> MatchOperator:
         """Before the first event."""
         matching = Matching.of(ordered)
-        derivation = Derivation.start(matching.definitions, matching.leaves)
+        derivation = Derivation.start(matching.definitions, matching.leaves, key_schema(matching.node.situations[0]))
         order = MatchOrder.initial(matching.detection)
         return cls(
             matching,
             derivation,
-            Situations.empty(len(matching.definitions)),
+            Situations.empty(matching.count),
             np.empty(0, dtype=np.int64),
             order,
             plan_steps(matching.pattern, order.order),
@@ -127,14 +163,16 @@ class MatchOperator:
         self, events: Sequence[pl.DataFrame], after: Extended, until: Extended
     ) -> tuple[MatchOperator, pl.DataFrame]:
         """The operator after all events up to `until`, and the matches detected since `after`."""
-        derivation, reads = self.derivation.read(events)
-        closed, runs = _closed(derivation, reads), _all_runs(derivation)
+        derived = len(self.derivation.sources)
+        derivation, reads = self.derivation.read(events[:derived])
+        given = self._given(events[derived:])
+        closed, runs = _closed(derivation, reads, given), _all_runs(derivation, self.matching.count)
         low, high = _ticks(after), _ticks(until)
         situations = arrange(self.kept, closed, runs, len(derivation.partitions))
         number = np.concatenate([self.number, closed.run, runs.number.ravel()])[situations.origin]
         triggers = find_triggers(situations, self.matching.from_start, self.matching.from_end, low, high)
         found = enumerate_matches(self.steps, situations, triggers, low, high)
-        rows = self._rows(derivation, reads, situations, number, found)
+        rows = self._rows(derivation, reads, given, situations, number, found)
         kept = purge(situations, self.matching.pattern.within, self.matching.horizons, high)
         number = number[kept.origin]
         order = self.order.after(situations, self.matching.definition, found)
@@ -142,8 +180,19 @@ class MatchOperator:
         steps = self.steps if same else plan_steps(self.matching.pattern, order.order)
         return MatchOperator(self.matching, live_runs(derivation, number), kept, number, order, steps), rows
 
+    def _given(self, rows: Sequence[pl.DataFrame]) -> dict[int, GivenRows]:
+        first = len(self.matching.definitions)
+        parts = zip(self.matching.given, rows, strict=True)
+        return {first + place: GivenRows.of(one, first + place, part) for place, ((one, _), part) in enumerate(parts)}
+
     def _rows(
-        self, derivation: Derivation, reads: Sequence[Read], situations: Situations, number: Ints, found: Matches
+        self,
+        derivation: Derivation,
+        reads: Sequence[Read],
+        given: Mapping[int, GivenRows],
+        situations: Situations,
+        number: Ints,
+        found: Matches,
     ) -> pl.DataFrame:
         node, detected = self.matching.node, found.detected
         cell = np.searchsorted(situations.offsets, found.situation[:, 0], side="right") - 1
@@ -154,10 +203,14 @@ class MatchOperator:
             te = situations.te[place]
             rows = rows.with_columns(
                 pl.Series(f"{symbol}.ts", situations.ts[place]),
-                pl.Series(f"{symbol}.te", te).set(pl.Series(te > detected), None),
+                pl.Series(f"{symbol}.te", te).set(pl.Series((te > detected) & (definition not in given)), None),
             )
-            if definition in derivation.values:
+            values = None
+            if definition in given and measures(given[definition].given):
+                values = given[definition].values(number[place])
+            elif definition in derivation.values:
                 values = self._values(derivation, definition, own[definition], number[place], te <= detected, detected)
+            if values is not None:
                 rows = rows.hstack(values.rename({name: f"{symbol}.{name}" for name in values.columns}))
         rows = rows.with_columns(pl.Series("detected", detected))
         return rows.select(node.schema.names).cast(polars_schema(node.schema))
@@ -203,9 +256,12 @@ class MatchOperator:
         return replace(fresh, derivation=derivation, kept=kept, number=closed.run[kept.origin])
 
 
-def _closed(derivation: Derivation, reads: Sequence[Read]) -> Closed:
-    """What closed in an increment and is of the right duration, by definition."""
+def _closed(derivation: Derivation, reads: Sequence[Read], given: Mapping[int, GivenRows]) -> Closed:
+    """What closed in an increment and is of the right duration, and what is given, by definition."""
     found: Closed | None = None
+    for rows in given.values():
+        own = rows.closed(derivation.partitions)
+        found = own if found is None else joined(found, own)
     for read in reads:
         lasting = derivation.lasting(read.source, read.closed)
         symbol = np.array(read.source.definitions, dtype=np.int16)[lasting.symbol]
@@ -215,9 +271,9 @@ def _closed(derivation: Derivation, reads: Sequence[Read]) -> Closed:
     return found
 
 
-def _all_runs(derivation: Derivation) -> Runs:
+def _all_runs(derivation: Derivation, count: int) -> Runs:
     """The runs of all sources, a column per definition."""
-    slots, count = len(derivation.partitions), len(derivation.situations)
+    slots = len(derivation.partitions)
     found = Runs.empty(slots, count)
     for source, runs in zip(derivation.sources, derivation.runs, strict=True):
         known, columns = min(slots, len(runs.last)), list(source.definitions)

@@ -9,12 +9,11 @@ from typing import Final
 import polars as pl
 
 from tidegate.algebra.nodes import Derive, Match
-from tidegate.algebra.row_wise import derivations
 from tidegate.algebra.time import Extended
 from tidegate.runtime.columns import polars_schema
 from tidegate.runtime.embedded.matches import MatchOperator
 from tidegate.runtime.embedded.relational import evaluate
-from tidegate.runtime.embedded.situations import Derivation, Read, kept_tables, live_runs, loaded
+from tidegate.runtime.embedded.situations import Derivation, Read, kept_tables, key_schema, live_runs, loaded
 from tidegate.runtime.plan.steps import Ordered
 
 #: The layout of what an operator keeps.
@@ -33,7 +32,8 @@ class SituationOperator:
     @classmethod
     def start(cls, ordered: Ordered) -> SituationOperator:
         """Before the first event."""
-        return cls(ordered, Derivation.start(derivations(ordered.node), ordered.leaves))
+        assert isinstance(ordered.node, Derive)
+        return cls(ordered, Derivation.start((ordered.node,), ordered.leaves, key_schema(ordered.node)))
 
     def step(
         self, events: Sequence[pl.DataFrame], after: Extended, until: Extended
@@ -84,14 +84,19 @@ def load_operator(ordered: Ordered, tables: Tables) -> Operator:
 
 
 def events_of(
-    derivation: Derivation, leaves: Mapping[int, pl.DataFrame], old: Extended, new: Extended
+    operator: Operator, leaves: Mapping[int, pl.DataFrame], old: Extended, new: Extended
 ) -> list[pl.DataFrame]:
-    """The events of an increment by source: those later than all read before, up to how far all have arrived."""
+    """What an operator reads in an increment, by source: the events later than all read before, up to how far all have
+    arrived, then the rows of given situations that may matter.
+    """
     found: list[pl.DataFrame] = []
-    for source in derivation.sources:
+    for source in operator.derivation.sources:
         time = pl.col(source.time)
         inside = [time > old] if isinstance(old, int) else []
         inside += [time <= new] if isinstance(new, int) else []
         rows = evaluate(source.situation.input, {0: leaves[source.leaf]})
         found.append(rows.filter(*inside) if inside else rows)
+    if isinstance(operator, MatchOperator):
+        matching = operator.matching
+        found += [evaluate(one.input, {0: leaves[leaf]}) for one, leaf in matching.given]
     return found

@@ -14,6 +14,7 @@ from tidegate.algebra.nodes import (
     Derive,
     Difference,
     Distinct,
+    Given,
     Group,
     Imbed,
     Join,
@@ -90,7 +91,7 @@ class _Evaluation:
             case Difference(left, right):
                 one = self.evaluate(left)
                 return one.join(self.evaluate(right), on=list(left.schema.names), how="anti", nulls_equal=True)
-            case Derive() | Match():
+            case Derive() | Given() | Match():
                 raise InternalError("TG490", "an operator that gathers events in order is the root of its query")
             case _:
                 assert_never(node)

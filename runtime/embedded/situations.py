@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from tidegate.algebra.nodes import Derive
+from tidegate.algebra.nodes import Derive, Given
 from tidegate.algebra.schema import Schema
 from tidegate.runtime.columns import polars_schema
 from tidegate.runtime.embedded.events import Partitions, Source, advance, sources
@@ -39,9 +39,9 @@ class Derivation:
     numbers: int = 0
 
     @classmethod
-    def start(cls, situations: Sequence[Derive], leaves: Sequence[int]) -> Derivation:
-        """Before the first event."""
-        keys, found = key_schema(situations[0]), sources(situations, leaves)
+    def start(cls, situations: Sequence[Derive], leaves: Sequence[int], keys: Schema) -> Derivation:
+        """Before the first event. Situations may be none; `keys` are those of the partitions."""
+        found = sources(situations, leaves)
         return cls(
             tuple(situations),
             found,
@@ -75,7 +75,7 @@ class Derivation:
 
     def open(self) -> pl.DataFrame:
         """The open runs: keys, definition, start, time of the partition's last event, number."""
-        frames = []
+        frames = [self.kept_keys(np.empty(0, dtype=np.int64)).with_columns(_NOTHING_OPEN)]
         for source, runs in zip(self.sources, self.runs, strict=True):
             slots, symbols = np.nonzero(runs.start != NEVER)
             frames.append(
@@ -116,6 +116,7 @@ class Derivation:
         return replace(self, runs=tuple(runs), values=values, numbers=numbers)
 
 
+_NOTHING_OPEN: Final = [pl.Series(name, [], pl.Int64) for name in (DEFINITION, START, LAST, NUMBER)]
 NO_LIMIT: Final = (1 << 63) - 1
 
 
@@ -128,7 +129,7 @@ class Read:
     own: Mapping[int, pl.DataFrame]
 
 
-def key_schema(situation: Derive) -> Schema:
+def key_schema(situation: Derive | Given) -> Schema:
     """The attributes by which situations are partitioned."""
     return Schema(tuple(situation.input.schema[key] for key in situation.keys))
 
@@ -146,8 +147,12 @@ def joined(one: Closed, other: Closed) -> Closed:
 
 def live_runs(derivation: Derivation, kept: Ints | None = None) -> Derivation:
     """The state with the values of open and `kept` runs only."""
-    live = np.concatenate([runs.number[runs.start != NEVER] for runs in derivation.runs])
-    live = live if kept is None else np.concatenate([live, kept])
+    live = np.concatenate(
+        [
+            np.empty(0, dtype=np.int64) if kept is None else kept,
+            *(runs.number[runs.start != NEVER] for runs in derivation.runs),
+        ]
+    )
     return replace(derivation, values={number: one.only(live) for number, one in derivation.values.items()})
 
 

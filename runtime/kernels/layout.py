@@ -1,7 +1,7 @@
 """Situations as the pattern kernel reads them: by slot, then definition, then start; and what of them is kept.
 
-The situations of one slot and definition, a cell, are disjoint, so in the order of their starts they are also in the
-order of their ends, and one that is still open is the last. Cell = slot * definitions + definition.
+The situations of one slot and definition, a cell, are in the order of their starts. Derived ones are disjoint, so these are
+also in the order of their ends, and one that is still open is the last. Cell = slot * definitions + definition.
 """
 
 from __future__ import annotations

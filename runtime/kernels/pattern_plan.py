@@ -14,6 +14,7 @@ import numpy as np
 from tidegate.runtime.kernels.layout import NONE
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
+Bools = np.ndarray[Any, np.dtype[np.bool_]]
 Matrix = list[list[int]]
 Edge = tuple[int, int]
 Edges = dict[Edge, int]
@@ -59,7 +60,7 @@ class Pattern:
     definition: Ints
     #: int64[m, m]: bit r of [i, j], i < j, is set where relation r of (i, j) is allowed; only i < j is read.
     masks: Ints
-    #: int64[m], int64[m]: bounds on te - ts; 1 and NONE bound nothing.
+    #: int64[m], int64[m]: bounds on te - ts; 1 (0, where a situation may be a point) and NONE bound nothing.
     at_least: Ints
     at_most: Ints
     #: int64[Z, 2m, 2m]: closed zones of the negated formula, with ts + 1 <= te of every role known.
@@ -70,6 +71,8 @@ class Pattern:
     within: int
     #: Detected when all ends are known, else when the match is certain.
     final: bool
+    #: bool[D]: whether the situations of a definition are disjoint, as derived ones are. None: all are.
+    disjoint: Bools | None = None
 
     @classmethod
     def of_pairs(cls, masks: Ints, *, within: int = NONE, final: bool = False) -> Pattern:
@@ -148,11 +151,12 @@ def _hull(pattern: Pattern) -> Matrix:
     roles = len(pattern.definition)
     hull = [[int(bound) for bound in row] for row in pattern.implied]
     for role in range(roles):
-        _tighten(hull, 2 * role + 1, 2 * role, -max(1, int(pattern.at_least[role])))
+        _tighten(hull, 2 * role + 1, 2 * role, -int(pattern.at_least[role]))
         _tighten(hull, 2 * role, 2 * role + 1, int(pattern.at_most[role]))
         for other in range(role + 1, roles):
             ends = (2 * role, 2 * role + 1, 2 * other, 2 * other + 1)
-            for v, row in enumerate(_pair_hull(int(pattern.masks[role, other]))):
+            mask = int(pattern.masks[role, other])
+            for v, row in enumerate(_pair_hull(mask) if mask != ALL else ()):
                 for u, bound in enumerate(row):
                     _tighten(hull, ends[v], ends[u], bound)
     return _closed(hull)

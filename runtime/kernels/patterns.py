@@ -19,10 +19,12 @@ from tidegate.runtime.kernels.situations import NEVER, OPEN
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Slots = np.ndarray[Any, np.dtype[np.int32]]
+Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
 _INTS = nb.types.Array(nb.int64, 1, "C", readonly=True)
 _TABLE = nb.types.Array(nb.int64, 2, "C", readonly=True)
 _CUBE = nb.types.Array(nb.int64, 3, "C", readonly=True)
+_FLAGS = nb.types.Array(nb.boolean, 1, "C", readonly=True)
 _SLOTS = nb.types.Array(nb.int32, 1, "C", readonly=True)
 _OUT = nb.int64[::1]
 
@@ -52,6 +54,8 @@ def enumerate_matches(steps: Steps, situations: Situations, triggers: Triggers, 
     """
     pattern = steps.pattern
     roles = len(pattern.definition)
+    disjoint = np.ones(situations.definitions, dtype=np.bool_) if pattern.disjoint is None else pattern.disjoint
+    reach = situations.te if disjoint.all() else _reach(situations.definitions, situations.offsets, situations.te)
     counters = np.zeros((roles, roles, 2), dtype=np.int64)
     position = np.array([0, triggers.first[pattern.definition[0]], -1], dtype=np.int64)
     stack, ends = np.zeros((7, roles), dtype=np.int64), np.zeros(2 * roles, dtype=np.int64)
@@ -62,7 +66,7 @@ def enumerate_matches(steps: Steps, situations: Situations, triggers: Triggers, 
         count = _search(
             pattern.definition, pattern.at_least, pattern.at_most, pattern.zones, pattern.within, pattern.final,
             steps.order, steps.bound_first, steps.bounds, steps.pair_first, steps.pairs,
-            situations.definitions, situations.offsets, situations.ts, situations.te,
+            situations.definitions, situations.offsets, situations.ts, situations.te, reach, disjoint,
             triggers.first, triggers.hit, triggers.slot, triggers.quiet, after, min(until, OPEN - 1),
             position, stack, ends, found, detected, counters,
         )  # fmt: skip
@@ -70,6 +74,16 @@ def enumerate_matches(steps: Steps, situations: Situations, triggers: Triggers, 
         room *= 2
     situation = np.concatenate([part for part, _ in parts])
     return Matches(situation, np.concatenate([part for _, part in parts]), counters)
+
+
+@nb.njit(nb.int64[::1](nb.int64, _INTS, _INTS), cache=True)
+def _reach(definitions: int, offsets: Ints, te: Ints) -> Ints:
+    """The greatest end of a situation and those before it in its cell: what `te` is of disjoint ones."""
+    found = te.copy()
+    for cell in range(offsets.shape[0] - 1):
+        for place in range(offsets[cell] + 1, offsets[cell + 1]):
+            found[place] = max(found[place], found[place - 1])
+    return found
 
 
 @nb.njit(nb.int64(nb.int64, nb.int64, nb.int64, nb.int64), cache=True, inline="always")
@@ -143,10 +157,10 @@ def _instant(
     cache=True,
 )  # fmt: skip
 def _open_step(
-    step: int, first: int, last: int, bounds: Ints, within: int, final: bool, ends: Ints, ts: Ints, te: Ints,
+    step: int, first: int, last: int, bounds: Ints, within: int, final: bool, ends: Ints, ts: Ints, reach: Ints,
     low: int, high: int, stack: Ints,
 ) -> None:  # fmt: skip
-    """Sets the range of a step's candidates in its cell, the situations from `low` to `high`."""
+    """Sets the range of a step's candidates in its cell, the situations from `low` to `high`; `reach` does not fall there."""
     ts_from, ts_to, te_from, te_to = NEVER, NONE, NEVER, NONE
     for place in range(first, last):
         kind, end = bounds[place, 0], ends[bounds[place, 1]]
@@ -164,10 +178,10 @@ def _open_step(
         ts_to = min(ts_to, stack[_START, step - 1] + within)
         if final:
             te_to = min(te_to, stack[_START, step - 1] + within)
-    stack[_STOP, step], stack[_TS_TO, step], stack[_TE_TO, step] = high, ts_to, te_to
+    stack[_STOP, step], stack[_TS_TO, step], stack[_TE_TO, step] = high, min(ts_to, te_to), te_to
     while low < high:
         middle = (low + high) >> 1
-        if ts[middle] >= ts_from and te[middle] >= te_from:
+        if ts[middle] >= ts_from and reach[middle] >= te_from:
             high = middle
         else:
             low = middle + 1
@@ -177,7 +191,7 @@ def _open_step(
 @nb.njit(
     nb.int64(
         _INTS, _INTS, _INTS, _CUBE, nb.int64, nb.boolean, _TABLE, _INTS, _TABLE, _INTS, _TABLE,
-        nb.int64, _INTS, _INTS, _INTS, _INTS, _INTS, _SLOTS, _INTS, nb.int64, nb.int64,
+        nb.int64, _INTS, _INTS, _INTS, _INTS, _FLAGS, _INTS, _INTS, _SLOTS, _INTS, nb.int64, nb.int64,
         _OUT, nb.int64[:, ::1], _OUT, nb.int64[:, ::1], _OUT, nb.int64[:, :, ::1],
     ),
     cache=True,
@@ -186,7 +200,7 @@ def _open_step(
 def _search(
     definition: Ints, at_least: Ints, at_most: Ints, zones: Ints, within: int, final: bool,
     order: Ints, bound_first: Ints, bounds: Ints, pair_first: Ints, pairs: Ints,
-    definitions: int, offsets: Ints, ts: Ints, te: Ints,
+    definitions: int, offsets: Ints, ts: Ints, te: Ints, reach: Ints, disjoint: Bools,
     hit_first: Ints, hits: Ints, hit_slots: Slots, quiet: Ints, after: int, until: int,
     position: Ints, stack: Ints, ends: Ints, found: Ints, detected: Ints, counters: Ints,
 ) -> int:  # fmt: skip
@@ -217,8 +231,14 @@ def _search(
             place = stack[_NEXT, step]
             if role < trigger:
                 place = quiet[place]
-            if place >= stack[_STOP, step] or ts[place] > stack[_TS_TO, step] or te[place] > stack[_TE_TO, step]:
+            if place >= stack[_STOP, step] or ts[place] > stack[_TS_TO, step]:
                 step -= 1
+                continue
+            if te[place] > stack[_TE_TO, step]:
+                if disjoint[definition[role]]:
+                    step -= 1
+                else:
+                    stack[_NEXT, step] = place + 1
                 continue
             if count == found.shape[0]:
                 position[0], position[1], position[2] = trigger, hit, step
@@ -242,7 +262,7 @@ def _search(
                 cell += 1
                 own = first_cell + definition[order[trigger, step]]
                 _open_step(
-                    step, bound_first[cell], bound_first[cell + 1], bounds, within, final, ends, ts, te,
+                    step, bound_first[cell], bound_first[cell + 1], bounds, within, final, ends, ts, reach,
                     offsets[own], offsets[own + 1], stack,
                 )  # fmt: skip
                 continue

@@ -21,6 +21,7 @@ from tidegate.algebra.nodes import (
     Difference,
     Distinct,
     Function,
+    Given,
     Group,
     Imbed,
     Join,
@@ -39,11 +40,11 @@ from tidegate.algebra.nodes import (
 from tidegate.algebra.pretty import node_text
 from tidegate.algebra.row_wise import (
     completion,
-    derivations,
     event_attributes,
     is_row_wise,
     is_static,
     ordered_operator,
+    periods,
 )
 from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.terms import rename_attributes
@@ -190,32 +191,39 @@ def _draft(facts: QueryFacts, node: Node, layout: _Layout) -> _QueryDraft:
 
 
 def _ordered(facts: QueryFacts, node: Node, operator: Derive | Match, layout: _Layout) -> _QueryDraft:
-    """The operator over stored rows, one leaf for all situations that are derived from the same ones."""
-    parts: dict[Node, dict[str, None]] = {}
-    bare: list[tuple[Derive, Node, dict[str, str]]] = []
-    scans: dict[Node, int] = {}
+    """The operator over stored rows: one leaf for all situations that are derived from the same ones, and one for each given.
+
+    Derived situations need each event once. Which rows a given one needs depends on its place in the pattern.
+    """
+    parts: dict[tuple[Node, int | None], dict[str, None]] = {}
+    bare: list[tuple[Derive | Given, tuple[Node, int | None], dict[str, str]]] = []
+    scans: dict[tuple[Node, int | None], int] = {}
     first = 0
-    for situation in derivations(operator):
+    for number, situation in enumerate(periods(operator)):
         streams = occurrences(situation.input)
         part, names = _bare(situation.input)
+        key = part, number if isinstance(situation, Given) else None
         read = {outer: name for outer, name in names.items() if outer in event_attributes(situation)}
-        parts.setdefault(part, {}).update(dict.fromkeys(read.values()))
-        scans.setdefault(part, first + next(i for i, stream in enumerate(streams) if not stream.static))
-        bare.append((situation, part, read))
+        parts.setdefault(key, {}).update(dict.fromkeys(read.values()))
+        scans.setdefault(key, first + next(i for i, stream in enumerate(streams) if not stream.static))
+        bare.append((situation, key, read))
         first += len(streams)
     order = list(parts)
     leaves = []
-    for part, columns in parts.items():
-        scan = scans[part]
+    for key, columns in parts.items():
+        part, scan = key[0], scans[key]
         layout.want((part, None), columns, occurrences(node)[scan].schema.temporal)
         leaves.append(_LeafDraft((part, None), None, facts.occurrences[scan], tuple(columns)))
     situations = tuple(
-        replace(situation, input=_read(part, tuple(parts[part]), read)) for situation, part, read in bare
+        replace(situation, input=_read(key[0], tuple(parts[key]), read)) for situation, key, read in bare
     )
-    made = situations[0] if isinstance(operator, Derive) else replace(operator, situations=situations)
+    if isinstance(operator, Match):
+        made: Derive | Match = replace(operator, situations=situations)
+    else:
+        (made,) = (one for one in situations if isinstance(one, Derive))
     time = completion(node)
     assert time is not None
-    plan = Ordered(made, tuple(order.index(part) for _, part, _ in bare), time)
+    plan = Ordered(made, tuple(order.index(key) for _, key, _ in bare), time)
     return _QueryDraft(facts, _above(node, operator), tuple(leaves), ordered=plan)
 
 
@@ -285,7 +293,7 @@ def _bare(node: Node) -> tuple[Node, dict[str, str]]:
         case Product(left, right):
             one, other, names = _bare_sides(left, right)
             return Product(one, other), names
-        case Group() | Distinct() | Union() | Difference() | Derive() | Match():
+        case Group() | Distinct() | Union() | Difference() | Derive() | Given() | Match():
             raise InternalError("TG490", f"{type(node).__name__} is not row-wise")
         case _:
             assert_never(node)

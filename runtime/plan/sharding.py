@@ -9,6 +9,7 @@ from tidegate.algebra.nodes import (
     Derive,
     Difference,
     Distinct,
+    Given,
     Group,
     Imbed,
     Join,
@@ -78,7 +79,7 @@ def _keys(node: Node, leaves: Sequence[Leaf], first: int) -> _Keys | None:
             left = _keys(node.left, leaves, first)
             right = _keys(node.right, leaves, first + len(occurrences(node.left)))
             return _both(node, left, right)
-        case Derive() | Match():
+        case Derive() | Given() | Match():
             return {}
         case _:
             assert_never(node)

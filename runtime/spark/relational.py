@@ -17,6 +17,7 @@ from tidegate.algebra.nodes import (
     Derive,
     Difference,
     Distinct,
+    Given,
     Group,
     Imbed,
     Join,
@@ -102,7 +103,7 @@ class _Evaluation:
             case Difference(left, right):
                 one = self.evaluate(left)
                 return self._difference(one, self.evaluate(right))
-            case Derive() | Match():
+            case Derive() | Given() | Match():
                 raise InternalError("TG490", "an operator that gathers events in order is the root of its query")
             case _:
                 assert_never(node)

@@ -22,6 +22,7 @@ from tidegate.algebra.nodes import (
     Difference,
     Distinct,
     Function,
+    Given,
     Group,
     Imbed,
     Join,
@@ -113,7 +114,7 @@ class Sql:
                 equal = " AND ".join(f"{one}.{name(a)} IS NOT DISTINCT FROM {other}.{name(a)}" for a in left.schema)
                 sides = f"({self.query(left)}) AS {one}", f"({self.query(right)}) AS {other}"
                 return f"SELECT * FROM {sides[0]} WHERE NOT EXISTS (SELECT 1 FROM {sides[1]} WHERE {equal})"
-            case Derive() | Match():
+            case Derive() | Given() | Match():
                 raise AssertionError("random programs have no such operator")
             case _:
                 assert_never(node)

@@ -19,6 +19,7 @@ from tidegate.algebra.nodes import (
     Difference,
     Distinct,
     Function,
+    Given,
     Group,
     Imbed,
     Join,
@@ -766,7 +767,7 @@ def show_node(node: Node) -> str:
             return "(" + " ∪ ".join(map(show_node, inputs)) + ")"
         case Difference(left, right):
             return f"({show_node(left)} ∖ {show_node(right)})"
-        case Derive() | Match():
+        case Derive() | Given() | Match():
             return f"\n{node_text(node)}\n"
         case _:
             assert_never(node)

@@ -7,11 +7,13 @@ from itertools import combinations
 
 from tests.strategies.programs import Case, Row
 from tidegate.algebra.allen import RELATIONS
+from tidegate.algebra.evaluation import evaluate_term
 from tidegate.algebra.nodes import (
     Aggregate,
     Derive,
     Emission,
     Function,
+    Given,
     Group,
     Imbed,
     Join,
@@ -42,6 +44,8 @@ class _Situations:
         self.keyed = self.chance(0.7)
         names = ("E", "F") if self.chance(0.2) else ("E",)
         self.streams = [self.stream(name) for name in names]
+        self.points: set[str] = set()
+        self.intervals = [self.interval_stream(name) for name in ("V", "W")[: self.rng.choice((0, 0, 1, 1, 2))]]
 
     def chance(self, p: float) -> bool:
         return self.rng.random() < p
@@ -55,6 +59,23 @@ class _Situations:
             Attribute("y", DOUBLE),
         )
         return StreamDef(name, Schema(attributes), progress=("t",))
+
+    def interval_stream(self, name: str) -> StreamDef:
+        """Rows that are periods, as streams may declare them: long or short, perhaps points, in progress on either end."""
+        ts, te = (
+            Attribute("a", BIGINT, nullable=False, temporal=True),
+            Attribute("z", BIGINT, nullable=False, temporal=True),
+        )
+        if self.chance(0.3):
+            self.points.add(name)
+        relations: list[Term] = [call("le" if name in self.points else "lt", Attr("a"), Attr("z"))]
+        if self.chance(0.5):
+            relations.append(call("le", Attr("z"), self.plus(Attr("a"), self.rng.choice((3, 6, 9)))))
+        progress = self.rng.choice((("a",), ("z",), ("a", "z")))
+        key = Attribute("k", BIGINT, nullable=True)
+        return StreamDef(
+            name, Schema((key, ts, te, Attribute("x", BIGINT))), progress=progress, relations=conjunction(relations)
+        )
 
     # -- queries ------------------------------------------------------------------------------------------------------
 
@@ -140,13 +161,31 @@ class _Situations:
     def match(self) -> Match:
         count = self.rng.choice((1, 2, 2, 3, 3, 4))
         emission: Emission = "final" if self.chance(0.3) else "earliest"
-        situations = tuple(self.rng.choice(self.known) for _ in range(count))
+        situations = tuple(
+            self.given() if self.intervals and self.chance(0.5) else self.rng.choice(self.known) for _ in range(count)
+        )
         symbols = tuple("ABCD"[:count])
         parts = [self.pair(one, other) for one, other in combinations(symbols, 2) if self.chance(0.75)]
         if self.chance(0.25) and count > 1:
             parts.append(self.general(symbols))
         within = None if self.chance(0.15) else self.rng.choice((3, 5, 8, 12, 20))
         return Match(situations, symbols, conjunction(parts), within, emission)
+
+    def given(self) -> Given:
+        """A stream of periods, or situations that are found by another query, as they come."""
+        keys = ("k",) if self.keyed else ()
+        if self.chance(0.15):
+            plain = tuple(one for one in self.known if not one.aggregates)
+            if plain:
+                return Given(self.rng.choice(plain), keys)
+        stream = self.rng.choice(self.intervals)
+        source: Node = Scan(stream)
+        if self.chance(0.2):
+            source = Select(source, call("ge", Attr("x"), Lit(1, BIGINT)))
+        points = stream.name in self.points
+        if points and self.chance(0.3):
+            source, points = Select(source, call("lt", Attr("a"), Attr("z"))), False
+        return Given(Rename(source, (("a", "ts"), ("z", "te"))), keys, points)
 
     def pair(self, one: str, other: str) -> Term:
         if self.chance(0.4):
@@ -170,6 +209,8 @@ class _Situations:
     # -- rows ---------------------------------------------------------------------------------------------------------
 
     def rows(self, stream: StreamDef) -> tuple[Row, ...]:
+        if stream in self.intervals:
+            return self.interval_rows(stream)
         keys = self.rng.sample((1, 2, 3, None), self.rng.choice((1, 2, 3))) if self.keyed else [1]
         found: list[Row] = []
         for key in keys:
@@ -181,4 +222,21 @@ class _Situations:
                 found.append({"k": key, "t": time, "n": number, "x": x, "y": self.rng.choice((0.0, 0.5, 1.5, None))})
                 time += self.rng.choice((0, 1, 1, 2)) if self.tied else self.rng.choice((1, 1, 1, 2, 3))
         self.rng.shuffle(found)
+        return tuple(found)
+
+    def interval_rows(self, stream: StreamDef) -> tuple[Row, ...]:
+        """Periods that overlap each other, with ends where others have theirs."""
+        least = 0 if stream.name in self.points else 1
+        found: list[Row] = []
+        for _ in range(self.rng.choice((0, 2, 4, 7, 10))):
+            start = self.rng.randint(0, 14)
+            end = start + least + self.rng.choice((0, 0, 1, 2, 2, 5))
+            row: Row = {
+                "k": self.rng.choice((1, 2, 3, None)),
+                "a": start,
+                "z": end,
+                "x": self.rng.choice((0, 1, 2, None)),
+            }
+            if evaluate_term(stream.relations, row, stream.schema) is True:  # type: ignore[arg-type]  # values of generated rows
+                found.append(row)
         return tuple(found)

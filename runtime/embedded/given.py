@@ -1,0 +1,44 @@
+"""Situations that rows give: read from stored rows in every increment, since what of them is needed, the query's keep says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from tidegate.algebra.nodes import Given
+from tidegate.algebra.situations import END, START, measures
+from tidegate.runtime.embedded.events import Partitions
+from tidegate.runtime.kernels.situations import Closed, Ints
+
+
+@dataclass(frozen=True, slots=True)
+class GivenRows:
+    """The rows of one given symbol that may take part in matches of an increment, in the order of their starts.
+
+    A row's number is its place here.
+    """
+
+    given: Given
+    definition: int
+    rows: pl.DataFrame
+
+    @classmethod
+    def of(cls, given: Given, definition: int, rows: pl.DataFrame) -> GivenRows:
+        return cls(given, definition, rows.sort(START, maintain_order=True))
+
+    def closed(self, partitions: Partitions) -> Closed:
+        """The rows as situations that are over."""
+        count = self.rows.height
+        return Closed(
+            partitions.assign(self.rows),
+            np.full(count, self.definition, dtype=np.int16),
+            self.rows.get_column(START).to_numpy(),
+            self.rows.get_column(END).to_numpy(),
+            np.arange(count, dtype=np.int64),
+        )
+
+    def values(self, numbers: Ints) -> pl.DataFrame:
+        """What is known of the rows beside keys and ends."""
+        return self.rows.select(measures(self.given))[numbers]
