@@ -17,7 +17,8 @@ class BatchReport:
 
     Of every stream that a query reads, by attribute: `bounds` says how far it has arrived, `greatest` what the batch brought.
     `waiting` says of results that had no turn by the schedule why. `live_ranges` has the least and greatest instants that a buffer holds, `clock` is in microseconds. `read` has rows and
-    bytes of the segments that a query's increment read.
+    bytes of the segments that a query's increment read. `interleaved`: slices of the input reached into each other, so it
+    was read a second time, event by event.
     """
 
     seq: int
@@ -37,3 +38,4 @@ class BatchReport:
     read: Mapping[str, tuple[int, int]]
     waiting: Mapping[str, str]
     plan: Plan = field(repr=False, compare=False)
+    interleaved: bool = False

@@ -25,6 +25,7 @@ from tidegate.runtime.columns import Raw, Rows, held_arrow_schema, hold_column, 
 from tidegate.runtime.embedded.relational import evaluate
 from tidegate.runtime.embedded.terms import compile_term
 from tidegate.runtime.keys import repeated
+from tidegate.runtime.plan.slices import Slice
 from tidegate.runtime.plan.steps import Buffer
 from tidegate.runtime.sources import SourceOptions
 from tidegate.runtime.state.manifest import SourceCounts
@@ -65,7 +66,8 @@ class Intake:
 
     `progress` holds b of every progressing attribute before the batch; `door` the keep condition per buffer; `limits`
     the greatest instant that is not ahead, of the progressing attributes that have a skew guard; `remembered` the
-    accepted rows that others must not repeat; `arrival` is the instant at which the batch receives rows.
+    accepted rows that others must not repeat; `arrival` is the instant at which the batch receives rows. `joining`: events
+    may be joined to stretches where the stream's delay says which of them are final.
     """
 
     stream: StreamDef
@@ -75,6 +77,7 @@ class Intake:
     limits: Mapping[str, int] = field(default_factory=dict)
     remembered: tuple[Segment, ...] = ()
     arrival: int = 0
+    joining: bool = False
 
 
 @dataclass(slots=True)
@@ -169,10 +172,19 @@ def ingest_rows(
             done.greatest[name] = int(value)  # type: ignore[arg-type]  # an int64 column
     for buffer in intake.buffers:
         try:
-            done.stored[buffer.id] = absorb(rows, buffer, intake.door[buffer.id], statics)
+            slice_ = _slice(rows, buffer, options) if intake.joining else None
+            done.stored[buffer.id] = absorb(rows, buffer, intake.door[buffer.id], statics, slice_)
         except EvaluationError as error:
             raise _with_place(error, rows, buffer, statics) from error
     return done
+
+
+def _slice(rows: pl.DataFrame, buffer: Buffer, options: SourceOptions) -> Slice | None:
+    """Between which instants a buffer may join these rows, all accepted ones of a stretch of input."""
+    if buffer.stretches is None or buffer.stretches.time not in options.delay or not rows.height:
+        return None
+    time = rows[buffer.stretches.time]
+    return Slice.of(time.min(), time.max(), options.delay[buffer.stretches.time])  # type: ignore[arg-type]  # int64
 
 
 def load_seen(store: Store, intake: Intake, options: SourceOptions) -> pl.DataFrame | None:
@@ -291,8 +303,13 @@ def admit(rows: pl.DataFrame, intake: Intake, progress_columns: Mapping[str, str
     return judged.filter(fine).drop(_REASON, _ATTRIBUTE), judged.filter(~fine)
 
 
-def absorb(rows: pl.DataFrame, buffer: Buffer, door: Term, statics: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-    """What a buffer stores of accepted rows: the chain applied, rows that nobody needs any more dropped at the door."""
+def absorb(
+    rows: pl.DataFrame, buffer: Buffer, door: Term, statics: Mapping[str, pl.DataFrame], slice_: Slice | None = None
+) -> pl.DataFrame:
+    """What a buffer stores of accepted rows: the chain applied, rows that nobody needs any more dropped at the door.
+
+    Of a buffer of stretches, events in the slice are joined to some.
+    """
     names = buffer.stream.schema.names
     leaves = {buffer.scan: only(rows, names)}
     leaves |= {index: statics[name] for index, name in buffer.statics}
@@ -303,4 +320,8 @@ def absorb(rows: pl.DataFrame, buffer: Buffer, door: Term, statics: Mapping[str,
         from tidegate.runtime.embedded.aggregates import partial
 
         stored = partial(buffer.partial, stored)
+    if buffer.stretches is not None:
+        from tidegate.runtime.embedded.stretches import stretched
+
+        stored = stretched(buffer, stored, slice_)
     return stored

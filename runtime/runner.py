@@ -24,6 +24,7 @@ from tidegate.runtime.heard import HEARD, Heard, from_json, means_of, to_json
 from tidegate.runtime.idle import idle_progress
 from tidegate.runtime.intake import Intake
 from tidegate.runtime.keys import KeyMemory, key_memory
+from tidegate.runtime.plan.slices import Interleaved
 from tidegate.runtime.plan.steps import Buffer, Plan, Progress, QueryPlan
 from tidegate.runtime.progress import ProgressState, input_streams, not_of_this_program, reach
 from tidegate.runtime.schedule import Timetable
@@ -37,8 +38,20 @@ from tidegate.runtime.turns import MISSED, Missed, Turns
 
 GarbageCollection = Literal["amortised", "exact", "off"]
 
+#: For so many batches after one whose slices interleave, events are not joined as they are read: the next are likely alike.
+APART: Final = 16
 #: After so many steps that read nothing but their own component's rows, a recursion is taken to be endless.
 ENDLESS: Final = 10_000
+
+
+_State = tuple[
+    ProgressState,
+    dict[str, tuple[Segment, ...]],
+    dict[str, SourceCounts],
+    dict[str, Heard],
+    dict[str, Missed],
+    dict[str, KernelState],
+]
 
 
 @dataclass(slots=True)
@@ -65,6 +78,8 @@ class Runner:
     """The results that had no turn in the last batch."""
     read: dict[str, tuple[int, int]] = field(init=False, default_factory=dict)
     """Rows and bytes that this batch's increments read, per query."""
+    interleaved: int | None = field(init=False, default=None)
+    """The last batch that was evaluated twice, as slices of its input were found to interleave."""
 
     def __post_init__(self) -> None:
         self.progress = ProgressState.start(self.plan)
@@ -109,28 +124,23 @@ class Runner:
         """One batch from ingest to commit. On any error nothing of it counts; the batch can be run again."""
         seconds: dict[str, float] = {}
         self.read.clear()
-        before = (
-            self.progress.copy(),
-            dict(self.segments),
-            dict(self.counts),
-            dict(self.heard),
-            self.missed,
-            dict(self.kernel),
-        )
+        before = self._state()
         try:
-            with _timed("ingest", seconds):
-                ingested = self.executor.ingest(batch, work, self.intakes(batch.intent.clock))
-                self._check_policies(ingested)
-                self._advance(work, ingested, batch.intent.clock)
-            with _timed("increments", seconds):
-                increments = self._increments(batch)
+            try:
+                ingested, increments = self._evaluate(batch, work, seconds, joining=self._joining(batch.seq))
+            except Interleaved:
+                # Nothing of it counts yet: once more, with every event stored by itself, and the next batches at once so.
+                self._restore(before)
+                batch.unstage()
+                self.interleaved = batch.seq
+                ingested, increments = self._evaluate(batch, work, seconds, joining=False)
             with _timed("collect", seconds):
                 self._collect(batch)
                 freed = self._sweep(batch)
             with _timed("commit", seconds):
                 self._commit(batch, ingested)
         except BaseException:
-            self.progress, self.segments, self.counts, self.heard, self.missed, self.kernel = before
+            self._restore(before)
             raise
         self.executor.forget(frozenset(s.path for segments in self.segments.values() for s in segments))
         return BatchReport(
@@ -151,7 +161,37 @@ class Runner:
             dict(self.read),
             {name: one.because for name, one in self.missed.items()},
             self.plan,
+            self.interleaved == batch.seq,
         )
+
+    def _state(self) -> _State:
+        """What a batch changes, to go back to."""
+        progress, segments, counts = self.progress.copy(), dict(self.segments), dict(self.counts)
+        return progress, segments, counts, dict(self.heard), self.missed, dict(self.kernel)
+
+    def _restore(self, before: _State) -> None:
+        progress, segments, counts, heard, self.missed, kernel = before
+        self.progress, self.segments, self.counts = progress.copy(), dict(segments), dict(counts)
+        self.heard, self.kernel = dict(heard), dict(kernel)
+        self.read.clear()
+
+    def _joining(self, seq: int) -> bool:
+        """Whether events may be joined as they are read: not where a result may lag, nor soon after slices interleaved.
+
+        Of interleaved slices an increment tells, which has to be one of the batch that read them.
+        """
+        return self.timetable.is_plain and (self.interleaved is None or seq >= self.interleaved + APART)
+
+    def _evaluate(
+        self, batch: Batch, work: Work, seconds: dict[str, float], *, joining: bool
+    ) -> tuple[dict[str, Ingested], dict[str, Increment]]:
+        with _timed("ingest", seconds):
+            intakes = self.intakes(batch.intent.clock, joining=joining)
+            ingested = self.executor.ingest(batch, work, intakes)
+            self._check_policies(ingested)
+            self._advance(work, ingested, batch.intent.clock)
+        with _timed("increments", seconds):
+            return ingested, self._increments(batch)
 
     def _ranges(self) -> dict[tuple[str, str], tuple[int, int]]:
         """Least and greatest instant per buffer and attribute, where every segment has them."""
@@ -185,10 +225,10 @@ class Runner:
     def _buffers(self) -> tuple[Buffer, ...]:
         return (*self.plan.buffers, *(memory.buffer for memory in self.keys.values()))
 
-    def intakes(self, clock: int) -> dict[str, Intake]:
+    def intakes(self, clock: int, *, joining: bool = False) -> dict[str, Intake]:
         """What admission of the next batch needs, per stream; the clock in microseconds."""
         arrival = self._arrival(clock)
-        return {stream.name: self._intake(stream, clock, arrival) for stream in input_streams(self.plan)}
+        return {stream.name: self._intake(stream, clock, arrival, joining) for stream in input_streams(self.plan)}
 
     def _arrival(self, clock: int) -> int:
         """The instant at which a batch receives rows: its clock, but later than every arrival before it.
@@ -202,13 +242,13 @@ class Runner:
         ]
         return max([clock, *(b + 1 for b in before)])
 
-    def _intake(self, stream: StreamDef, clock: int, arrival: int) -> Intake:
+    def _intake(self, stream: StreamDef, clock: int, arrival: int, joining: bool) -> Intake:
         own = [self.keys[stream.name].buffer] if stream.name in self.keys else []
         buffers = (*self.plan.feeds(stream.name), *own)
         remembered = tuple(segment for buffer in own for segment in self.segments[buffer.id])
         limits = self.options[stream.name].limits(stream, clock)
         return Intake(
-            stream, self.progress.of_input(stream), buffers, self._doors(buffers), limits, remembered, arrival
+            stream, self.progress.of_input(stream), buffers, self._doors(buffers), limits, remembered, arrival, joining
         )
 
     def _doors(self, buffers: Sequence[Buffer]) -> dict[str, Term]:

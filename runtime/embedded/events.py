@@ -13,19 +13,26 @@ from tidegate.algebra.nodes import Derive
 from tidegate.algebra.pretty import value_text
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.types import DataType, Kind
+from tidegate.runtime.columns import polars_schema
 from tidegate.runtime.embedded.aggregates import same_zero
 from tidegate.runtime.embedded.terms import compile_term
 from tidegate.runtime.kernels.situations import Bits, Bools, Closed, Ints, Runs, Status, derive, mark
 from tidegate.runtime.kernels.slots import SlotNumbers, Slots
+from tidegate.runtime.plan.slices import Interleaved
+from tidegate.runtime.plan.steps import Stretched
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What several situations are derived from together: the same rows of one leaf, in the same order and partitions."""
+    """What several situations are derived from together: the same rows of one leaf, in the same order and partitions.
+
+    With `stretched`, these are stretches, and the j-th definition is told by bit `stretched.bits[j]`.
+    """
 
     leaf: int
     situation: Derive
     definitions: tuple[int, ...]
+    stretched: Stretched | None = None
 
     @property
     def time(self) -> str:
@@ -36,8 +43,12 @@ class Source:
         return self.situation.input.schema
 
 
-def sources(situations: Sequence[Derive], leaves: Sequence[int]) -> tuple[Source, ...]:
+def sources(
+    situations: Sequence[Derive], leaves: Sequence[int], stretched: Stretched | None = None
+) -> tuple[Source, ...]:
     """The definitions grouped by what they read."""
+    if stretched is not None:
+        return (Source(leaves[0], situations[0], tuple(range(len(situations))), stretched),)
     found: dict[tuple[object, ...], list[int]] = {}
     for number, (one, leaf) in enumerate(zip(situations, leaves, strict=True)):
         found.setdefault((leaf, one.input, one.keys, one.time, one.tie), []).append(number)
@@ -55,6 +66,11 @@ class Partitions:
         self._slots: Slots | None = None
         if self._integer and not known.to_series().null_count():
             self._slots = Slots(known.to_series().to_numpy())
+
+    @classmethod
+    def of(cls, schema: Schema) -> Partitions:
+        """Without any yet."""
+        return cls(schema, pl.DataFrame(schema=polars_schema(schema)))
 
     def __len__(self) -> int:
         return self.known.height if self._slots is None else len(self._slots)
@@ -109,11 +125,13 @@ def advance(
     for attempt in range(2):
         grown = runs.copy().grown(len(partitions))
         time = events.get_column(source.time).to_numpy()
+        until = None if source.stretched is None else events.get_column(source.stretched.stretches.until).to_numpy()
         status, closed, member, after = derive(
             slot,
             time,
             _holds(source, situations, events),
             grown,
+            until=until,
             ties_by_row=tie is not None,
             first_number=numbers,
             tracked=np.array(tracked, dtype=np.int16),
@@ -122,6 +140,8 @@ def advance(
             break
         order = np.lexsort((np.arange(len(slot)), time, slot))
         if status is Status.TIE or attempt or tie is not None:
+            if until is not None and not np.array_equal(time, until):
+                raise Interleaved
             raise _tied(source, events, slot)
         events, slot = events[order], slot[order]
     if tie is not None:
@@ -132,12 +152,25 @@ def advance(
 
 def _holds(source: Source, situations: Sequence[Derive], events: pl.DataFrame) -> Bits:
     """Bit j of every row: whether the source's j-th condition is true."""
+    if source.stretched is not None:
+        return _chosen(events.get_column(source.stretched.stretches.holds).to_numpy(), source.stretched)
     conditions = [compile_term(situations[number].condition, source.schema) for number in source.definitions]
     true = events.select(condition.fill_null(False).alias(str(j)) for j, condition in enumerate(conditions))
     holds = np.zeros(events.height, dtype=np.uint64)
     for j, column in enumerate(true.get_columns()):
         bits: Bools = column.to_numpy()
         mark(holds, bits, j)
+    return holds
+
+
+def _chosen(stored: Ints, stretched: Stretched) -> Bits:
+    """Of what stretches say the bits of the definitions, in their order."""
+    every = stored.view(np.uint64)
+    if stretched.bits == tuple(range(len(stretched.stretches.conditions))):
+        return every
+    holds = np.zeros(len(every), dtype=np.uint64)
+    for j, bit in enumerate(stretched.bits):
+        holds |= (every >> np.uint64(bit) & np.uint64(1)) << np.uint64(j)
     return holds
 
 

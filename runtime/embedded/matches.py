@@ -24,7 +24,7 @@ from tidegate.runtime.kernels.layout import NONE, Situations, arrange, find_trig
 from tidegate.runtime.kernels.pattern_plan import Pattern, Steps, plan_steps
 from tidegate.runtime.kernels.patterns import Matches, enumerate_matches
 from tidegate.runtime.kernels.situations import Bools, Closed, Ints, Runs
-from tidegate.runtime.plan.steps import Ordered
+from tidegate.runtime.plan.steps import Ordered, Stretched
 
 #: Later than every instant, as the kernels take progress.
 _EVER: Final = 2 * MAX_INSTANT - 1
@@ -51,6 +51,7 @@ class Matching:
     from_start: tuple[Ints, ...]
     from_end: tuple[Ints, ...]
     horizons: Ints
+    stretched: Stretched | None
 
     @classmethod
     def of(cls, ordered: Ordered) -> Matching:
@@ -90,12 +91,22 @@ class Matching:
             _offsets(found.start_offsets, definition),
             _offsets(found.end_offsets, definition),
             _horizons(found, definition, len(definitions)),
+            _by_definition(ordered, definitions),
         )
 
     @property
     def count(self) -> int:
         """All definitions."""
         return len(self.definitions) + len(self.given)
+
+
+def _by_definition(ordered: Ordered, definitions: Sequence[Derive]) -> Stretched | None:
+    """The operator's stretches, with the bits of its definitions instead of its situations."""
+    if ordered.stretched is None:
+        return None
+    assert isinstance(ordered.node, Match)
+    places = [ordered.node.situations.index(one) for one in definitions]
+    return replace(ordered.stretched, bits=tuple(ordered.stretched.bits[place] for place in places))
 
 
 def _limits(one: Derive | Given) -> tuple[int, int]:
@@ -148,7 +159,8 @@ class MatchOperator:
     def start(cls, ordered: Ordered) -> MatchOperator:
         """Before the first event."""
         matching = Matching.of(ordered)
-        derivation = Derivation.start(matching.definitions, matching.leaves, key_schema(matching.node.situations[0]))
+        keys = key_schema(matching.node.situations[0])
+        derivation = Derivation.start(matching.definitions, matching.leaves, keys, matching.stretched)
         order = MatchOrder.initial(matching.detection)
         return cls(
             matching,

@@ -11,6 +11,7 @@ import polars as pl
 from tidegate.algebra.nodes import Derive, Match
 from tidegate.algebra.time import Extended
 from tidegate.runtime.columns import polars_schema
+from tidegate.runtime.embedded.events import Source
 from tidegate.runtime.embedded.matches import MatchOperator
 from tidegate.runtime.embedded.relational import evaluate
 from tidegate.runtime.embedded.situations import Derivation, Read, kept_tables, key_schema, live_runs, loaded
@@ -33,7 +34,8 @@ class SituationOperator:
     def start(cls, ordered: Ordered) -> SituationOperator:
         """Before the first event."""
         assert isinstance(ordered.node, Derive)
-        return cls(ordered, Derivation.start((ordered.node,), ordered.leaves, key_schema(ordered.node)))
+        keys = key_schema(ordered.node)
+        return cls(ordered, Derivation.start((ordered.node,), ordered.leaves, keys, ordered.stretched))
 
     def step(
         self, events: Sequence[pl.DataFrame], after: Extended, until: Extended
@@ -94,9 +96,21 @@ def events_of(
         time = pl.col(source.time)
         inside = [time > old] if isinstance(old, int) else []
         inside += [time <= new] if isinstance(new, int) else []
-        rows = evaluate(source.situation.input, {0: leaves[source.leaf]})
+        rows = _stretches(source, leaves[source.leaf]) if source.stretched else _rows(source, leaves[source.leaf])
         found.append(rows.filter(*inside) if inside else rows)
     if isinstance(operator, MatchOperator):
         matching = operator.matching
         found += [evaluate(one.input, {0: leaves[leaf]}) for one, leaf in matching.given]
     return found
+
+
+def _rows(source: Source, stored: pl.DataFrame) -> pl.DataFrame:
+    return evaluate(source.situation.input, {0: stored})
+
+
+def _stretches(source: Source, stored: pl.DataFrame) -> pl.DataFrame:
+    """Stretches with partition and time under the names that the situations give them."""
+    assert source.stretched is not None
+    stretches, situation = source.stretched.stretches, source.situation
+    named = zip((*stretches.keys, stretches.time), (*situation.keys, situation.time), strict=True)
+    return stored.select(*(pl.col(name).alias(outer) for name, outer in named), stretches.until, stretches.holds)

@@ -11,11 +11,11 @@ import polars as pl
 
 from tidegate.algebra.nodes import Derive, Given
 from tidegate.algebra.schema import Schema
-from tidegate.runtime.columns import polars_schema
 from tidegate.runtime.embedded.events import Partitions, Source, advance, sources
 from tidegate.runtime.embedded.run_values import RunValues
 from tidegate.runtime.kernels.situations import NEVER, Bools, Closed, Ints, Runs, Slots
 from tidegate.runtime.kernels.slots import SlotNumbers
+from tidegate.runtime.plan.steps import Stretched
 
 #: Columns of what is kept, beside the keys, which are named by their places.
 DEFINITION: Final = "definition"
@@ -39,13 +39,15 @@ class Derivation:
     numbers: int = 0
 
     @classmethod
-    def start(cls, situations: Sequence[Derive], leaves: Sequence[int], keys: Schema) -> Derivation:
+    def start(
+        cls, situations: Sequence[Derive], leaves: Sequence[int], keys: Schema, stretched: Stretched | None = None
+    ) -> Derivation:
         """Before the first event. Situations may be none; `keys` are those of the partitions."""
-        found = sources(situations, leaves)
+        found = sources(situations, leaves, stretched)
         return cls(
             tuple(situations),
             found,
-            Partitions(keys, pl.DataFrame(schema=polars_schema(keys))),
+            Partitions.of(keys),
             tuple(Runs.empty(0, len(source.definitions)) for source in found),
             {number: RunValues.of(one) for number, one in enumerate(situations) if one.aggregates},
         )

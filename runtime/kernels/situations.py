@@ -106,6 +106,7 @@ def derive(
     holds: Bits,
     runs: Runs,
     *,
+    until: Ints | None = None,
     ties_by_row: bool = False,
     first_number: int = 0,
     tracked: Symbols | None = None,
@@ -113,8 +114,8 @@ def derive(
     """Advances the state by events: status, what closed, int64[len(tracked), n] run of each event or -1, and runs so far.
 
     `slot` is int32[n], `time` int64[n] in ascending order within each slot, `holds` uint64[n] with bit j set where
-    condition j is true. Runs that begin and end at one instant are dropped. New runs are numbered from `first_number`
-    on. Unless DONE, the state is changed in part and the rest of the answer is to be thrown away.
+    condition j is true. With `until`, int64[n], rows are stretches: events from `time` to `until` of which all this is
+    true. Runs that begin and end at one instant are dropped. New runs are numbered from `first_number` on. Unless DONE, the state is changed in part and the rest of the answer is to be thrown away.
     """
     chosen = np.empty(0, dtype=np.int16) if tracked is None else tracked
     member = np.empty((len(chosen), len(slot)), dtype=np.int64)
@@ -124,7 +125,7 @@ def derive(
     while True:
         part = _closed(room)
         status, row, count, numbers = _derive(
-            slot, time, holds, runs.last, runs.held, runs.start, runs.number, ties_by_row, chosen, row, numbers,
+            slot, time, time if until is None else until, holds, runs.last, runs.held, runs.start, runs.number, ties_by_row, chosen, row, numbers,
             part.slot, part.symbol, part.ts, part.te, part.run, member,
         )  # fmt: skip
         parts.append(_first(part, count))
@@ -165,7 +166,7 @@ def mark(holds: Bits, true: Bools, condition: int) -> None:
 
 @nb.njit(
     _FOUR(
-        _SLOTS, _TIMES, _HOLDS, nb.int64[::1], nb.uint64[::1], nb.int64[:, ::1], nb.int64[:, ::1], nb.boolean,
+        _SLOTS, _TIMES, _TIMES, _HOLDS, nb.int64[::1], nb.uint64[::1], nb.int64[:, ::1], nb.int64[:, ::1], nb.boolean,
         _SYMBOLS, nb.int64, nb.int64,
         nb.int32[::1], nb.int16[::1], nb.int64[::1], nb.int64[::1], nb.int64[::1], nb.int64[:, ::1],
     ),
@@ -173,7 +174,7 @@ def mark(holds: Bits, true: Bools, condition: int) -> None:
     nogil=True,
 )  # fmt: skip
 def _derive(
-    slots: Slots, times: Ints, holds: Bits, last: Ints, held: Bits, start: Ints, number: Ints, ties_by_row: bool,
+    slots: Slots, times: Ints, untils: Ints, holds: Bits, last: Ints, held: Bits, start: Ints, number: Ints, ties_by_row: bool,
     tracked: Symbols, row: int, numbers: int,
     slot_out: Slots, symbol_out: Symbols, ts_out: Ints, te_out: Ints, run_out: Ints, member: Ints,
 ) -> tuple[int, int, int, int]:  # fmt: skip
@@ -209,7 +210,7 @@ def _derive(
                         run_out[count] = number[slot, symbol]
                         count += 1
                     start[slot, symbol] = NEVER
-        last[slot] = time
+        last[slot] = untils[row]
         for place in range(tracked.shape[0]):
             symbol = tracked[place]
             holding = (now >> np.uint64(symbol)) & np.uint64(1)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from tidegate.algebra.nodes import Group
-from tidegate.algebra.pretty import node_text
+from tidegate.algebra.nodes import Derive, Group
+from tidegate.algebra.pretty import node_text, term_text
+from tidegate.algebra.row_wise import periods
 from tidegate.runtime.plan.common import sharers
 from tidegate.runtime.plan.sharding import DRIVER_BYTES, SHARD_BYTES
-from tidegate.runtime.plan.steps import Buffer, Plan, QueryPlan
+from tidegate.runtime.plan.steps import Buffer, Ordered, Plan, QueryPlan
 from tidegate.runtime.schedule import Timetable
 
 
@@ -25,7 +26,7 @@ def plan_dict(plan: Plan, timetable: Timetable | None = None) -> dict[str, objec
                 "buffer": buffer.id,
                 "stream": buffer.stream.name,
                 "columns": list(buffer.schema.names),
-                "holds": "partial aggregates" if buffer.partial is not None else "rows",
+                "holds": buffer.holds,
                 "chain": node_text(buffer.chain),
                 "read_by": _readers(plan, buffer),
                 "freed_by": _freed_by(plan, buffer),
@@ -39,6 +40,7 @@ def plan_dict(plan: Plan, timetable: Timetable | None = None) -> dict[str, objec
                 "reads": _inputs(query),
                 "shard_key": None if query.shard_key is None else list(query.shard_key),
                 "operator": None if query.ordered is None else node_text(query.ordered.node),
+                "events": None if query.ordered is None else _events(query.ordered),
                 "tree": node_text(query.tree),
                 "shares": [{"tree": node_text(part), "with": names} for part, names in sharers(plan.queries, query)],
             }
@@ -48,7 +50,7 @@ def plan_dict(plan: Plan, timetable: Timetable | None = None) -> dict[str, objec
 
 
 def _buffer_text(plan: Plan, buffer: Buffer) -> str:
-    holds = "rows" if buffer.partial is None else f"partial aggregates: {_aggregates(buffer.partial)}"
+    holds = buffer.holds if buffer.partial is None else f"{buffer.holds}: {_aggregates(buffer.partial)}"
     head = [f"buffer {buffer.id}", f"  holds       {holds}", f"  read by     {', '.join(_readers(plan, buffer))}"]
     freed_by = _freed_by(plan, buffer)
     head += [f"  {'freed by' if k == 0 else '':<12}{rule}" for k, rule in enumerate(freed_by)]
@@ -56,6 +58,10 @@ def _buffer_text(plan: Plan, buffer: Buffer) -> str:
         together = next(some for some in plan.purged() if buffer in some)
         names = ", ".join(one.id for one in together)
         head.append(f"  on Spark    freed in the driver, while {names} hold up to {DRIVER_BYTES >> 20} MiB")
+    if buffer.stretches is not None:
+        by = ", ".join((*buffer.stretches.keys, buffer.stretches.time))
+        conditions = ", ".join(map(term_text, buffer.stretches.conditions))
+        head.append(f"  joined      by {by}, while these stay as they are: {conditions}")
     return "\n".join([*head, _indented("chain", node_text(buffer.chain))])
 
 
@@ -67,11 +73,30 @@ def _query_text(plan: Plan, query: QueryPlan, timetable: Timetable) -> str:
         lines.append(f"  merges      {_aggregates(query.grouping)}")
     if query.ordered is not None:
         lines.append(_indented("operator", node_text(query.ordered.node)))
+        lines.append(f"  events      {_events(query.ordered)}")
     lines.append(f"  on Spark    {_places(query)}")
     for part, names in sharers(plan.queries, query):
         operator = node_text(part).splitlines()[0]
         lines.append(f"  shares      {operator}, computed once for {', '.join(names)} where they advance together")
     return "\n".join([*lines, _indented("tree", node_text(query.tree))])
+
+
+def _events(ordered: Ordered) -> str:
+    """What is stored of an operator's events, and why."""
+    if ordered.stretched is not None:
+        return "joined to stretches as files are read, where a delay says how far they are final; else one by one"
+    situations = [one for one in periods(ordered.node) if isinstance(one, Derive)]
+    given = len(situations) < len(periods(ordered.node))
+    reasons = {
+        "situations are given beside them": bool(situations) and given,
+        "aggregates ask for them": any(situation.aggregates for situation in situations),
+        "a tie-break orders them": any(situation.tie is not None for situation in situations),
+        "they come from several streams": not given and len(set(ordered.leaves)) > 1,
+    }
+    if not situations:
+        return "none: its situations are given"
+    why = [reason for reason, applies in reasons.items() if applies]
+    return f"one by one: {' and '.join(why) or 'their partition and time alone do not say when they are final'}"
 
 
 def _places(query: QueryPlan) -> str:

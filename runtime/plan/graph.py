@@ -56,7 +56,7 @@ def plan_graph(plan: Plan) -> Graph:
         about = "static" if stream.static else f"progress on {', '.join(stream.progress)}"
         feeding[stream.name] = add(Vertex(kind, stream.name, about))
     for buffer in plan.buffers:
-        add(Vertex("buffer", buffer.id, "rows" if buffer.partial is None else "partial aggregates"))
+        add(Vertex("buffer", buffer.id, buffer.holds))
     for query in plan.queries:
         ways = finality(query.facts)
         place = add(Vertex("query", query.name, f"final when {ways[0]}" if ways else "static"))

@@ -56,7 +56,7 @@ def layout(plan: Plan, remembered: Iterable[tuple[Buffer, tuple[str, ...]]] = ()
         Held(
             buffer.id,
             buffer.stream.name,
-            "rows" if buffer.partial is None else "partial aggregates",
+            buffer.holds,
             {name: buffer.stored[name].type.kind.value for name in buffer.instants},
             readers(plan, buffer),
         )

@@ -4,6 +4,7 @@ Each maximal row-wise part above a scan (selections, projections, new attributes
 buffer and runs once, before a row is stored; what stays above runs in increments. Parts that differ in names and kept
 attributes only share a buffer. A grouping that stands directly above
 one such part stores partial aggregates instead of rows, where all promised attributes are grouping keys, or such a key and a constant.
+An operator of which only the conditions of its situations matter stores stretches of events that agree in them.
 """
 
 from __future__ import annotations
@@ -47,14 +48,16 @@ from tidegate.algebra.row_wise import (
     periods,
 )
 from tidegate.algebra.schema import Schema, StreamDef
-from tidegate.algebra.terms import rename_attributes
+from tidegate.algebra.terms import Term, rename_attributes
 from tidegate.analysis.pipeline import OccurrenceFacts, ProgramFacts, QueryFacts
 from tidegate.analysis.purge import Purge, purge
 from tidegate.runtime.plan.common import find_common
 from tidegate.runtime.plan.sharding import shard_key
-from tidegate.runtime.plan.steps import Buffer, CommonPart, Leaf, Ordered, Plan, QueryPlan
+from tidegate.runtime.plan.steps import Buffer, CommonPart, Leaf, Ordered, Plan, QueryPlan, Stretched, Stretches
 
 MERGEABLE = frozenset(Function) - {Function.COUNT_DISTINCT}
+#: As many bits as an integer of a stretch has for the conditions that are true.
+MOST_CONDITIONS = 60
 
 
 #: Where partner and kill rule are used: where they pay, wherever they apply, nowhere.
@@ -89,7 +92,7 @@ def lower(
 
 def _plan(draft: _QueryDraft, tree: Node, leaves: tuple[Leaf, ...], common: tuple[CommonPart, ...]) -> QueryPlan:
     if draft.ordered is not None:
-        return QueryPlan(draft.facts, tree, leaves, ordered=draft.ordered)
+        return QueryPlan(draft.facts, tree, leaves, ordered=draft.operator(leaves))
     return QueryPlan(draft.facts, tree, leaves, draft.grouping, common, shard_key(tree, leaves, draft.grouping))
 
 
@@ -116,8 +119,24 @@ def _freed(leaf: Leaf, rules: Purge, *, always: bool) -> Leaf:
     )
 
 
-#: What makes two row-wise parts share a buffer: the part without renames and projections, and its partial grouping.
-_Key = tuple[Node, Group | None]
+@dataclass(frozen=True, slots=True)
+class Partitioning:
+    """Partition and time of events of which stretches are stored, as attributes of a row-wise part."""
+
+    keys: tuple[str, ...]
+    time: str
+
+    def stretches(self, rows: Schema, conditions: Iterable[Term]) -> Stretches:
+        """Stretches by these conditions, in an order that does not depend on that of queries."""
+        until = _free("until", rows)
+        return Stretches(
+            self.keys, self.time, until, _free("holds", rows, (until,)), tuple(sorted(conditions, key=digest))
+        )
+
+
+#: What makes two row-wise parts share a buffer: the part without renames and projections, and its partial grouping, or
+#: partition and time of its stretches.
+_Key = tuple[Node, Group | Partitioning | None]
 
 
 @dataclass(slots=True)
@@ -126,6 +145,7 @@ class _Layout:
 
     columns: dict[_Key, dict[str, None]] = field(default_factory=dict)
     keys: dict[_Key, tuple[str, ...]] = field(default_factory=dict)
+    conditions: dict[_Key, dict[Term, None]] = field(default_factory=dict)
 
     def want(self, key: _Key, columns: Iterable[str], instants: tuple[str, ...]) -> None:
         self.columns.setdefault(key, {}).update(dict.fromkeys((*columns, *instants)))
@@ -134,8 +154,9 @@ class _Layout:
     def buffers(self) -> dict[_Key, Buffer]:
         """Numbered per stream by what they hold, so that state does not depend on the order of queries."""
         made: dict[_Key, Buffer] = {}
-        for part, partial in sorted(self.columns, key=lambda key: (key[1] is not None, digest(key))):
-            wanted, keys = self.columns[part, partial], self.keys[part, partial]
+        for key in sorted(self.columns, key=lambda key: (key[1] is not None, digest(key))):
+            (part, kind), wanted, keys = key, self.columns[key], self.keys[key]
+            partial = kind if isinstance(kind, Group) else None
             streams = occurrences(part)
             scan = next(i for i, stream in enumerate(streams) if not stream.static)
             stream = streams[scan]
@@ -143,7 +164,8 @@ class _Layout:
             chain = part if partial is not None else Project(part, tuple(c for c in part.schema if c in wanted))
             statics = tuple((i, s.name) for i, s in enumerate(streams) if s.static)
             instants = tuple(name for name in (part if partial is None else partial).schema if name in keys)
-            made[part, partial] = Buffer(f"{stream.name}#{number}", stream, chain, scan, statics, instants, partial)
+            stretches = kind.stretches(part.schema, self.conditions[key]) if isinstance(kind, Partitioning) else None
+            made[key] = Buffer(f"{stream.name}#{number}", stream, chain, scan, statics, instants, partial, stretches)
         return {key: made[key] for key in self.columns}  # shown in the order of their first use
 
 
@@ -169,6 +191,18 @@ class _QueryDraft:
     leaves: tuple[_LeafDraft, ...]
     grouping: Group | None = None
     ordered: Ordered | None = None
+    conditions: tuple[Term, ...] = ()
+    """Of an operator that reads stretches: those of its situations."""
+
+    def operator(self, leaves: tuple[Leaf, ...]) -> Ordered | None:
+        """The operator at the root, over finished leaves."""
+        if self.ordered is None or not self.conditions:
+            return self.ordered
+        buffer = leaves[0].buffer
+        assert buffer is not None
+        assert buffer.stretches is not None
+        bits = tuple(buffer.stretches.conditions.index(condition) for condition in self.conditions)
+        return replace(self.ordered, stretched=Stretched(buffer.stretches, bits))
 
 
 def _draft(facts: QueryFacts, node: Node, layout: _Layout) -> _QueryDraft:
@@ -209,11 +243,12 @@ def _ordered(facts: QueryFacts, node: Node, operator: Derive | Match, layout: _L
         bare.append((situation, key, read))
         first += len(streams)
     order = list(parts)
-    leaves = []
-    for key, columns in parts.items():
-        part, scan = key[0], scans[key]
-        layout.want((part, None), columns, occurrences(node)[scan].schema.temporal)
-        leaves.append(_LeafDraft((part, None), None, facts.occurrences[scan], tuple(columns)))
+    leaves, conditions = _stretched_leaf(facts, bare, scans, layout)
+    if not conditions:
+        for key, columns in parts.items():
+            part, scan = key[0], scans[key]
+            layout.want((part, None), columns, occurrences(node)[scan].schema.temporal)
+            leaves.append(_LeafDraft((part, None), None, facts.occurrences[scan], tuple(columns)))
     situations = tuple(
         replace(situation, input=_read(key[0], tuple(parts[key]), read)) for situation, key, read in bare
     )
@@ -224,7 +259,36 @@ def _ordered(facts: QueryFacts, node: Node, operator: Derive | Match, layout: _L
     time = completion(node)
     assert time is not None
     plan = Ordered(made, tuple(order.index(key) for _, key, _ in bare), time)
-    return _QueryDraft(facts, _above(node, operator), tuple(leaves), ordered=plan)
+    return _QueryDraft(facts, _above(node, operator), tuple(leaves), ordered=plan, conditions=conditions)
+
+
+def _stretched_leaf(
+    facts: QueryFacts,
+    bare: Sequence[tuple[Derive | Given, tuple[Node, int | None], dict[str, str]]],
+    scans: Mapping[tuple[Node, int | None], int],
+    layout: _Layout,
+) -> tuple[list[_LeafDraft], tuple[Term, ...]]:
+    """Where no more than conditions matter of one kind of events: the leaf of their stretches, and those conditions.
+
+    An aggregate asks for the events themselves, a tie-break for their order within an instant.
+    """
+    found: set[tuple[Node, Partitioning]] = set()
+    conditions: list[Term] = []
+    for situation, (part, _), names in bare:
+        if isinstance(situation, Given) or situation.aggregates or situation.tie is not None:
+            return [], ()
+        found.add((part, Partitioning(tuple(names[key] for key in situation.keys), names[situation.time])))
+        conditions.append(rename_attributes(situation.condition, names))
+    (part, partitioning), *others = found
+    occurrence = facts.occurrences[scans[part, None]]
+    if others or occurrence.stream.schema.temporal != (partitioning.time,):
+        return [], ()
+    key = part, partitioning
+    if len({*layout.conditions.get(key, ()), *conditions}) > MOST_CONDITIONS:
+        return [], ()
+    layout.conditions.setdefault(key, {}).update(dict.fromkeys(conditions))
+    layout.want(key, {name: None for _, _, names in bare for name in names.values()}, (partitioning.time,))
+    return [_LeafDraft(key, None, occurrence)], tuple(conditions)
 
 
 def _read(part: Node, columns: tuple[str, ...], names: Mapping[str, str]) -> Node:
@@ -377,10 +441,14 @@ def _description(facts: ProgramFacts, plans: tuple[QueryPlan, ...]) -> dict[str,
         described[f"layout {plan.name}"] = digest(
             (
                 plan.tree,
-                tuple((leaf.buffer and (leaf.buffer.id, leaf.buffer.chain), leaf.static) for leaf in plan.leaves),
+                tuple((leaf.buffer and _stored_as(leaf.buffer), leaf.static) for leaf in plan.leaves),
             )
         )
     return described
+
+
+def _stored_as(buffer: Buffer) -> tuple[object, ...]:
+    return (buffer.id, buffer.chain, *(() if buffer.stretches is None else (buffer.stretches,)))
 
 
 def _stream_text(stream: StreamDef) -> str:

@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 
 from tidegate.algebra.nodes import Derive, Group, Match, Node
 from tidegate.algebra.pretty import preformatted
-from tidegate.algebra.schema import Schema, StreamDef
+from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.terms import Attr, Term, call, conjunction, disjunction
 from tidegate.algebra.terms import Lit as Literal
 from tidegate.algebra.time import INF, Extended
-from tidegate.algebra.types import DataType
+from tidegate.algebra.types import BIGINT, DataType
 from tidegate.analysis.bounds import Bounded
 from tidegate.analysis.facts import OccurrenceFacts, ProgramFacts, QueryFacts, Recursion
 from tidegate.analysis.purge import Purge
@@ -27,12 +27,35 @@ Bounds = Mapping[str, tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
+class Stretches:
+    """What is stored of events of which only this matters: by partition and time, which of some conditions are true.
+
+    A stored row is a stretch: events of the partition `keys` from the instant `time` to `until` that agree in all
+    `conditions`; bit j of `holds` is the j-th. Attributes are those of the chain's rows, `until` and `holds` none of them.
+    """
+
+    keys: tuple[str, ...]
+    time: str
+    until: str
+    holds: str
+    conditions: tuple[Term, ...]
+
+    def schema(self, rows: Schema) -> Schema:
+        """Columns of a buffer of such stretches of these rows."""
+        kept = tuple(rows[name] for name in (*self.keys, self.time))
+        return Schema(
+            (*kept, Attribute(self.until, BIGINT, nullable=False), Attribute(self.holds, BIGINT, nullable=False))
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Buffer:
     """Rows of one stream kept after the row-wise operators that stand directly above the scan.
 
     `chain` maps the stream's rows (occurrence `scan`; its other occurrences are static tables) to stored rows, in which
     `instants`, the temporal attributes of the stream, keep their names. With `partial`, not rows are stored but partial
-    aggregates of that grouping over the chain's result, and `instants` are the grouping keys that time results.
+    aggregates of that grouping over the chain's result, and `instants` are the grouping keys that time results. With
+    `stretches`, these are stored of the chain's result.
     """
 
     id: str
@@ -42,6 +65,7 @@ class Buffer:
     statics: tuple[tuple[int, str], ...]
     instants: tuple[str, ...]
     partial: Group | None = None
+    stretches: Stretches | None = None
 
     @property
     def schema(self) -> Schema:
@@ -51,14 +75,23 @@ class Buffer:
     @property
     def stored(self) -> Schema:
         """Columns of the buffer's segments."""
+        if self.stretches is not None:
+            return self.stretches.schema(self.schema)
         return self.schema if self.partial is None else partial_schema(self.partial)
+
+    @property
+    def holds(self) -> str:
+        """What is stored, in words."""
+        if self.stretches is not None:
+            return "stretches of events"
+        return "rows" if self.partial is None else "partial aggregates"
 
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
     """One input of a query's tree: a buffer, with the occurrence whose keep and relevance it obeys, or a static table.
 
-    `columns` are the stored columns that the tree reads (of partials: all); `outputs`, of partials, each promised
+    `columns` are the stored columns that the tree reads (of partials and stretches: all); `outputs`, of partials, each promised
     attribute with the grouping key and the constant whose sum it is. `partner` and `kill`: whether these rules free rows.
     """
 
@@ -122,16 +155,26 @@ class CommonPart:
 
 
 @dataclass(frozen=True, slots=True)
+class Stretched:
+    """How an operator reads stretches: of its situations, the j-th is told by bit `bits[j]`."""
+
+    stretches: Stretches
+    bits: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Ordered:
     """An operator that gathers events in order, below the tree of its query.
 
     Its situations read stored rows of the leaves that `leaves` names for each. `time` is the attribute of the result that
     holds the operator's `te` or `detected`: how far the query has come there is how far the operator has read its events.
+    With `stretched` it reads stretches instead of rows; its situations are then all derived from the same events.
     """
 
     node: Derive | Match
     leaves: tuple[int, ...]
     time: str
+    stretched: Stretched | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -118,12 +118,12 @@ class SparkExecutor:
         self, batch: Batch, files: Sequence[FileTask], intakes: Mapping[str, Intake]
     ) -> list[dict[str, Any]]:
         # Rows of a stream with a key are judged in the order of its files, so by one task.
-        keyed = [task for task in files if self.local.options[task.stream].key]
-        single = [FileTask(t.stream, t.format, (path,)) for t in files if t not in keyed for path in t.paths] + keyed
-        count = min(len(single), self.parallelism)
-        tasks = [_gather(single[number::count]) for number in range(count)]
+        keyed = frozenset(task.stream for task in files if self.local.options[task.stream].key)
+        total = sum(len(task.paths) for task in files)
+        tasks = _shares(files, keyed, min(total, self.parallelism))
+        count = len(tasks)
         work = Ingesting(self.place(batch), intakes, self.local.options)
-        with described(self.spark, f"batch {batch.seq}: ingest {len(single)} files"):
+        with described(self.spark, f"batch {batch.seq}: ingest {total} files"):
             numbers = self.spark.range(0, count, 1, count)
             return read_summaries(numbers.mapInArrow(ingest_files(work, tasks), "summary string").collect())
 
@@ -338,12 +338,18 @@ def _gathered(batch: Batch, query: str, summaries: Sequence[Mapping[str, Any]], 
     return Increment(total, segments, place)
 
 
-def _gather(tasks: Sequence[FileTask]) -> list[FileTask]:
-    """Tasks of one worker with files of the same stream together."""
-    by_stream: dict[tuple[str, Any], list[str]] = {}
-    for task in tasks:
-        by_stream.setdefault((task.stream, task.format), []).extend(task.paths)
-    return [FileTask(stream, format_, tuple(paths)) for (stream, format_), paths in by_stream.items()]
+def _shares(files: Sequence[FileTask], whole: Collection[str], count: int) -> list[list[FileTask]]:
+    """At most so many shares, each with neighbouring files of every stream: so a slice of it is read by one task.
+
+    The files of the streams in `whole` are not shared out.
+    """
+    shares: list[list[FileTask]] = [[] for _ in range(count)]
+    for number, task in enumerate(files):
+        parts = 1 if task.stream in whole else min(count, len(task.paths))
+        for part in range(parts):
+            low, high = (len(task.paths) * place // parts for place in (part, part + 1))
+            shares[(number + part) % count].append(replace(task, paths=task.paths[low:high]))
+    return [share for share in shares if share]
 
 
 def _merge_summaries(batch: Batch, summaries: Sequence[Mapping[str, Any]]) -> dict[str, Ingested]:

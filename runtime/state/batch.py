@@ -132,6 +132,13 @@ class Batch:
         check_size(self._store, file)
         return self._stage(self._quarantine, source, file, rows)
 
+    def unstage(self) -> None:
+        """Forget what was staged and set aside so far: the batch is evaluated anew."""
+        self._written += [output.file.path for output in (*self._outputs, *self._quarantine)]
+        self._outputs.clear()
+        self._quarantine.clear()
+        self._parts.clear()
+
     def commit(
         self,
         *,

@@ -1,0 +1,238 @@
+"""Situations and a pattern on Spark beside what Spark has for it: the same files, from Parquet to committed results.
+
+The pattern is `A before B and B overlaps C within 300 s` over three boolean attributes at 1 Hz. Compared are Spark SQL in
+batch (window functions find gaps and islands, joins by key and span of time) and Spark's own state functions, a Python
+function per key with numpy inside. Rates are rows a second; results are compared.
+
+python benchmarks/situations_spark.py [--batch 5000000] [--times 3]
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.state import GroupStateTimeout
+from pyspark.sql.window import Window
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import tidegate as tg
+from benchmarks.comparing import same
+from benchmarks.figures import Figure, print_table
+from benchmarks.files import write_files
+from benchmarks.situations_data import booleans
+from tidegate.runtime.sinks import parquet_sink
+from tidegate.runtime.sources import parquet
+from tidegate.runtime.spark.engine import start
+from tidegate.runtime.spark.session import spark_session
+
+WITHIN = 300
+#: Files of a batch, each with the rows of a span of time.
+FILES = 4
+NAMES = "abc"
+COLUMNS = ["key", "a_ts", "a_te", "b_ts", "b_te", "c_ts"]
+CONFIG = {"spark.driver.memory": "6g"}
+
+
+def program() -> tg.Program:
+    """The pattern over situations of the three attributes."""
+    events = tg.stream("Events", "key bigint, time bigint, a boolean, b boolean, c boolean", progress="time")
+    found = events.partition_by("key").derive(
+        A=tg.situation(events.a), B=tg.situation(events.b), C=tg.situation(events.c)
+    )
+    return tg.program(Q1=found.match(found.A.before(found.B), found.B.overlaps(found.C), within=WITHIN))
+
+
+def main() -> int:
+    """Prints the figures; the exit status is 1 where results differ."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--batch", type=int, default=5_000_000, help="rows a batch")
+    options.add_argument("--times", type=int, default=3)
+    chosen = options.parse_args()
+    spark = spark_session("tidegate-situations", config=CONFIG)
+    figures, equal = measure(spark, chosen.batch, chosen.times)
+    spark.stop()
+    print_table(figures)
+    print("results: equal" if equal else "results: DIFFERENT")
+    return 0 if equal else 1
+
+
+def measure(spark: SparkSession, batch: int = 5_000_000, times: int = 3) -> tuple[list[Figure], bool]:
+    """Figures at `batch` rows a batch and at a quarter of that, and of many keys."""
+    figures: list[Figure] = []
+    equal = True
+    with tempfile.TemporaryDirectory() as work:
+        few = written(Path(work) / "few", 40_000, 10, 2)
+        for run in (tidegate, sql, states):
+            run(spark, few, work)
+        for rows, sql_least in ((batch, 5.0), (batch // 4, 2.0)):
+            files = written(Path(work) / f"rows{rows}", 2 * rows, 1000, 2)
+            ours, theirs = [], []
+            for number in range(times):
+                taken, found = tidegate(spark, files, work)
+                ours.append(2 * rows / taken)
+                taken, wanted = sql(spark, files, work)
+                theirs.append(2 * rows / taken)
+                if number == 0:
+                    equal = same(f"Q1, Spark, {rows:,} rows a batch", found, wanted) and equal
+            label = f"Q1, Spark, {rows:,} rows a batch"
+            figures.append(Figure(label, statistics.median(ours), "rows/s"))
+            figures.append(Figure(f"{label}: Spark SQL in batch", statistics.median(theirs), "rows/s"))
+            ratios = [one / other for one, other in zip(ours, theirs, strict=True)]
+            figures.append(Figure(f"{label} / Spark SQL", statistics.median(ratios), "", least=sql_least))
+            if rows == batch:
+                taken, wanted = states(spark, files, work)
+                equal = same("Q1, Spark's state functions", found, wanted) and equal
+                figures.append(Figure("Q1, Spark's own state functions", 2 * rows / taken, "rows/s"))
+                ratio = statistics.median(ours) * taken / (2 * rows)
+                figures.append(Figure(f"{label} / Spark's own state functions", ratio, "", least=20.0))
+        by_keys = {}
+        for keys in (100, 100_000):
+            files = written(Path(work) / f"keys{keys}", 2 * batch, keys, 2)
+            by_keys[keys] = statistics.median(tidegate(spark, files, work)[0] for _ in range(times))
+        ratio = by_keys[100_000] / by_keys[100]
+        figures.append(Figure("Q1, Spark, 100,000 keys: time / that with 100", ratio, "", most=1.5))
+    for figure in figures:
+        print(figure.line(), flush=True)
+    return figures, equal
+
+
+def written(folder: Path, rows: int, keys: int, batches: int) -> Path:
+    """The events as Parquet files of neighbouring spans of time."""
+    write_files(folder, booleans(rows, keys, NAMES), FILES * batches)
+    return folder
+
+
+def tidegate(spark: SparkSession, files: Path, work: str) -> tuple[float, pl.DataFrame]:
+    """Seconds of a run, exactly once, and its results."""
+    folder = Path(tempfile.mkdtemp(dir=work))
+    began = time.perf_counter()
+    query = start(
+        spark,
+        program().facts,
+        sources={"Events": parquet(files, per_batch=FILES, delay=0, bounded=True)},
+        sinks={"Q1": parquet_sink(folder / "out")},
+        checkpoint=folder / "checkpoint",
+    )
+    query.awaitTermination()
+    taken = time.perf_counter() - began
+    found = pl.read_parquet(f"{folder}/out/*.parquet")
+    return taken, found.select("key", a_ts="A.ts", a_te="A.te", b_ts="B.ts", b_te="B.te", c_ts="C.ts")
+
+
+def sql(spark: SparkSession, files: Path, work: str) -> tuple[float, pl.DataFrame]:
+    """The same in one batch job: changes by a window function, situations from each to the next, joins."""
+    folder = Path(tempfile.mkdtemp(dir=work))
+    began = time.perf_counter()
+    by_time = Window.partitionBy("key").orderBy("time")
+    rows = spark.read.parquet(str(files))
+    before = rows.select("*", *(F.lag(name).over(by_time).alias(f"{name}0") for name in NAMES))
+    changes = before.select(
+        "key", "time", F.explode(F.array_compact(F.array(*(_as_change(name) for name in NAMES)))).alias("change")
+    )
+    turns = changes.select("key", "time", "change.symbol", "change.now")
+    by_symbol = Window.partitionBy("key", "symbol").orderBy("time")
+    spans = turns.select("key", "symbol", "now", F.col("time").alias("ts"), F.lead("time").over(by_symbol).alias("te"))
+    situations = spans.where("now").persist()
+    _matched(situations).write.parquet(str(folder / "out"))
+    taken = time.perf_counter() - began
+    situations.unpersist()
+    return taken, pl.read_parquet(f"{folder}/out/*.parquet")
+
+
+def _as_change(name: str) -> Column:
+    change = F.struct(F.lit(name).alias("symbol"), F.col(name).alias("now"))
+    return F.when(F.coalesce(F.col(name) != F.col(f"{name}0"), F.col(name)), change)
+
+
+def _matched(situations: DataFrame) -> DataFrame:
+    """A before B, B overlaps C, B.te - A.ts <= WITHIN; by key and span of WITHIN seconds."""
+    span = F.expr(f"b_te div {WITHIN}")
+    a = situations.where("symbol = 'a' and te is not null").selectExpr(
+        "key", "ts as a_ts", "te as a_te", f"explode(array(ts div {WITHIN}, ts div {WITHIN} + 1)) as span"
+    )
+    b = situations.where("symbol = 'b' and te is not null").selectExpr("key", "ts as b_ts", "te as b_te")
+    c = situations.where("symbol = 'c'").selectExpr("key", "ts as c_ts", "te as c_te")
+    pairs = a.join(b.withColumn("span", span), ["key", "span"]).where(f"a_te < b_ts and b_te - a_ts <= {WITHIN}")
+    overlap = "b_ts < c_ts and c_ts < b_te and (c_te is null or b_te < c_te)"
+    inside = c.selectExpr("*", f"explode(array(c_ts div {WITHIN}, c_ts div {WITHIN} + 1)) as span")
+    return pairs.join(inside, ["key", "span"]).where(overlap).select(*COLUMNS)
+
+
+STATE = (
+    ", ".join(f"{name} array<bigint>" for name in ("a_ts", "a_te", "c_ts", "c_te", "opened")) + ", last array<boolean>"
+)
+RESULT = ", ".join(f"{name} bigint" for name in COLUMNS)
+
+
+def states(spark: SparkSession, files: Path, work: str) -> tuple[float, pl.DataFrame]:
+    """The same as a function of Python per key with state, in Structured Streaming."""
+    folder = Path(tempfile.mkdtemp(dir=work))
+    began = time.perf_counter()
+    schema = "key bigint, time bigint, a boolean, b boolean, c boolean"
+    rows = spark.readStream.schema(schema).option("maxFilesPerTrigger", FILES).parquet(str(files))
+    found = rows.groupBy("key").applyInPandasWithState(per_key, RESULT, STATE, "append", GroupStateTimeout.NoTimeout)
+    query = (
+        found.writeStream.format("parquet")
+        .option("path", str(folder / "out"))
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    return time.perf_counter() - began, pl.read_parquet(f"{folder}/out/*.parquet")
+
+
+NEVER = -1
+
+
+def per_key(key: Any, frames: Iterable[Any], state: Any) -> Iterator[Any]:
+    """Situations of one key by numpy, and the matches that they complete; state are those of the last WITHIN seconds."""
+    import pandas as pd
+
+    rows = pd.concat(list(frames)).sort_values("time")
+    times = rows["time"].to_numpy()
+    known = state.get if state.exists else ([], [], [], [], [NEVER] * 3, [False] * 3)
+    a_ts, a_te, c_ts, c_te, opened, last = (list(part) for part in known)
+    spans = []
+    for place, name in enumerate(NAMES):
+        values = rows[name].to_numpy(dtype=bool)
+        changes = np.flatnonzero(values != np.concatenate([[last[place]], values[:-1]]))
+        starts, ends = times[changes[values[changes]]], times[changes[~values[changes]]]
+        if last[place]:
+            starts = np.concatenate([[opened[place]], starts])
+        last[place] = bool(values[-1])
+        opened[place] = int(starts[-1]) if last[place] else NEVER
+        spans.append((starts, ends))
+    (a_starts, a_ends), (b_starts, b_ends), (c_starts, c_ends) = spans
+    a_from = np.concatenate([np.array(a_ts, dtype=np.int64), a_starts[: len(a_ends)]])
+    a_to = np.concatenate([np.array(a_te, dtype=np.int64), a_ends])
+    c_from = np.concatenate([np.array(c_ts, dtype=np.int64), c_starts])
+    c_to = np.concatenate([np.array(c_te, dtype=np.int64), c_ends, [1 << 62] * (len(c_starts) - len(c_ends))])
+    found = []
+    for b_ts, b_te in zip(b_starts, b_ends, strict=False):
+        c = np.searchsorted(c_from, b_te) - 1
+        if c < 0 or not (b_ts < c_from[c] and b_te < c_to[c]):
+            continue
+        low, high = np.searchsorted(a_from, b_te - WITHIN), np.searchsorted(a_to, b_ts)
+        found += [(*key, a_from[a], a_to[a], b_ts, b_te, c_from[c]) for a in range(low, high)]
+    past = times[-1] - WITHIN
+    live_a, live_c = a_from >= past, (c_to >= past) & (c_to < 1 << 62)
+    kept = (a_from[live_a], a_to[live_a], c_from[live_c], c_to[live_c])
+    state.update((*(part.tolist() for part in kept), opened, last))
+    yield pd.DataFrame(found, columns=COLUMNS)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

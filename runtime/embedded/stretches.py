@@ -1,0 +1,57 @@
+"""Stretches at work: what a buffer stores of events, and what operators read of it (decision 14)."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from tidegate.algebra.schema import Schema
+from tidegate.runtime.embedded.events import Partitions
+from tidegate.runtime.embedded.terms import compile_term
+from tidegate.runtime.kernels.situations import Bits, Bools, Status, mark
+from tidegate.runtime.kernels.stretches import stretch
+from tidegate.runtime.plan.slices import Slice
+from tidegate.runtime.plan.steps import Buffer, Stretches
+
+
+def stretched(buffer: Buffer, rows: pl.DataFrame, slice_: Slice | None) -> pl.DataFrame:
+    """What is stored of the rows of a buffer's chain: stretches of the events in a slice, the others one by one."""
+    stretches = buffer.stretches
+    assert stretches is not None
+    events = rows.select(
+        *(pl.col(name) for name in (*stretches.keys, stretches.time)),
+        pl.col(stretches.time).alias(stretches.until),
+        pl.Series(stretches.holds, holding(stretches, rows, buffer.schema).view(np.int64)),
+    )
+    if slice_ is None or slice_.high < slice_.low:
+        return events
+    return _joined(stretches, events, buffer.schema, slice_)
+
+
+def holding(stretches: Stretches, rows: pl.DataFrame, schema: Schema) -> Bits:
+    """Bit j of every row: whether the j-th condition is true."""
+    conditions = [compile_term(condition, schema) for condition in stretches.conditions]
+    true = rows.select(condition.fill_null(False).alias(str(j)) for j, condition in enumerate(conditions))
+    holds = np.zeros(rows.height, dtype=np.uint64)
+    for j, column in enumerate(true.get_columns()):
+        bits: Bools = column.to_numpy()
+        mark(holds, bits, j)
+    return holds
+
+
+def _joined(stretches: Stretches, events: pl.DataFrame, schema: Schema, slice_: Slice) -> pl.DataFrame:
+    """Events joined to stretches; as they are where two of a partition have the same time, for the increment to tell."""
+    keys = Schema(tuple(schema[name] for name in stretches.keys))
+    partitions = Partitions.of(keys)
+    slot = partitions.assign(events)
+    for _ in range(2):
+        time = events.get_column(stretches.time).to_numpy()
+        holds = events.get_column(stretches.holds).to_numpy().view(np.uint64)
+        status, begins, until = stretch(slot, time, holds, len(partitions), slice_.low, slice_.high)
+        if status is not Status.UNSORTED:
+            break
+        order = np.lexsort((time, slot))
+        events, slot = events[order], slot[order]
+    if status is not Status.DONE:
+        return events
+    return events.with_columns(pl.Series(stretches.until, until)).filter(pl.Series(begins))

@@ -1,0 +1,165 @@
+"""Events joined to stretches as they are read: any cut into slices gives what all events give together."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Sequence
+
+import polars as pl
+import pytest
+
+import tidegate as tg
+from tests.runtime.conftest import Start
+from tidegate.algebra.evaluation import EvaluationError
+from tidegate.algebra.time import INF, Extended
+from tidegate.runtime.embedded.ordered import Operator, events_of, start_operator
+from tidegate.runtime.embedded.stretches import stretched
+from tidegate.runtime.plan.slices import Interleaved, Slice
+from tidegate.runtime.plan.steps import Buffer, Plan
+
+readings = tg.stream("R", "key bigint, t bigint, x bigint", progress="t")
+SCHEMA = {"key": pl.Int64, "t": pl.Int64, "x": pl.Int64}
+Row = tuple[int | None, int, int]
+
+
+def plan(*, keyed: bool = True, pattern: bool = True) -> Plan:
+    """A while the last reading was 1 or 3, B while it was 2 or 3; A before B, or A alone."""
+    parts = readings.partition_by("key") if keyed else readings.partition_by()
+    derived = parts.derive(A=tg.situation(readings.x.is_in(1, 3)), B=tg.situation(readings.x.is_in(2, 3)))
+    found = derived.match(derived.A.before(derived.B) | derived.A.overlaps(derived.B), within=12)
+    return tg.program(Found=found if pattern else derived.A).explain().lowered()
+
+
+def random_readings(rng: random.Random, keys: Sequence[int | None], length: int) -> list[Row]:
+    """In order of time; every key has gaps, and mostly the same value as before."""
+    rows: list[Row] = []
+    for key in keys:
+        value = 0
+        for tick in range(length):
+            if rng.random() < 0.3:
+                value = rng.randrange(4)
+            if rng.random() < 0.7:
+                rows.append((key, tick, value))
+    rng.shuffle(rows)
+    return sorted(rows, key=lambda row: row[1])
+
+
+def stored(buffer: Buffer, slices: Sequence[Sequence[Row]], delay: int | None) -> pl.DataFrame:
+    """What is stored of slices, each joined by itself; with no delay known, event by event."""
+    parts = []
+    for rows in slices:
+        frame = pl.DataFrame(list(rows), schema=SCHEMA, orient="row")
+        times = [t for _, t, _ in rows]
+        slice_ = None if delay is None or not rows else Slice.of(min(times), max(times), delay)
+        parts.append(stretched(buffer, frame, slice_))
+    return pl.concat(parts)
+
+
+def increments(plan_: Plan, batches: Sequence[pl.DataFrame], progress: Sequence[Extended]) -> list[list[str]]:
+    """What each batch completes, with what is stored of all batches so far."""
+    query = plan_.queries[0]
+    assert query.ordered is not None
+    operator: Operator = start_operator(query.ordered)
+    found, held, old = [], batches[0].clear(), -INF
+    for rows, new in zip(batches, progress, strict=True):
+        held = pl.concat([held, rows])
+        events = events_of(operator.derivation, {0: held}, old, new)
+        operator, completed = operator.step(events, old, new)
+        found.append(sorted(map(str, completed.rows())))
+        old = new
+    return found
+
+
+def in_some_order(rng: random.Random, rows: Sequence[Row], delay: int) -> list[Row]:
+    """Rows as they may arrive where none is more than `delay` behind the greatest before it."""
+    return sorted(rows, key=lambda row: (row[1] + rng.uniform(0, delay), rng.random()))
+
+
+def cut(rng: random.Random, rows: Sequence[Row], parts: int) -> list[list[Row]]:
+    places = sorted(rng.choices(range(len(rows) + 1), k=parts - 1))
+    return [list(rows[low:high]) for low, high in itertools.pairwise((0, *places, len(rows)))]
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_any_cut_into_slices_gives_what_single_events_give(seed: int) -> None:
+    rng = random.Random(seed)
+    keyed, delay = rng.random() < 0.7, rng.choice((0, 0, 1, 3, 8))
+    rows = random_readings(rng, rng.choice(([1], [1, 2, 3], [None, 7])) if keyed else [1], 40)
+    planned = plan(keyed=keyed, pattern=rng.random() < 0.7)
+    (buffer,) = planned.buffers
+    arriving = in_some_order(rng, rows, delay)
+    batches = cut(rng, arriving, rng.choice((1, 2, 3)))
+    progress: list[Extended] = []
+    for batch in batches[:-1]:
+        progress.append(max([row[1] - delay - 1 for row in batch] + progress, default=-INF))
+    progress.append(INF)
+    slices = [cut(rng, batch, rng.choice((1, 2, 4))) for batch in batches]
+    for some in slices:
+        rng.shuffle(some)  # of several tasks, any may be done first
+    joined = [stored(buffer, some, delay) for some in slices]
+    single = [stored(buffer, some, None) for some in slices]
+    assert sum(map(len, single)) == len(rows)
+    assert increments(planned, joined, progress) == increments(planned, single, progress)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_slices_that_interleave_are_found_or_do_no_harm(seed: int) -> None:
+    rng = random.Random(seed)
+    rows = random_readings(rng, [1, 2], 30)
+    planned = plan(pattern=False)
+    (buffer,) = planned.buffers
+    slices: list[list[Row]] = [[], []]
+    for row in rows:
+        slices[rng.random() < 0.1].append(row)
+    single = increments(planned, [stored(buffer, slices, None)], [INF])
+    try:
+        joined = increments(planned, [stored(buffer, slices, 0)], [INF])
+    except Interleaved:
+        return
+    assert joined == single
+
+
+def test_an_event_inside_a_stretch_of_another_slice_is_interleaved() -> None:
+    planned = plan(pattern=False)
+    slices: list[list[Row]] = [[(1, 0, 1), (1, 4, 1), (1, 9, 0)], [(1, 2, 0)]]
+    with pytest.raises(Interleaved):
+        increments(planned, [stored(planned.buffers[0], slices, 0)], [INF])
+    # Of another key it is none of its business.
+    apart: list[list[Row]] = [slices[0], [(2, 2, 0)]]
+    assert increments(planned, [stored(planned.buffers[0], apart, 0)], [INF]) == [["(1, 0, 9)"]]
+
+
+def test_equal_times_are_told_whatever_the_slices(start: Start) -> None:
+    (buffer,) = plan(pattern=False).buffers
+    tied: list[Row] = [(1, 0, 1), (1, 1, 1), (1, 1, 1), (1, 9, 0)]
+    for slices in ([tied], [tied[:2], tied[2:]]):
+        with pytest.raises((EvaluationError, Interleaved)):
+            increments(plan(pattern=False), [stored(buffer, slices, 0)], [INF])
+    derived = readings.partition_by("key").derive(A=tg.situation(readings.x > 0))
+    with start(tg.program(A=derived.A), sources={"R": tg.source(None, delay=0)}) as run:
+        run.add("R", tied)
+        with pytest.raises(EvaluationError, match="TG304 two events of one partition at 1"):
+            run.step()
+
+
+def test_what_can_not_be_joined_yet_waits_event_by_event(start: Start) -> None:
+    derived = readings.partition_by("key").derive(A=tg.situation(readings.x > 0))
+    with start(tg.program(A=derived.A), sources={"R": tg.source(None, delay=2)}) as run:
+        run.add("R", [(1, t, int(t >= 3)) for t in range(10)])
+        run.step()
+        # Progress is 7 - 1. What came later, 7, 8, 9, may have others between.
+        assert sum(run.live_rows.values()) == 3
+        run.restart()
+        run.add("R", [(1, 10, 0), (1, 14, 0)])
+        run.step()
+        run.expect(A=[(1, 3, 10)])
+
+
+def test_slices_that_interleave_are_read_again(start: Start) -> None:
+    derived = readings.partition_by("key").derive(A=tg.situation(readings.x > 0))
+    with start(tg.program(A=derived.A), sources={"R": tg.source(None, delay=0)}) as run:
+        run.add("R", [(1, t, 1) for t in range(0, 20, 2)])
+        run.add("R", [(1, t, int(t < 9)) for t in range(1, 20, 2)])
+        run.step()
+        run.expect(A=[(1, 0, 9), (1, 10, 11), (1, 12, 13), (1, 14, 15), (1, 16, 17)])
