@@ -156,6 +156,31 @@ def test_what_can_not_be_joined_yet_waits_event_by_event(start: Start) -> None:
         run.expect(A=[(1, 3, 10)])
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_queries_share_stretches_by_the_conditions_of_all(seed: int) -> None:
+    rng = random.Random(seed)
+    derived = readings.partition_by("key").derive(
+        **{
+            name: tg.situation(readings.x >= least)
+            for name, least in rng.sample([*zip("ABC", (1, 2, 3), strict=True)], 3)
+        }
+    )
+    again = derived.A.as_("D")
+    queries = {
+        "A": derived.A,
+        "C": derived.C,
+        "Found": derived.match(derived.C.during(derived.B), derived.B.starts(derived.A), within=20),
+        "Twice": tg.match(derived.A.before(again), again.contains(derived.C), within=20),
+    }
+    program = tg.program(**queries)
+    assert len(program.explain().lowered().buffers) == 1
+    rows = random_readings(rng, [1, 2], 60)
+    together = program.run({"R": tg.source(rows, delay=0)})
+    for name, query in queries.items():
+        alone = tg.program(**{name: query}).run({"R": rows})[name]
+        assert sorted(map(str, together[name].to_pylist())) == sorted(map(str, alone.to_pylist()))
+
+
 def test_slices_that_interleave_are_read_again(start: Start) -> None:
     derived = readings.partition_by("key").derive(A=tg.situation(readings.x > 0))
     with start(tg.program(A=derived.A), sources={"R": tg.source(None, delay=0)}) as run:

@@ -16,6 +16,7 @@ from tools.planted import (
     runtime,
     schedules,
     sharding,
+    stretches,
     use,
 )
 
@@ -28,6 +29,7 @@ GROUPS = (
     input.GROUP,
     recursive.GROUP,
     sharding.GROUP,
+    stretches.GROUP,
     purging.GROUP,
     use.GROUP,
     arriving.GROUP,

@@ -76,8 +76,8 @@ GROUP = Group(
         bug(
             "rows are stored after the increments",
             RUNNER,
-            '                self._advance(work, ingested, batch.intent.clock)\n            with _timed("increments", seconds):\n                increments = self._increments(batch)\n',
-            '                pass\n            with _timed("increments", seconds):\n                increments = self._increments(batch)\n                self._advance(work, ingested, batch.intent.clock)\n',
+            '            self._advance(work, ingested, batch.intent.clock)\n        with _timed("increments", seconds):\n            return ingested, self._increments(batch)\n',
+            '            pass\n        with _timed("increments", seconds):\n            increments = self._increments(batch)\n            self._advance(work, ingested, batch.intent.clock)\n            return ingested, increments\n',
         ),
         bug(
             "a restart forgets the progress of queries",

@@ -59,8 +59,8 @@ GROUP = Group(
         bug(
             "a batch that fails uses up a turn",
             RUNNER,
-            "self.heard, self.missed, self.kernel = before",
-            "self.heard, _, self.kernel = before",
+            "segments, counts, heard, self.missed, kernel = before",
+            "segments, counts, heard, _, kernel = before",
         ),
         bug(
             "what has ended waits for its turn",

@@ -18,8 +18,8 @@ GROUP = Group(
         bug(
             "buffers told apart by what they hold alone",
             LOWER,
-            "leaf.buffer and (leaf.buffer.id, leaf.buffer.chain)",
-            "leaf.buffer and leaf.buffer.chain",
+            "return (buffer.id, buffer.chain, *",
+            "return (buffer.chain, *",
         ),
         bug(
             "kept until the oldest row may go",
