@@ -64,7 +64,7 @@ def increments(plan_: Plan, batches: Sequence[pl.DataFrame], progress: Sequence[
     found, held, old = [], batches[0].clear(), -INF
     for rows, new in zip(batches, progress, strict=True):
         held = pl.concat([held, rows])
-        events = events_of(operator.derivation, {0: held}, old, new)
+        events = events_of(operator, {0: held}, old, new)
         operator, completed = operator.step(events, old, new)
         found.append(sorted(map(str, completed.rows())))
         old = new
