@@ -130,6 +130,7 @@ def run(
     checkpoint: str | os.PathLike[str] | None = None,
     on_batch: Callable[[BatchReport], None] | None = None,
     schedule: Schedule | None = None,
+    close_at: Any = None,
 ) -> Results:
     """Run a program over complete inputs: frames, rows, or `Source`s such as directories, static tables among them."""
     from tidegate.runtime.progress import check_known
@@ -147,6 +148,8 @@ def run(
     with session(
         facts, sources=complete, sinks=sinks, checkpoint=checkpoint, on_batch=on_batch, schedule=schedule
     ) as live:
+        if close_at is not None:
+            live.close_open(close_at)
         reports: list[BatchReport] = []
         while not reports or live.waiting_files():
             reports.append(live.step())

@@ -62,6 +62,9 @@ def parser() -> argparse.ArgumentParser:
         "--unit", action="append", default=[], metavar="ATTRIBUTE=UNIT", help="the unit of an attribute's values"
     )
     run.add_argument("--dialect", choices=("allen", "tpstream"), help="whose `finishes` is meant")
+    run.add_argument(
+        "--close-open", metavar="INSTANT", help="after the last event, situations that are still open end then"
+    )
     run.add_argument("--name", default="Matches", help="the name of the results")
     run.add_argument("--out", type=Path, metavar="DIR", help="write a Parquet file there instead of printing CSV")
     run.set_defaults(command=_run)
@@ -159,7 +162,16 @@ def _run(options: argparse.Namespace) -> int:
 
     inputs = {name: Path(path) for name, path in pairs(options.input, "--input").items()}
     units = pairs(options.unit, "--unit")
-    asked = QueryRun(options.query, inputs, options.schema, options.time, units, options.dialect, options.name)
+    asked = QueryRun(
+        options.query,
+        inputs,
+        options.schema,
+        options.time,
+        units,
+        options.dialect,
+        options.name,
+        options.close_open,
+    )
     print_results(asked.run(), options.name, options.out)
     return 0
 

@@ -59,17 +59,22 @@ class Stratum:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a batch is asked to do: rows per stream in the engine's own form, progress from outside, streams that end."""
+    """What a batch is asked to do: rows per stream in the engine's own form, progress from outside, streams that end.
+
+    `close_at`: where situations end that are open after the last event.
+    """
 
     arrivals: Mapping[str, Any] = field(default_factory=dict)
     advances: Mapping[tuple[str, str], Extended] = field(default_factory=dict)
+    close_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
     """An increment to be evaluated: the relevant segments per leaf, progress before and after, who stores the result.
 
-    `state` is what an operator that gathers events in order has kept so far.
+    `state` is what an operator that gathers events in order has kept so far, `close_at` where situations end that are
+    open after this increment, its last.
     """
 
     query: QueryPlan
@@ -78,6 +83,7 @@ class Job:
     new: Progress
     feeds: Sequence[tuple[Buffer, Term]]
     state: KernelState | None = None
+    close_at: int | None = None
 
     @property
     def rows(self) -> int:

@@ -95,11 +95,24 @@ class Program:
         checkpoint: str | os.PathLike[str] | None = None,
         on_batch: Callable[[BatchReport], None] | None = None,
         schedule: Schedule | None = None,
+        close_at: Any = None,
     ) -> Results:
-        """Results over complete inputs, by stream and table name, in this process."""
+        """Results over complete inputs, by stream and table name, in this process.
+
+        Situations that are open at the end are not reported, unless `close_at`, an instant after all events, says when they
+        are over.
+        """
         from tidegate.runtime.api import run
 
-        return run(self.facts, inputs, sinks=sinks, checkpoint=checkpoint, on_batch=on_batch, schedule=schedule)
+        return run(
+            self.facts,
+            inputs,
+            sinks=sinks,
+            checkpoint=checkpoint,
+            on_batch=on_batch,
+            schedule=schedule,
+            close_at=close_at,
+        )
 
     def session(
         self,

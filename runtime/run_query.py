@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 _FORMATS: Mapping[str, FileFormat] = {".parquet": "parquet", ".csv": "csv"}
 
 
+#: An instant on a timeline of integers.
+_TICKS = re.compile(r"-?\d+")
+
+
 @dataclass(frozen=True, slots=True)
 class QueryRun:
     """What `tidegate run` is asked: the file of the query, the path of each input, and what the files do not say."""
@@ -38,6 +43,7 @@ class QueryRun:
     units: Mapping[str, str] | None = None
     dialect: Dialect | None = None
     name: str = "Matches"
+    close_at: str | None = None
 
     def run(self) -> Results:
         """The results, over all rows that the inputs hold; `QueryError` for what is wrong with query or inputs."""
@@ -57,7 +63,8 @@ class QueryRun:
         relation = read_query(text, streams, dialect=self.dialect, units=self.units, file=str(self.query))
         made = program(**{self.name: relation})
         read = {one.name for one in made.facts.program.inputs}
-        return made.run({name: source for name, source in sources.items() if name in read})
+        at = int(self.close_at) if self.close_at is not None and _TICKS.fullmatch(self.close_at) else self.close_at
+        return made.run({name: source for name, source in sources.items() if name in read}, close_at=at)
 
     def _stream(self, name: str, files: Files, ordered_by: str | None) -> Relation:
         schema = to_schema(self.schema) if self.schema is not None else _schema_of(name, files)

@@ -18,6 +18,7 @@ from tidegate.algebra.time import INF
 from tidegate.analysis.facts import Rank, Recursion
 from tidegate.runtime import turns
 from tidegate.runtime.batch_report import BatchReport
+from tidegate.runtime.closing import CLOSED_AT, has_ended
 from tidegate.runtime.columns import stored_arrow_schema
 from tidegate.runtime.executor import Executor, Increment, Ingested, Job, Rewrite, Work
 from tidegate.runtime.heard import HEARD, Heard, from_json, means_of, to_json
@@ -31,6 +32,7 @@ from tidegate.runtime.schedule import Timetable
 from tidegate.runtime.sources import SourceOptions
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.checkpoint import Checkpoint
+from tidegate.runtime.state.codec import Json
 from tidegate.runtime.state.manifest import KernelState, SourceCounts
 from tidegate.runtime.state.segments import Segment, plan_compaction, schema_id
 from tidegate.runtime.sweep import FLOOR, WORTH, Sweep
@@ -76,6 +78,10 @@ class Runner:
     """What the operators that gather events in order keep, by their queries."""
     missed: dict[str, Missed] = field(init=False, default_factory=dict)
     """The results that had no turn in the last batch."""
+    close_at: int | None = field(init=False, default=None)
+    """Where situations end that are open when all streams have ended; None: nobody has said so."""
+    closed_at: int | None = field(init=False, default=None)
+    """Where they did end, once that has happened."""
     read: dict[str, tuple[int, int]] = field(init=False, default_factory=dict)
     """Rows and bytes that this batch's increments read, per query."""
     interleaved: int | None = field(init=False, default=None)
@@ -96,6 +102,8 @@ class Runner:
             self.heard |= from_json(last.extra.get(HEARD))
             self.kernel |= self._known_states(last.kernel)
             self.missed |= turns.from_json(last.extra.get(MISSED))
+            closed_at = last.extra.get(CLOSED_AT)
+            self.closed_at = closed_at if isinstance(closed_at, int) else None
 
     def _check_segments(self, stored: Mapping[str, Sequence[Segment]]) -> None:
         """`StateError` TG504 for segments of no buffer, of other columns, or without the bounds by which they are found."""
@@ -124,6 +132,7 @@ class Runner:
         """One batch from ingest to commit. On any error nothing of it counts; the batch can be run again."""
         seconds: dict[str, float] = {}
         self.read.clear()
+        self.close_at = work.close_at
         before = self._state()
         try:
             try:
@@ -398,7 +407,9 @@ class Runner:
             return []
         feeds = self.plan.feeds(query.stream)
         doors = self._doors(feeds)
-        job = Job(query, inputs, old, new, [(buffer, doors[buffer.id]) for buffer in feeds], state)
+        last = query.ordered is not None and new[query.ordered.time] == INF
+        close_at = self.close_at if last else None
+        job = Job(query, inputs, old, new, [(buffer, doors[buffer.id]) for buffer in feeds], state, close_at)
         rows, bytes_ = self.read.get(query.name, (0, 0))
         self.read[query.name] = rows + job.rows, bytes_ + job.bytes
         return [job]
@@ -464,13 +475,18 @@ class Runner:
         return not self._needed(buffer, segment, _earlier_half)
 
     def _commit(self, batch: Batch, ingested: Mapping[str, Ingested]) -> None:
+        closed_at = self.closed_at
+        if closed_at is None and self.close_at is not None and has_ended(self.plan, self.progress):
+            closed_at = self.close_at
+        extra: dict[str, Json] = {HEARD: to_json(self.heard), MISSED: turns.to_json(self.missed)}
         batch.commit(
             segments={name: segments for name, segments in self.segments.items() if segments},
             progress=self.progress.to_json(),
             counts={name: one.counts for name, one in ingested.items()},
             kernel=self.kernel,
-            extra={HEARD: to_json(self.heard), MISSED: turns.to_json(self.missed)},
+            extra=extra if closed_at is None else {**extra, CLOSED_AT: closed_at},
         )
+        self.closed_at = closed_at
 
 
 def beyond(rank: Rank, stream: str, limit: int | None, old: Progress) -> Progress:

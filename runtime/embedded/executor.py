@@ -99,7 +99,7 @@ class EmbeddedExecutor:
         try:
             operator = self.operators.of(job)
             events = events_of(operator, leaves, job.old[ordered.time], job.new[ordered.time])
-            after, completed = operator.step(events, job.old[ordered.time], job.new[ordered.time])
+            after, completed = operator.step(events, job.old[ordered.time], job.new[ordered.time], job.close_at)
             rows = increment(job.query, {0: completed}, job.old, job.new, {})
         except EvaluationError as error:
             problems = tuple(replace(problem, query=job.query.name) for problem in error.problems)

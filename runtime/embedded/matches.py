@@ -172,11 +172,11 @@ class MatchOperator:
         )
 
     def step(
-        self, events: Sequence[pl.DataFrame], after: Extended, until: Extended
+        self, events: Sequence[pl.DataFrame], after: Extended, until: Extended, close_at: int | None = None
     ) -> tuple[MatchOperator, pl.DataFrame]:
         """The operator after all events up to `until`, and the matches detected since `after`."""
         derived = len(self.derivation.sources)
-        derivation, reads = self.derivation.read(events[:derived])
+        derivation, reads = self.derivation.read(events[:derived], close_at)
         given = self._given(events[derived:])
         closed, runs = _closed(derivation, reads, given), _all_runs(derivation, self.matching.count)
         low, high = _ticks(after), _ticks(until)

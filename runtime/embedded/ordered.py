@@ -38,10 +38,10 @@ class SituationOperator:
         return cls(ordered, Derivation.start((ordered.node,), ordered.leaves, keys, ordered.stretched))
 
     def step(
-        self, events: Sequence[pl.DataFrame], after: Extended, until: Extended
+        self, events: Sequence[pl.DataFrame], after: Extended, until: Extended, close_at: int | None = None
     ) -> tuple[SituationOperator, pl.DataFrame]:
         """The operator after all events up to `until`, and the situations that have ended since `after`."""
-        derivation, (read,) = self.derivation.read(events)
+        derivation, (read,) = self.derivation.read(events, close_at)
         rows = self._rows(derivation, read)
         return replace(self, derivation=live_runs(derivation)), rows
 

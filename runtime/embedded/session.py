@@ -18,6 +18,7 @@ from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.pipeline import ProgramFacts
 from tidegate.runtime.batch_report import BatchReport
 from tidegate.runtime.clock import Clock, read_clock, system_clock
+from tidegate.runtime.closing import check_still_open, closing_instant
 from tidegate.runtime.columns import Rows, raw, user_arrow_schema, user_rows
 from tidegate.runtime.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.executor import Work
@@ -69,6 +70,7 @@ class Session:
     _pushed: dict[str, list[Arrival]] = field(init=False, default_factory=dict)
     _closed: bool = field(init=False, default=False)
     _advances: dict[tuple[str, str], Extended] = field(init=False, default_factory=dict)
+    _close_at: int | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         check_clock(self.clock)
@@ -128,6 +130,7 @@ class Session:
         """Forget what was pushed and advanced since the last batch, for instance after it made the batch fail."""
         self._pushed.clear()
         self._advances.clear()
+        self._close_at = None
 
     def advance(self, stream: str, progress: Mapping[str, Any]) -> None:
         """Declare that, with the rows pushed so far, everything up to these instants (inclusive) has arrived."""
@@ -135,11 +138,27 @@ class Session:
         for key, ticks in advances_of(definition, progress, self._setup.options[stream].arrival).items():
             self._advances[key] = max(ticks, self._advances.get(key, -INF))
 
-    def finish(self, stream: str | None = None) -> None:
-        """Declare the end of a stream, or of all."""
+    def finish(self, stream: str | None = None, *, close_at: Any = None) -> None:
+        """Declare the end of a stream, or of all.
+
+        With `close_at`, an instant after all events, situations that are open then end there, and complete what matches they
+        can. It is recorded with the batch: said again, it changes nothing.
+        """
+        if close_at is not None:
+            if stream is not None:
+                raise QueryError(
+                    "TG417", f"close_at is about the end of all streams, not of {stream}", hint="finish(close_at=...)"
+                )
+            self.close_open(close_at)
         for name in self._setup.streams if stream is None else [stream]:
             definition = self._check_stream(name)
             self._advances |= {(definition.name, a): INF for a in definition.progress}
+
+    def close_open(self, at: Any) -> None:
+        """Say where situations end that are open when all streams have ended, without ending any stream."""
+        ticks = closing_instant(self.plan, at)
+        check_still_open(self.plan, self._runner.progress, self._runner.closed_at, ticks)
+        self._close_at = ticks
 
     def step(self) -> BatchReport:
         """Run one batch over what was pushed and what is new in the sources' directories."""
@@ -155,7 +174,7 @@ class Session:
             schema = self._setup.options[name].judged(self._setup.streams[name].schema)
             arrivals.setdefault(name, []).extend(Arrival(f.path, read_file(f.path, format_, schema)) for f in files)
         ended = self._setup.ended(self._setup.read_by(reading, found))
-        report = self._runner.run(batch, Work(arrivals, self._advances | ended))
+        report = self._runner.run(batch, Work(arrivals, self._advances | ended, self._close_at))
         self._pushed.clear()
         self._advances.clear()
         if self.on_batch is not None:

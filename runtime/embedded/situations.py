@@ -9,7 +9,9 @@ from typing import Final
 import numpy as np
 import polars as pl
 
+from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.nodes import Derive, Given
+from tidegate.algebra.pretty import value_text
 from tidegate.algebra.schema import Schema
 from tidegate.runtime.embedded.events import Partitions, Source, advance, sources
 from tidegate.runtime.embedded.run_values import RunValues
@@ -52,8 +54,11 @@ class Derivation:
             {number: RunValues.of(one) for number, one in enumerate(situations) if one.aggregates},
         )
 
-    def read(self, events: Sequence[pl.DataFrame]) -> tuple[Derivation, list[Read]]:
-        """The state after the events of an increment, by source, and what they did."""
+    def read(self, events: Sequence[pl.DataFrame], close_at: int | None = None) -> tuple[Derivation, list[Read]]:
+        """The state after the events of an increment, by source, and what they did.
+
+        `close_at` is where all ends that is open then: after every event.
+        """
         done: list[Read] = []
         runs, values, numbers = [], dict(self.values), self.numbers
         for source, before, rows in zip(self.sources, self.runs, events, strict=True):
@@ -62,8 +67,12 @@ class Derivation:
             own: dict[int, pl.DataFrame] = {}
             for number, member in found.member.items():
                 values[number], own[number] = values[number].with_events(found.events, member)
+            closed = found.closed
+            if close_at is not None:
+                ended, after = closed_at(source, after, close_at)
+                closed = joined(closed, ended)
             runs.append(after)
-            done.append(Read(source, found.closed, own))
+            done.append(Read(source, closed, own))
         return replace(self, runs=tuple(runs), values=values, numbers=numbers), done
 
     def lasting(self, source: Source, closed: Closed) -> Closed:
@@ -145,6 +154,27 @@ def joined(one: Closed, other: Closed) -> Closed:
         np.concatenate([one.te, other.te]),
         np.concatenate([one.run, other.run]),
     )
+
+
+def closed_at(source: Source, runs: Runs, at: int) -> tuple[Closed, Runs]:
+    """The open runs as situations that end at an instant later than every event, and the state without them."""
+    slots, symbols = np.nonzero(runs.start != NEVER)
+    late = runs.last[slots] >= at
+    if late.any():
+        type_ = source.schema[source.time].type
+        last, end = (value_text(int(value), type_) for value in (runs.last[slots].max(), at))
+        raise EvaluationError(
+            "TG417", f"open situations can not end at {end}: there is an event at {last}", hint="close them later"
+        )
+    ended = Closed(
+        slots.astype(np.int32),
+        symbols.astype(np.int16),
+        runs.start[slots, symbols],
+        np.full(len(slots), at, dtype=np.int64),
+        runs.number[slots, symbols],
+    )
+    none = Runs.empty(*runs.start.shape)
+    return ended, Runs(runs.last, none.held, none.start, none.number)
 
 
 def live_runs(derivation: Derivation, kept: Ints | None = None) -> Derivation:
