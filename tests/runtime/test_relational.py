@@ -18,8 +18,10 @@ from tidegate.algebra.semantics import Row, bags_equal
 from tidegate.algebra.semantics import evaluate as reference
 from tidegate.algebra.terms import Attr, Lit, call, conjunction
 from tidegate.algebra.types import BIGINT, DOUBLE
-from tidegate.runtime.columns import polars_schema, spark_schema
+from tidegate.runtime.columns import polars_schema, spark_schema, stored_arrow_schema
 from tidegate.runtime.embedded import joins
+from tidegate.runtime.embedded.few.rows import Few, Unfit
+from tidegate.runtime.embedded.few.trees import Run, few_tree
 from tidegate.runtime.embedded.relational import evaluate
 
 if TYPE_CHECKING:
@@ -38,10 +40,46 @@ def embedded(case: Case) -> list[Row]:
     return found.rows()
 
 
+def few(case: Case) -> list[Row]:
+    """The same by NumPy; `Unfit` where it leaves the case to Polars."""
+    leaves = {
+        i: Few.of(pl.DataFrame(case.relations[s.name], schema=polars_schema(s.schema), orient="row"))
+        for i, s in enumerate(occurrences(case.node))
+    }
+    step = few_tree(case.node)
+    if step is None:
+        raise Unfit
+    found = step(Run(leaves))
+    assert found.frame().schema == polars_schema(case.node.schema)
+    assert found.table().schema == stored_arrow_schema(case.node.schema)
+    return found.frame().rows()
+
+
+def complete(case: Case) -> Case:
+    """The case without rows that have a NULL or a NaN."""
+    relations = {
+        name: [row for row in rows if not any(value is None or value != value for value in row)]
+        for name, rows in case.relations.items()
+    }
+    return Case(case.node, relations)
+
+
+def check_few(case: Case) -> bool:
+    """Whether NumPy takes the case; if it does, it has to be right."""
+    try:
+        found = few(case)
+    except Unfit:
+        return False
+    wanted = reference(case.node, case.relations)
+    assert bags_equal(found, wanted), f"few rows: {found} is not {wanted}"
+    return True
+
+
 def check_embedded(case: Case) -> None:
     wanted = reference(case.node, case.relations)
     found = embedded(case)
     assert bags_equal(found, wanted), f"{found} is not {wanted}"
+    check_few(complete(case))
     # The ways that joins take with many rows: pairs searched for although keys are equal, and seen a few at a time.
     with patch.object(joins, "FEW_ROWS", -1), patch.object(joins, "FEW_PAIRS", 0), patch.object(joins, "CHUNK", 3):
         found = embedded(case)

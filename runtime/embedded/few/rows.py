@@ -1,0 +1,133 @@
+"""Few rows as arrays: no NULL and no NaN among them, so that every comparison is the machine's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from tidegate.algebra.schema import Schema
+from tidegate.algebra.types import Kind
+
+#: A column: 64-bit integers or doubles, booleans, or strings as Python objects.
+Array = np.ndarray[Any, np.dtype[Any]]
+
+#: More rows than this are faster in Polars, which uses all cores and hashes where this sorts.
+MOST: Final = 5_000
+
+
+class Unfit(Exception):
+    """The rows at hand cannot be evaluated here (a NULL, a NaN, too many): let Polars do it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Few:
+    """Rows by column, in order."""
+
+    columns: Mapping[str, Array]
+    height: int
+
+    @classmethod
+    def of(cls, frame: pl.DataFrame) -> Few:
+        """The rows of a frame; `Unfit` where they are many or some value is missing."""
+        if frame.height > MOST:
+            raise Unfit
+        return cls({name: _array(frame.get_column(name)) for name in frame.columns}, frame.height)
+
+    def only(self, names: Sequence[str]) -> Few:
+        """The columns of these names in this order."""
+        return Few({name: self.columns[name] for name in names}, self.height)
+
+    def where(self, mask: Array) -> Few:
+        """The rows where a mask is true."""
+        kept = int(np.count_nonzero(mask))
+        if kept == self.height:
+            return self
+        return Few({name: column[mask] for name, column in self.columns.items()}, kept)
+
+    def take(self, places: Array) -> Few:
+        """The rows at these places."""
+        return Few({name: column[places] for name, column in self.columns.items()}, len(places))
+
+    def frame(self) -> pl.DataFrame:
+        """The same rows as a frame."""
+        return pl.DataFrame([_series(name, column) for name, column in self.columns.items()])
+
+    def table(self) -> pa.Table:
+        """The same rows as an Arrow table, with large strings as in segments."""
+        return pa.Table.from_arrays(list(map(_arrow, self.columns.values())), names=list(self.columns))
+
+    @property
+    def bytes(self) -> int:
+        return sum(column.nbytes for column in self.columns.values())
+
+
+def stacked(parts: Sequence[Few]) -> Few:
+    """All rows of parts that have the same columns in the same order."""
+    if len(parts) == 1:
+        return parts[0]
+    names = parts[0].columns
+    return Few(
+        {name: np.concatenate([part.columns[name] for part in parts]) for name in names},
+        sum(part.height for part in parts),
+    )
+
+
+def no_rows(schema: Schema) -> Few:
+    """No rows of a schema."""
+    return Few({a.name: np.empty(0, dtype=dtype_of(a.type.kind)) for a in schema.attributes}, 0)
+
+
+def dtype_of(kind: Kind) -> type:
+    """The type of the arrays that hold values of a kind."""
+    match kind:
+        case Kind.BOOLEAN:
+            return np.bool_
+        case Kind.DOUBLE:
+            return np.float64
+        case Kind.STRING:
+            return np.object_
+        case _:
+            return np.int64
+
+
+def numbered(columns: Iterable[Array]) -> tuple[Array, Array]:
+    """A number per row, the same for equal rows, from 0 without gaps; and for each number the first row that has it."""
+    numbers: Array | None = None
+    for column in columns:
+        values = column
+        if numbers is not None:
+            _, own = np.unique(column, return_inverse=True)
+            values = numbers * (int(own.max(initial=0)) + 1) + own
+        _, firsts, numbers = np.unique(values, return_index=True, return_inverse=True)
+    assert numbers is not None, "rows are numbered by at least one column"
+    return numbers, firsts
+
+
+def _array(column: pl.Series) -> Array:
+    if column.null_count():
+        raise Unfit
+    if column.dtype == pl.String:
+        values = np.empty(len(column), dtype=np.object_)
+        values[:] = column.to_list()
+        return values
+    array: Array = column.to_numpy()
+    if column.dtype == pl.Float64 and np.isnan(array).any():
+        raise Unfit
+    return array
+
+
+def _series(name: str, column: Array) -> pl.Series:
+    if column.dtype == np.object_:
+        return pl.Series(name, column.tolist(), dtype=pl.String)
+    return pl.Series(name, column)
+
+
+def _arrow(column: Array) -> pa.Array:
+    if column.dtype == np.object_:
+        return pa.array(column.tolist(), pa.large_string())
+    return pa.array(column)
