@@ -37,7 +37,8 @@ class _Hashed:
             return True
         if type(self) is not type(other) or hash(self) != hash(other):
             return False
-        return all(getattr(self, f.name) == getattr(other, f.name) for f in fields(self))  # type: ignore[arg-type]  # always a dataclass
+        names: tuple[str, ...] = self.__match_args__  # type: ignore[attr-defined]  # always a dataclass
+        return all(getattr(self, name) == getattr(other, name) for name in names)
 
     @property
     def schema(self) -> Schema:

@@ -22,6 +22,9 @@ from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.terms import TRUE, Term
 from tidegate.algebra.time import INF, Extended
 from tidegate.runtime.columns import Raw, Rows, held_arrow_schema, hold_column, only, raw, validate
+from tidegate.runtime.embedded.few.increment import Rows as HeldRows
+from tidegate.runtime.embedded.few.increment import few_absorbed
+from tidegate.runtime.embedded.few.rows import Few, Unfit
 from tidegate.runtime.embedded.relational import evaluate
 from tidegate.runtime.embedded.terms import compile_term
 from tidegate.runtime.keys import repeated
@@ -93,7 +96,7 @@ class IngestedRows:
     punctuations: int = 0
     greatest: dict[str, int] = field(default_factory=dict)
     punctuation: dict[str, int] = field(default_factory=dict)
-    stored: dict[str, pl.DataFrame] = field(default_factory=dict)
+    stored: dict[str, HeldRows] = field(default_factory=dict)
     quarantine: list[tuple[str, str, int, str, str | None, str]] = field(default_factory=list)
     first_rejected: str = ""
     """One rejected row with its place and what is wrong with it, for an error."""
@@ -126,6 +129,7 @@ def ingest_rows(
     stream = intake.stream
     judged = options.judged(stream.schema)
     accepted: list[pl.DataFrame] = []
+    origins: list[str] = []
     for arrival in arrivals:
         source = _columns(arrival, stream, judged)
         checked = validate(source, judged)
@@ -145,7 +149,8 @@ def ingest_rows(
             refused = pl.concat([refused, again.with_columns(why)])
             fine = fine.filter(reason.is_null())
             done.seen = pl.concat([done.seen, fine.select(done.seen.columns)])
-        accepted.append(fine.with_columns(pl.lit(arrival.origin).alias(_ORIGIN)))
+        accepted.append(fine)
+        origins.append(arrival.origin)
         bad = [
             (r["position"], r["reason"], r["attribute"])
             for r in checked.rejected.to_pylist()
@@ -165,17 +170,20 @@ def ingest_rows(
                 done.quarantine.append((stream.name, arrival.origin, position, reason, attribute, text))
     if not accepted:
         return done
-    rows = pl.concat(accepted)
+    rows = accepted[0] if len(accepted) == 1 else pl.concat(accepted)
     done.accepted = rows.height
     for name in stream.progress:
         if (value := rows[name].max()) is not None:
             done.greatest[name] = int(value)  # type: ignore[arg-type]  # an int64 column
+    held = as_few(only(rows, stream.schema.names))
     for buffer in intake.buffers:
         try:
             slice_ = _slice(rows, buffer, options) if intake.joining else None
-            done.stored[buffer.id] = absorb(rows, buffer, intake.door[buffer.id], statics, slice_)
+            done.stored[buffer.id] = absorbed(held, buffer, intake.door[buffer.id], statics, slice_)
         except EvaluationError as error:
-            raise _with_place(error, rows, buffer, statics) from error
+            parts = zip(accepted, origins, strict=True)
+            placed = pl.concat(part.with_columns(pl.lit(origin).alias(_ORIGIN)) for part, origin in parts)
+            raise _with_place(error, placed, buffer, statics) from error
     return done
 
 
@@ -293,7 +301,11 @@ def admit(rows: pl.DataFrame, intake: Intake, progress_columns: Mapping[str, str
         if (column := progress_columns.get(name)) is not None:
             tests.append((AHEAD, column, (pl.col(column) > limit).fill_null(False)))
     reason, attribute = pl.lit(None, pl.String), pl.lit(None, pl.String)
-    if not tests or not rows.select(pl.any_horizontal(applies for _, _, applies in tests).any()).item():
+    if (
+        not tests
+        or (_plainly_fine(rows, intake, progress_columns))
+        or not rows.select(pl.any_horizontal(applies for _, _, applies in tests).any()).item()
+    ):
         return rows, rows.clear().with_columns(reason.alias(_REASON), attribute.alias(_ATTRIBUTE))
     for why, at, applies in tests:
         attribute = pl.when(applies & reason.is_null()).then(pl.lit(at, pl.String)).otherwise(attribute)
@@ -301,6 +313,44 @@ def admit(rows: pl.DataFrame, intake: Intake, progress_columns: Mapping[str, str
     judged = rows.with_columns(reason.alias(_REASON), attribute.alias(_ATTRIBUTE))
     fine = pl.col(_REASON).is_null()
     return judged.filter(fine).drop(_REASON, _ATTRIBUTE), judged.filter(~fine)
+
+
+def _plainly_fine(rows: pl.DataFrame, intake: Intake, progress_columns: Mapping[str, str]) -> bool:
+    """Whether least and greatest instants show that no row is late or ahead, as in most batches."""
+    if intake.stream.relations != TRUE or progress_columns:
+        return False
+    late = any(_least(rows, name) <= b for name, b in intake.progress.items())
+    return not late and all(_greatest(rows, name) <= limit for name, limit in intake.limits.items())
+
+
+def _least(rows: pl.DataFrame, name: str) -> Extended:
+    found = rows.get_column(name).min()
+    return found if isinstance(found, int) else INF
+
+
+def _greatest(rows: pl.DataFrame, name: str) -> Extended:
+    found = rows.get_column(name).max()
+    return found if isinstance(found, int) else -INF
+
+
+def as_few(rows: pl.DataFrame) -> HeldRows:
+    """The rows as arrays where they are few and none has a NULL or a NaN."""
+    try:
+        return Few.of(rows)
+    except Unfit:
+        return rows
+
+
+def absorbed(
+    rows: HeldRows, buffer: Buffer, door: Term, statics: Mapping[str, pl.DataFrame], slice_: Slice | None = None
+) -> HeldRows:
+    """`absorb`, of few rows by NumPy."""
+    if isinstance(rows, Few):
+        try:
+            return few_absorbed(rows, buffer, door)
+        except Unfit:
+            rows = rows.frame()
+    return absorb(rows, buffer, door, statics, slice_)
 
 
 def absorb(

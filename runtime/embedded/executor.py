@@ -12,12 +12,23 @@ from tidegate.analysis.facts import Rank
 from tidegate.analysis.recursion import ranks_below
 from tidegate.runtime.columns import polars_schema, to_user_table
 from tidegate.runtime.embedded.aggregates import merge
+from tidegate.runtime.embedded.few import rows as few_rows
+from tidegate.runtime.embedded.few.increment import (
+    Rows,
+    as_frame,
+    as_table,
+    few_increment,
+    few_kept,
+    few_leaf,
+    size_of,
+)
+from tidegate.runtime.embedded.few.rows import Few, Unfit
 from tidegate.runtime.embedded.increment import Ready, common_parts, increment, keep_true, read_leaf
 from tidegate.runtime.embedded.operators import Operators
 from tidegate.runtime.embedded.ordered import events_of
 from tidegate.runtime.embedded.sweep import surviving
 from tidegate.runtime.executor import Increment, Ingested, Job, Rewrite, Stratum, Work
-from tidegate.runtime.intake import Intake, absorb, ingest_rows, load_seen
+from tidegate.runtime.intake import Intake, absorb, absorbed, ingest_rows, load_seen
 from tidegate.runtime.plan.common import Demand
 from tidegate.runtime.plan.steps import Buffer, QueryPlan
 from tidegate.runtime.sources import SourceOptions
@@ -25,9 +36,6 @@ from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.segments import Segment, int64_bounds, read_segments
 from tidegate.runtime.state.store import Store
 from tidegate.runtime.sweep import Sweep
-
-#: Segments are written with large strings, as every reader here understands them.
-ARROW = pl.CompatLevel.oldest()
 
 
 @dataclass(slots=True)
@@ -63,7 +71,7 @@ class EmbeddedExecutor:
     cache_bytes: int = 256 << 20
     name: str = "embedded"
     operators: Operators = field(init=False)
-    _frames: dict[str, pl.DataFrame] = field(default_factory=dict)
+    _frames: dict[str, Rows] = field(default_factory=dict)
     _cached: int = 0
     _held: Held | None = None
 
@@ -88,7 +96,7 @@ class EmbeddedExecutor:
     def increments(self, batch: Batch, jobs: Sequence[Job]) -> list[Increment]:
         ordered = {id(job): self._ordered(batch, job) for job in jobs if job.query.ordered is not None}
         others = [job for job in jobs if id(job) not in ordered]
-        rows = dict(zip(map(id, others), self._evaluate(others) if others else (), strict=True))
+        rows = dict(zip(map(id, others), self._evaluate(others), strict=True))
         return [ordered.get(id(job)) or self._finish(batch, job, rows[id(job)]) for job in jobs]
 
     def _ordered(self, batch: Batch, job: Job) -> Increment:
@@ -107,7 +115,7 @@ class EmbeddedExecutor:
         return replace(self._finish(batch, job, rows), state=self.operators.keep(batch, job.query, after))
 
     def stratum(self, batch: Batch, jobs: Sequence[Job], rank: Rank) -> Stratum | None:
-        found = self._evaluate(jobs)
+        found = [as_frame(rows) for rows in self._evaluate(jobs)]
         streams = [job.query.facts.output for job in jobs]
         least = [
             rank.of(stream.name, rows.select(pl.col(stream.progress).min()).row(0, named=True))
@@ -171,9 +179,54 @@ class EmbeddedExecutor:
             held.copies[segment.path] = self._write(batch, *held.rows[segment.path])
         return held.copies[segment.path]
 
-    def _evaluate(self, jobs: Sequence[Job]) -> list[pl.DataFrame]:
-        """The rows of each increment."""
+    def _evaluate(self, jobs: Sequence[Job]) -> list[Rows]:
+        """The rows of each increment: of few rows by NumPy, else by Polars."""
         demands = [Demand.of(job.query, job.old, job.new) for job in jobs]
+        read: dict[object, Few] = {}
+        shared: dict[object, Few] = {}
+        pairs = zip(demands, jobs, strict=True)
+        found = {k: rows for k, pair in enumerate(pairs) if (rows := self._few_rows(*pair, read, shared)) is not None}
+        others = [k for k in range(len(jobs)) if k not in found]
+        by_polars = self._by_polars([jobs[k] for k in others], [demands[k] for k in others])
+        return [found[k] if k in found else by_polars[others.index(k)] for k in range(len(jobs))]
+
+    def _few_rows(self, demand: Demand, job: Job, read: dict[object, Few], shared: dict[object, Few]) -> Few | None:
+        """The rows of an increment by NumPy; None where they are for Polars."""
+        if job.rows > few_rows.MOST:
+            return None
+        try:
+            leaves = {k: self._few_leaf(demand, job, k, read) for k in range(len(job.query.leaves))}
+            return few_increment(demand, leaves, job.old, job.new, shared)
+        except Unfit:
+            return None
+
+    def _few_leaf(self, demand: Demand, job: Job, k: int, read: dict[object, Few]) -> Few:
+        leaf, segments, relevant = job.query.leaves[k], job.inputs[k], demand.relevant[k]
+        if leaf.buffer is None or relevant is None:
+            raise Unfit
+        key = leaf.buffer.id, leaf.columns, relevant, tuple(segment.path for segment in segments)
+        if key not in read:
+            read[key] = few_leaf(leaf, self._few(leaf.buffer, segments), relevant)
+        return read[key]
+
+    def _few(self, buffer: Buffer, segments: Sequence[Segment]) -> Few:
+        """The rows of segments as arrays, and so they stay in memory."""
+        if sum(segment.rows for segment in segments) > few_rows.MOST:
+            raise Unfit
+        parts = []
+        for segment in segments:
+            rows = self._held_rows(segment)
+            if not isinstance(rows, Few):
+                rows = Few.of(rows)
+                if segment.path in self._frames:
+                    self._cached += rows.bytes - size_of(self._frames[segment.path])
+                    self._frames[segment.path] = rows
+            parts.append(rows)
+        return few_rows.stacked(parts) if parts else few_rows.no_rows(buffer.stored)
+
+    def _by_polars(self, jobs: Sequence[Job], demands: Sequence[Demand]) -> list[pl.DataFrame]:
+        if not jobs:
+            return []
         known: dict[object, pl.DataFrame] = {}
         read = [self._read_leaves(demand, job, known) for demand, job in zip(demands, jobs, strict=True)]
         try:
@@ -195,30 +248,34 @@ class EmbeddedExecutor:
             leaves[index] = known[key]
         return leaves
 
-    def _finish(self, batch: Batch, job: Job, rows: pl.DataFrame) -> Increment:
+    def _finish(self, batch: Batch, job: Job, rows: Rows) -> Increment:
         if not rows.height:
             return Increment(0, place="driver")
         stored = {}
         for buffer, door in job.feeds:
-            part = absorb(rows, buffer, door, self.statics)
+            part = absorbed(rows, buffer, door, self.statics)
             if part.height:
                 stored[buffer.id] = (self._write(batch, buffer, part),)
         if job.query.stream in self.written:
             self._stage(batch, job.query, rows)
         return Increment(rows.height, stored, "driver")
 
-    def _stage(self, batch: Batch, query: QueryPlan, rows: pl.DataFrame) -> None:
-        batch.stage_output(query.name, to_user_table(rows.to_arrow(compat_level=ARROW), query.facts.output.schema))
+    def _stage(self, batch: Batch, query: QueryPlan, rows: Rows) -> None:
+        batch.stage_output(query.name, to_user_table(as_table(rows), query.facts.output.schema))
 
     def rewrite(self, batch: Batch, rewrites: Sequence[Rewrite]) -> list[tuple[Segment, ...]]:
         return [self._rewrite(batch, one) for one in rewrites]
 
     def _rewrite(self, batch: Batch, one: Rewrite) -> tuple[Segment, ...]:
-        frame = self._frame(one.buffer, one.segments)
-        rows = keep_true(frame, one.keep, one.buffer.schema)
-        if one.buffer.partial is not None:
-            rows = merge(one.buffer.partial, rows)
+        rows = self._rewritten(one)
         return (self._write(batch, one.buffer, rows),) if rows.height else ()
+
+    def _rewritten(self, one: Rewrite) -> Rows:
+        try:
+            return few_kept(self._few(one.buffer, one.segments), one.buffer, one.keep)
+        except Unfit:
+            rows = keep_true(self._frame(one.buffer, one.segments), one.keep, one.buffer.schema)
+            return rows if one.buffer.partial is None else merge(one.buffer.partial, rows)
 
     def sweep(self, batch: Batch, sweep: Sweep) -> dict[str, tuple[Segment, ...]]:
         frames = {b.id: self._frame(b, sweep.segments[b.id]) for b in sweep.buffers}
@@ -231,7 +288,7 @@ class EmbeddedExecutor:
 
     def forget(self, live: frozenset[str]) -> None:
         for path in [path for path in self._frames if path not in live]:
-            self._cached -= int(self._frames.pop(path).estimated_size())
+            self._cached -= size_of(self._frames.pop(path))
 
     def _frame(self, buffer: Buffer, segments: Sequence[Segment]) -> pl.DataFrame:
         if not segments:
@@ -239,6 +296,9 @@ class EmbeddedExecutor:
         return pl.concat([self._load(segment) for segment in segments])
 
     def _load(self, segment: Segment) -> pl.DataFrame:
+        return as_frame(self._held_rows(segment))
+
+    def _held_rows(self, segment: Segment) -> Rows:
         known = self._frames.get(segment.path)
         if known is None and self._held is not None and segment.path in self._held.rows:
             return self._held.rows[segment.path][1]
@@ -247,14 +307,14 @@ class EmbeddedExecutor:
             self._remember(segment.path, known)
         return known
 
-    def _remember(self, path: str, frame: pl.DataFrame) -> None:
-        size = int(frame.estimated_size())
+    def _remember(self, path: str, rows: Rows) -> None:
+        size = size_of(rows)
         if self._cached + size <= self.cache_bytes:
-            self._frames[path] = frame
+            self._frames[path] = rows
             self._cached += size
 
-    def _write(self, batch: Batch, buffer: Buffer, rows: pl.DataFrame) -> Segment:
-        segment = batch.write_segment(buffer.id, rows.to_arrow(compat_level=ARROW), buffer.instants)
+    def _write(self, batch: Batch, buffer: Buffer, rows: Rows) -> Segment:
+        segment = batch.write_segment(buffer.id, as_table(rows), buffer.instants)
         self._remember(segment.path, rows)
         return segment
 

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import StreamDef
 from tidegate.runtime.columns import missing_columns
-from tidegate.runtime.embedded.executor import ARROW
+from tidegate.runtime.embedded.few.increment import as_table
 from tidegate.runtime.frames import (
     RESTORE,
     Content,
@@ -124,7 +124,7 @@ def stored_statics(setup: Setup, root: str) -> dict[str, str]:
         temporary = path.with_suffix(".tmp")
         with storage_errors(f"writing static table {name}"):
             path.parent.mkdir(parents=True, exist_ok=True)
-            pq.write_table(frame.to_arrow(compat_level=ARROW), temporary)
+            pq.write_table(as_table(frame), temporary)
             temporary.rename(path)
         paths[name] = str(path)
     return paths

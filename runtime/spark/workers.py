@@ -19,7 +19,7 @@ from tidegate.algebra.errors import TidegateError
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Term
 from tidegate.runtime.columns import to_user_table
-from tidegate.runtime.embedded.executor import ARROW
+from tidegate.runtime.embedded.few.increment import Rows, as_table
 from tidegate.runtime.inputs import read_file
 from tidegate.runtime.intake import Arrival, Intake, absorb, ingest_rows, load_seen
 from tidegate.runtime.plan.steps import Buffer
@@ -100,9 +100,8 @@ class Ingesting:
         )
 
 
-def _segment(store: LocalStore, place: Place, buffer: Buffer, rows: pl.DataFrame) -> str:
-    table = rows.to_arrow(compat_level=ARROW)
-    return write_segment(store, buffer.id, table, buffer.instants, place.seq, place.attempt).to_json()
+def _segment(store: LocalStore, place: Place, buffer: Buffer, rows: Rows) -> str:
+    return write_segment(store, buffer.id, as_table(rows), buffer.instants, place.seq, place.attempt).to_json()
 
 
 def summary_batch(lines: Sequence[str]) -> pa.RecordBatch:
@@ -237,7 +236,7 @@ def store_rows(
     if written:
         path = new_path("staging", query, place.seq, place.attempt)
         with storage_errors(f"writing results of {query!r}"):
-            output = astuple(files.write_table(path, to_user_table(rows.to_arrow(compat_level=ARROW), schema)))
+            output = astuple(files.write_table(path, to_user_table(as_table(rows), schema)))
     statics = place.load_statics(name for buffer, _ in feeds for _, name in buffer.statics)
     stored = {buffer: absorb(rows, buffer, door, statics) for buffer, door in feeds}
     segments = {b.id: _segment(files, place, b, part) for b, part in stored.items() if part.height}

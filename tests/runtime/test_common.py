@@ -8,8 +8,11 @@ import polars as pl
 import pytest
 
 import tidegate as tg
+from tidegate.algebra.nodes import Join, Node
 from tidegate.runtime.embedded import joins as joins_module
 from tidegate.runtime.embedded import relational
+from tidegate.runtime.embedded.few import increment as few_increment
+from tidegate.runtime.embedded.few import rows as few_rows
 from tidegate.runtime.embedded.session import Session
 from tidegate.runtime.plan.common import Demand, repeated
 
@@ -56,12 +59,31 @@ def test_queries_that_advance_together_compute_their_common_part_once(monkeypatc
 
     join_frames = joins_module.join_frames
     monkeypatch.setattr(relational, "join_frames", counted)
+    monkeypatch.setattr(few_rows, "MOST", -1)
     alone = run(**queries(ByKey=True))
     for_one, joins = joins, 0
     together = run(**queries(ByKey=True, ByValue=True))
     assert joins == for_one > 3
     assert together["ByKey"] == alone["ByKey"]
     assert together["ByValue"] == run(**queries(ByValue=True))["ByValue"]
+
+
+def test_of_few_rows_too_the_common_part_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    joins = 0
+
+    def counted(node: Node, *given: Any) -> Any:
+        nonlocal joins
+        joins += isinstance(node, Join)
+        return evaluated(node, *given)
+
+    evaluated = few_increment._evaluated
+    monkeypatch.setattr(few_increment, "_evaluated", counted)
+    together = run(**queries(ByKey=True, ByValue=True))
+    assert joins > 3
+    once, joins = joins, 0
+    monkeypatch.setattr(Demand, "computed", lambda *_: object())
+    assert run(**queries(ByKey=True, ByValue=True)) == together
+    assert joins == 2 * once
 
 
 def test_queries_that_advance_at_other_times_are_evaluated_apart() -> None:

@@ -15,7 +15,7 @@ from tests.runtime.test_common import events, pairs, queries, rows
 from tidegate.runtime.columns import polars_schema
 from tidegate.runtime.embedded import increment as embedded
 from tidegate.runtime.embedded import relational
-from tidegate.runtime.embedded.executor import ARROW
+from tidegate.runtime.embedded.few.increment import as_table
 from tidegate.runtime.embedded.joins import join_frames
 from tidegate.runtime.plan.common import Demand, repeated
 from tidegate.runtime.plan.steps import Plan
@@ -49,7 +49,7 @@ def stored(store: LocalStore, plan: Plan) -> list[Segment]:
     (buffer,) = plan.buffers
     frame = pl.DataFrame(rows(), schema=polars_schema(buffer.stored))
     return [
-        write_segment(store, buffer.id, part.to_arrow(compat_level=ARROW), buffer.instants, 1, "a")
+        write_segment(store, buffer.id, as_table(part), buffer.instants, 1, "a")
         for part in (frame.head(20), frame.slice(20))
     ]
 

@@ -53,7 +53,7 @@ def few_tree(node: Node, first: int = 0) -> Step | None:
     Evaluating it raises `Unfit` where the rows turn out to be for Polars.
     """
     step = _step(node, first)
-    if step is None or isinstance(node, Scan | Project | Rename):
+    if step is None or isinstance(node, Scan | Select | Project | Rename | Imbed):
         return step
     place = first, node
 
