@@ -13,6 +13,7 @@ from tidegate.algebra.nodes import (
     Derive,
     Difference,
     Distinct,
+    Given,
     Group,
     Imbed,
     Join,
@@ -82,7 +83,7 @@ def _step(node: Node, first: int) -> Step | None:
             return _above(node, inputs[0])
         case Product() | Join() | Difference():
             return _between(node, inputs[0], inputs[1])
-        case Derive() | Match():
+        case Derive() | Match() | Given():
             return None
         case _:
             assert_never(node)
