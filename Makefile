@@ -45,12 +45,15 @@ pytest: $(ready)
 	$(py) -m pytest -q -n 2 --dist loadgroup $(ARGS)
 
 # Of 32,000 programs about 22,200 are valid; the shards answer for 10,000 each.
-test-all: test  ## `make test`, the long checks, random kills, 20,000 valid random programs in two resumable shards, and the planted bugs
+test-all: test  ## `make test`, the long checks, random kills, 20,000 valid random programs, as many with situations and patterns, and the planted bugs
 	$(py) -m pytest -q -n 2 --dist loadgroup -m long
 	$(py) tools/kill_loop.py
 	mkdir -p out
 	$(py) tools/fuzz.py --shard 1/2 --cases 32000 --at-least 10000 --resume out/fuzz-1.json & first=$$!; \
 	$(py) tools/fuzz.py --shard 2/2 --cases 32000 --at-least 10000 --resume out/fuzz-2.json; second=$$?; \
+	wait $$first && exit $$second
+	$(py) tools/fuzz.py --family situations --shard 1/2 --cases 26000 --at-least 10000 --resume out/fuzz-situations-1.json & first=$$!; \
+	$(py) tools/fuzz.py --family situations --shard 2/2 --cases 26000 --at-least 10000 --resume out/fuzz-situations-2.json; second=$$?; \
 	wait $$first && exit $$second
 	$(py) tools/planted_bugs.py
 

@@ -62,7 +62,7 @@ class Turns:
     def _ended(self, levels: Sequence[Sequence[QueryPlan]]) -> set[str]:
         """The queries whose results will be complete once they and those below them are evaluated: no turn may be left."""
         found = {query.name for level in levels for query in level if query.facts.is_static}
-        if INF not in self.progress.inputs.values():
+        if INF not in self.progress.inputs.values() and not any(map(self._reads_itself_only, levels)):
             return found
         ahead = self.progress.copy()
         for level in levels:
@@ -71,6 +71,13 @@ class Turns:
             if self.plan.recursion(level) is None or len(complete) == len(level):
                 found |= complete
         return found
+
+    def _reads_itself_only(self, level: Sequence[QueryPlan]) -> bool:
+        """Whether a recursion has no input: it is complete at once."""
+        own = {query.stream for query in level}
+        return self.plan.recursion(level) is not None and all(
+            one.stream.static or one.stream.name in own for query in level for one in query.facts.occurrences
+        )
 
     def _is_due(self, stream: str) -> bool:
         """Whether as many batches, or as much of the clock, have gone since the last turn; else it waits."""

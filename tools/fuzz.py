@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 #: What a case depends on: the library, and what draws and checks cases.
 SOURCES = ("algebra", "analysis", "contexts", "runtime", "tests/strategies", "tests/properties")
 
-FAMILIES = ("rules", "staged", "embedded", "windows", "recursive", "recursive-embedded")
+FAMILIES = ("rules", "staged", "embedded", "windows", "recursive", "recursive-embedded", "situations")
 
 
 @dataclass(slots=True)

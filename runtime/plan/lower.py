@@ -250,7 +250,8 @@ def _ordered(facts: QueryFacts, node: Node, operator: Derive | Match, layout: _L
             layout.want((part, None), columns, occurrences(node)[scan].schema.temporal)
             leaves.append(_LeafDraft((part, None), None, facts.occurrences[scan], tuple(columns)))
     situations = tuple(
-        replace(situation, input=_read(key[0], tuple(parts[key]), read)) for situation, key, read in bare
+        replace(situation, input=_read(key[0], order.index(key), tuple(parts[key]), read))
+        for situation, key, read in bare
     )
     if isinstance(operator, Match):
         made: Derive | Match = replace(operator, situations=situations)
@@ -291,9 +292,9 @@ def _stretched_leaf(
     return [_LeafDraft(key, None, occurrence)], tuple(conditions)
 
 
-def _read(part: Node, columns: tuple[str, ...], names: Mapping[str, str]) -> Node:
-    """Stored rows under the names that a query gives their columns."""
-    stored = _stored("rows", Schema(tuple(part.schema[name] for name in columns)))
+def _read(part: Node, leaf: int, columns: tuple[str, ...], names: Mapping[str, str]) -> Node:
+    """Stored rows of a leaf under the names that a query gives their columns; rows of different leaves are never equal."""
+    stored = _stored(f"rows {leaf}", Schema(tuple(part.schema[name] for name in columns)))
     pairs = tuple((name, outer) for outer, name in names.items() if outer != name)
     return Rename(stored, pairs) if pairs else stored
 

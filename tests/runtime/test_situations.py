@@ -200,6 +200,18 @@ def test_partitions_do_not_mix(start: Start) -> None:
         run.expect(Hits=[(None, 6, 7, 7, None, 7)])
 
 
+def test_situations_that_look_alike_are_of_their_own_streams(start: Start) -> None:
+    others = tg.stream("S", "key bigint, t bigint, x double, n bigint", progress="t")
+    one = readings.partition_by("key").derive(A=tg.situation(readings.x > 4)).A
+    other = others.partition_by("key").derive(B=tg.situation(others.x > 4)).B
+    with start(tg.program(M=tg.match(one.overlaps(other), within=9, emission="final"))) as run:
+        run.add("R", rows("055500"))
+        run.add("S", rows("005550"))
+        run.finish()
+        run.step()
+        run.expect(M=[(1, 1, 4, 2, 5, 5)])
+
+
 def test_situations_are_joined_and_grouped_as_any_stream(start: Start) -> None:
     periods = high()
     lonely = tg.stream("Check", "key bigint, t bigint", progress="t").as_("c")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from itertools import combinations
 
 from tests.strategies.programs import Case, Row
-from tidegate.algebra.allen import RELATIONS
-from tidegate.algebra.evaluation import evaluate_term
+from tidegate.algebra.allen import RELATIONS, relation_of
+from tidegate.algebra.evaluation import EvaluationError, evaluate_term
 from tidegate.algebra.nodes import (
     Aggregate,
     Derive,
@@ -26,6 +27,8 @@ from tidegate.algebra.nodes import (
 )
 from tidegate.algebra.program import ProgramDef, Query
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
+from tidegate.algebra.semantics import Row as Tuple
+from tidegate.algebra.semantics import evaluate
 from tidegate.algebra.terms import Attr, Lit, Term, call, conjunction, disjunction
 from tidegate.algebra.types import BIGINT, DOUBLE
 
@@ -34,7 +37,7 @@ def random_situation_case(seed: int) -> Case:
     """The case of a seed. Not every program is valid: ask the analysis."""
     builder = _Situations(random.Random(f"situations {seed}"))
     program = ProgramDef(tuple(builder.queries()))
-    return Case(seed, program, {stream.name: builder.rows(stream) for stream in program.inputs})
+    return Case(seed, program, {stream.name: builder.rows[stream.name] for stream in program.inputs})
 
 
 class _Situations:
@@ -46,6 +49,8 @@ class _Situations:
         self.streams = [self.stream(name) for name in names]
         self.points: set[str] = set()
         self.intervals = [self.interval_stream(name) for name in ("V", "W")[: self.rng.choice((0, 0, 1, 1, 2))]]
+        self.rows = {stream.name: self.events(stream) for stream in self.streams}
+        self.rows |= {stream.name: self.interval_rows(stream) for stream in self.intervals}
 
     def chance(self, p: float) -> bool:
         return self.rng.random() < p
@@ -80,7 +85,7 @@ class _Situations:
     # -- queries ------------------------------------------------------------------------------------------------------
 
     def queries(self) -> list[Query]:
-        self.known = [self.situation() for _ in range(self.rng.choice((1, 2, 3, 3)))]
+        self.known = [self.likely() for _ in range(self.rng.choice((1, 2, 3, 3)))]
         found: list[Query] = []
         for name in "QR"[: self.rng.choice((1, 1, 2))]:
             node: Node = self.match() if self.chance(0.75) else self.rng.choice(self.known)
@@ -115,6 +120,26 @@ class _Situations:
 
     def plus(self, term: Term, amount: int) -> Term:
         return call("add", term, Lit(amount, BIGINT))
+
+    def likely(self) -> Derive:
+        """A situation that mostly occurs."""
+        made = self.situation()
+        for _ in range(5):
+            if self.found(made):
+                break
+            made = self.situation()
+        return made
+
+    def found(self, node: Derive | Given) -> list[Tuple]:
+        """The situations of a definition in the rows; none where ties are in no order."""
+        relations = {
+            stream.name: [tuple(row[name] for name in stream.schema.names) for row in self.rows[stream.name]]
+            for stream in (*self.streams, *self.intervals)
+        }
+        try:
+            return evaluate(node, relations)  # type: ignore[arg-type]  # values of generated rows
+        except EvaluationError:
+            return []
 
     def situation(self) -> Derive:
         stream = self.rng.choice(self.streams)
@@ -159,16 +184,20 @@ class _Situations:
         return self.rng.sample(options, self.rng.choice((1, 1, 2)))
 
     def match(self) -> Match:
-        count = self.rng.choice((1, 2, 2, 3, 3, 4))
+        count = self.rng.choice((1, 2, 2, 3, 3, 4, 5))
         emission: Emission = "final" if self.chance(0.3) else "earliest"
         situations = tuple(
             self.given() if self.intervals and self.chance(0.5) else self.rng.choice(self.known) for _ in range(count)
         )
-        symbols = tuple("ABCD"[:count])
-        parts = [self.pair(one, other) for one, other in combinations(symbols, 2) if self.chance(0.75)]
+        symbols = tuple("ABCDE"[:count])
+        witness = self.witness(dict(zip(symbols, situations, strict=True))) if self.chance(0.8) else {}
+        parts = [self.pair(one, other, witness) for one, other in combinations(symbols, 2) if self.chance(0.75)]
         if self.chance(0.25) and count > 1:
             parts.append(self.general(symbols))
         within = None if self.chance(0.15) else self.rng.choice((3, 5, 8, 12, 20))
+        if witness and within is not None:  # just met, or missed by one
+            ends = [end for ends in witness.values() for end in ends]
+            within = max(1, max(ends) - min(ends) + self.rng.choice((-1, 0, 0, 1, 3)))
         return Match(situations, symbols, conjunction(parts), within, emission)
 
     def given(self) -> Given:
@@ -187,13 +216,39 @@ class _Situations:
             source, points = Select(source, call("lt", Attr("a"), Attr("z"))), False
         return Given(Rename(source, (("a", "ts"), ("z", "te"))), keys, points)
 
-    def pair(self, one: str, other: str) -> Term:
-        if self.chance(0.4):
-            allowed = self.rng.sample(RELATIONS, self.rng.choice((1, 2)))
-        else:
-            allowed = self.rng.sample(RELATIONS, self.rng.choice((3, 5, 8)))
+    def witness(self, roles: Mapping[str, Derive | Given]) -> dict[str, tuple[int, int]]:
+        """Some situations of one partition, a start and an end for each role, as the rows have them; none where some lacks."""
+        found = {symbol: self.periods(node) for symbol, node in roles.items()}
+        common = set.intersection(*({key for key, *_ in periods} for periods in found.values()))
+        if not common:
+            return {}
+        key = self.rng.choice(sorted(common, key=str))
+        return {
+            symbol: self.rng.choice([ends for of, ends in periods if of == key]) for symbol, periods in found.items()
+        }
+
+    def periods(self, node: Derive | Given) -> list[tuple[Tuple, tuple[int, int]]]:
+        """Keys and ends of a definition's situations, points left out."""
+        names = node.schema.names
+        found: list[tuple[Tuple, tuple[int, int]]] = []
+        for row in self.found(node):
+            ts, te = row[names.index("ts")], row[names.index("te")]
+            assert isinstance(ts, int)
+            assert isinstance(te, int)
+            if ts < te:
+                found.append((tuple(row[names.index(key)] for key in node.keys), (ts, te)))
+        return found
+
+    def pair(self, one: str, other: str, witness: Mapping[str, tuple[int, int]]) -> Term:
+        """Some relations of two situations, among them mostly the one of the witnesses."""
+        few = self.chance(0.4)
+        allowed = set(
+            self.rng.sample(RELATIONS, self.rng.choice((0, 1) if witness and few else (1, 2) if few else (3, 5, 8)))
+        )
+        if witness and (not allowed or self.chance(0.9)):
+            allowed.add(relation_of(*witness[one], *witness[other]))
         ends = [Attr(f"{symbol}.{end}") for symbol in (one, other) for end in ("ts", "te")]
-        return disjunction([relation.condition(*ends) for relation in allowed])
+        return disjunction([relation.condition(*ends) for relation in RELATIONS if relation in allowed])
 
     def general(self, symbols: tuple[str, ...]) -> Term:
         def distance() -> Term:
@@ -208,17 +263,15 @@ class _Situations:
 
     # -- rows ---------------------------------------------------------------------------------------------------------
 
-    def rows(self, stream: StreamDef) -> tuple[Row, ...]:
-        if stream in self.intervals:
-            return self.interval_rows(stream)
+    def events(self, stream: StreamDef) -> tuple[Row, ...]:
         keys = self.rng.sample((1, 2, 3, None), self.rng.choice((1, 2, 3))) if self.keyed else [1]
         found: list[Row] = []
         for key in keys:
             time = self.rng.randint(0, 4)
             x: int | None = 0
-            for number in range(self.rng.choice((3, 6, 9, 12))):
+            for number in range(self.rng.choice((4, 9, 14, 18))):
                 if self.chance(0.5):
-                    x = self.rng.choice((0, 1, 2, None))
+                    x = self.rng.choice((0, 0, 1, 2, 2, None))
                 found.append({"k": key, "t": time, "n": number, "x": x, "y": self.rng.choice((0.0, 0.5, 1.5, None))})
                 time += self.rng.choice((0, 1, 1, 2)) if self.tied else self.rng.choice((1, 1, 1, 2, 3))
         self.rng.shuffle(found)
