@@ -134,11 +134,11 @@ def prepare(
             )
     _check_directories(sources, sinks)
     options = {name: sources.get(name, Source(None)).options(stream) for name, stream in streams.items()}
-    held = hold_statics(plan, statics)
-    held |= _static_results(plan, held)
+    tables = hold_statics(plan, statics)
+    held = tables | _static_results(plan, tables)
     inner = {query.stream for query in plan.queries if query.facts.query.inner}
     every_sink = {name: sinks.get(name, MemorySink()) for name in results} | {name: DiscardSink() for name in inner}
-    checkpoint = _open(store, plan, held, options, every_sink)
+    checkpoint = _open(store, plan, tables, options, every_sink)
     return Setup(plan, streams, dict(sources), options, held, every_sink, checkpoint, timetable)
 
 
@@ -189,6 +189,7 @@ def _open(
     options: Mapping[str, SourceOptions],
     sinks: Mapping[str, Sink],
 ) -> Checkpoint:
+    # Of the tables as given: what follows from them comes in any order.
     description = dict(plan.description) | {f"table {name}": static_digest(frame) for name, frame in statics.items()}
     streams = input_streams(plan)
     remembered = [(key_memory(s, key).buffer, key) for s in streams if (key := options[s.name].key)]

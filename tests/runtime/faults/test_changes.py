@@ -17,6 +17,7 @@ import tidegate
 import tidegate as tg
 from tests.runtime.faults.scenarios import again, go_on, outcome, scenario, undisturbed
 from tests.runtime.state.toy import Place
+from tidegate.runtime import setup
 from tidegate.runtime.embedded.session import Session
 from tidegate.runtime.state import LocalStore, MemoryStore, StateError, inspect
 from tidegate.runtime.state.errors import PROGRAM
@@ -234,3 +235,15 @@ def test_the_order_of_queries_is_no_change(tmp_path: Path) -> None:
         mixed = go_on(orders[-1 - number], number, tmp_path / "mixed")
         assert mixed == whole
     assert whole
+
+
+def test_the_order_of_what_follows_from_tables_is_no_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = tg.table("N", "k bigint")
+    made, given = tg.program(Known=names.distinct()), {"N": [(1,), (2,), (3,)]}
+    derived = setup._static_results
+    store = MemoryStore()
+    Session(made.facts, store, statics=given).close()
+    monkeypatch.setattr(setup, "_static_results", lambda *of: {n: f.reverse() for n, f in derived(*of).items()})
+    with Session(made.facts, store, statics=given) as session:
+        session.step()
+        assert sorted(row["k"] for row in session.results("Known")) == [1, 2, 3]
