@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tidegate.algebra.time import Extended
+from tidegate.runtime.plan.places import Limits
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.state.manifest import SourceCounts
 from tidegate.runtime.state.positions import SparkBatch
@@ -17,8 +18,8 @@ class BatchReport:
 
     Of every stream that a query reads, by attribute: `bounds` says how far it has arrived, `greatest` what the batch brought.
     `waiting` says of results that had no turn by the schedule why. `live_ranges` has the least and greatest instants that a buffer holds, `clock` is in microseconds. `read` has rows and
-    bytes of the segments that a query's increment read. `interleaved`: slices of the input reached into each other, so it
-    was read a second time, event by event.
+    bytes of the segments that a query's increment read, `places` where, by `limits` (None: embedded, one place).
+    `interleaved`: slices of the input reached into each other, so it was read a second time, event by event.
     """
 
     seq: int
@@ -37,5 +38,6 @@ class BatchReport:
     spark: SparkBatch | None
     read: Mapping[str, tuple[int, int]]
     waiting: Mapping[str, str]
+    limits: Limits | None
     plan: Plan = field(repr=False, compare=False)
     interleaved: bool = False

@@ -10,6 +10,7 @@ from tidegate.algebra.terms import Term
 from tidegate.algebra.time import Extended
 from tidegate.analysis.facts import Rank
 from tidegate.runtime.intake import Intake
+from tidegate.runtime.plan.places import Limits
 from tidegate.runtime.plan.steps import Buffer, Progress, QueryPlan
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.manifest import KernelState, SourceCounts
@@ -120,6 +121,10 @@ class Executor(Protocol):
     """How an engine does the steps of a batch that touch rows."""
 
     name: str
+
+    @property
+    def limits(self) -> Limits | None:
+        """By which an increment takes its place, where there are several."""
 
     def ingest(self, batch: Batch, work: Work, intakes: Mapping[str, Intake]) -> dict[str, Ingested]:
         """Read, judge and store the new rows of every stream."""

@@ -13,6 +13,7 @@ from tidegate.runtime.plan.drawing import svg
 from tidegate.runtime.plan.explain import plan_dict, plan_text
 from tidegate.runtime.plan.graph import mermaid, plan_graph
 from tidegate.runtime.plan.lower import lower
+from tidegate.runtime.plan.places import Limits
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.schedule import Timetable
 
@@ -30,6 +31,7 @@ class ProgramExplanation:
     facts: ProgramFacts
     zones: bool = False
     timetable: Timetable = field(default_factory=Timetable)
+    limits: Limits = field(default_factory=Limits)
 
     def __str__(self) -> str:
         return f"{self.report}\n\n{self.plan}"
@@ -45,7 +47,7 @@ class ProgramExplanation:
     @property
     def plan(self) -> Shown:
         """Buffers with what they store and who reads them, then each query's increment."""
-        return Shown(plan_text(self.lowered(), self.timetable))
+        return Shown(plan_text(self.lowered(), self.timetable, self.limits))
 
     def spark(self, session: SparkSession) -> dict[str, str]:
         """Spark's plan of each increment, from one progress to a later one: the filters that reach files, the joins."""
@@ -67,7 +69,9 @@ class ProgramExplanation:
         return f"<div>{self.svg()}{preformatted(str(self))}</div>"
 
     def to_dict(self) -> dict[str, object]:
-        return explain(self.facts, zones=self.zones).to_dict() | {"plan": plan_dict(self.lowered(), self.timetable)}
+        return explain(self.facts, zones=self.zones).to_dict() | {
+            "plan": plan_dict(self.lowered(), self.timetable, self.limits)
+        }
 
     def lowered(self) -> Plan:
         """The physical plan itself."""

@@ -80,12 +80,24 @@ class Program:
 
         return [note for query in self.facts.queries for note in notes(query.query)]
 
-    def explain(self, *, zones: bool = False, schedule: Schedule | None = None) -> ProgramExplanation:
-        """Schema, progress, when results are final, what is kept and how much; `str()` of it is text."""
+    def explain(
+        self,
+        *,
+        zones: bool = False,
+        schedule: Schedule | None = None,
+        driver_bytes: int | None = None,
+        shard_bytes: int | None = None,
+    ) -> ProgramExplanation:
+        """Schema, progress, when results are final, what is kept and how much, and how it runs; `str()` of it is text.
+
+        `schedule`, `driver_bytes` and `shard_bytes` as a run is given them; `RunningQuery.explanation` has those of a run.
+        """
         from tidegate.runtime.explain import ProgramExplanation
+        from tidegate.runtime.plan.places import limits_of
         from tidegate.runtime.schedule import checked_schedule
 
-        return ProgramExplanation(self.facts, zones, checked_schedule(schedule, self.facts))
+        limits = limits_of(driver_bytes, shard_bytes)
+        return ProgramExplanation(self.facts, zones, checked_schedule(schedule, self.facts), limits)
 
     def run(
         self,

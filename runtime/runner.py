@@ -169,6 +169,7 @@ class Runner:
             batch.intent.offer.spark,
             dict(self.read),
             {name: one.because for name, one in self.missed.items()},
+            self.executor.limits,
             self.plan,
             self.interleaved == batch.seq,
         )

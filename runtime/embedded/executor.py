@@ -78,6 +78,10 @@ class EmbeddedExecutor:
     def __post_init__(self) -> None:
         self.operators = Operators(self.store)
 
+    @property
+    def limits(self) -> None:
+        """There is one place only."""
+
     def ingest(self, batch: Batch, work: Work, intakes: Mapping[str, Intake]) -> dict[str, Ingested]:
         done = {}
         for name, arrivals in work.arrivals.items():

@@ -6,21 +6,24 @@ from tidegate.algebra.nodes import Derive, Group
 from tidegate.algebra.pretty import node_text, term_text
 from tidegate.algebra.row_wise import periods
 from tidegate.runtime.plan.common import sharers
-from tidegate.runtime.plan.sharding import DRIVER_BYTES, SHARD_BYTES
+from tidegate.runtime.plan.places import Limits, size_text
 from tidegate.runtime.plan.steps import Buffer, Ordered, Plan, QueryPlan
 from tidegate.runtime.schedule import Timetable
 
 
-def plan_text(plan: Plan, timetable: Timetable | None = None) -> str:
-    """Buffers first, then queries in the order in which they are evaluated, with the schedule of a run if one is given."""
-    parts = [_buffer_text(plan, buffer) for buffer in plan.buffers]
-    parts += [_query_text(plan, query, timetable or Timetable()) for query in plan.queries]
+def plan_text(plan: Plan, timetable: Timetable | None = None, limits: Limits | None = None) -> str:
+    """Buffers first, then queries in the order in which they are evaluated, with the schedule and the limits of a run if given."""
+    limits = limits or Limits()
+    parts = [_buffer_text(plan, buffer, limits) for buffer in plan.buffers]
+    parts += [_query_text(plan, query, timetable or Timetable(), limits) for query in plan.queries]
     return "\n\n".join(parts)
 
 
-def plan_dict(plan: Plan, timetable: Timetable | None = None) -> dict[str, object]:
+def plan_dict(plan: Plan, timetable: Timetable | None = None, limits: Limits | None = None) -> dict[str, object]:
     """The same as plain values."""
+    limits = limits or Limits()
     return {
+        "limits": {"driver_bytes": limits.driver_bytes, "shard_bytes": limits.shard_bytes},
         "buffers": [
             {
                 "buffer": buffer.id,
@@ -30,6 +33,7 @@ def plan_dict(plan: Plan, timetable: Timetable | None = None) -> dict[str, objec
                 "chain": node_text(buffer.chain),
                 "read_by": _readers(plan, buffer),
                 "freed_by": _freed_by(plan, buffer),
+                "bound": _bounds(plan, buffer),
             }
             for buffer in plan.buffers
         ],
@@ -49,7 +53,7 @@ def plan_dict(plan: Plan, timetable: Timetable | None = None) -> dict[str, objec
     }
 
 
-def _buffer_text(plan: Plan, buffer: Buffer) -> str:
+def _buffer_text(plan: Plan, buffer: Buffer, limits: Limits) -> str:
     holds = buffer.holds if buffer.partial is None else f"{buffer.holds}: {_aggregates(buffer.partial)}"
     head = [f"buffer {buffer.id}", f"  holds       {holds}", f"  read by     {', '.join(_readers(plan, buffer))}"]
     freed_by = _freed_by(plan, buffer)
@@ -57,7 +61,8 @@ def _buffer_text(plan: Plan, buffer: Buffer) -> str:
     if freed_by:
         together = next(some for some in plan.purged() if buffer in some)
         names = ", ".join(one.id for one in together)
-        head.append(f"  on Spark    freed in the driver, while {names} hold up to {DRIVER_BYTES >> 20} MiB")
+        head += [f"  at most     {bound}, as always without these rules" for bound in _bounds(plan, buffer)]
+        head.append(f"  on Spark    {_swept(names, limits)}")
     if buffer.stretches is not None:
         by = ", ".join((*buffer.stretches.keys, buffer.stretches.time))
         conditions = ", ".join(map(term_text, buffer.stretches.conditions))
@@ -65,7 +70,7 @@ def _buffer_text(plan: Plan, buffer: Buffer) -> str:
     return "\n".join([*head, _indented("chain", node_text(buffer.chain))])
 
 
-def _query_text(plan: Plan, query: QueryPlan, timetable: Timetable) -> str:
+def _query_text(plan: Plan, query: QueryPlan, timetable: Timetable, limits: Limits) -> str:
     lines = [f"increment {query.name}", f"  reads       {', '.join(_inputs(query)) or 'nothing'}"]
     if schedule := timetable.describe(query.stream):
         lines.append(f"  scheduled   {schedule}; what it reads stays as much longer as it lags")
@@ -74,7 +79,7 @@ def _query_text(plan: Plan, query: QueryPlan, timetable: Timetable) -> str:
     if query.ordered is not None:
         lines.append(_indented("operator", node_text(query.ordered.node)))
         lines.append(f"  events      {_events(query.ordered)}")
-    lines.append(f"  on Spark    {_places(query)}")
+    lines.append(f"  on Spark    {limits.describe(query)}")
     for part, names in sharers(plan.queries, query):
         operator = node_text(part).splitlines()[0]
         lines.append(f"  shares      {operator}, computed once for {', '.join(names)} where they advance together")
@@ -97,17 +102,6 @@ def _events(ordered: Ordered) -> str:
         return "none: its situations are given"
     why = [reason for reason, applies in reasons.items() if applies]
     return f"one by one: {' and '.join(why) or 'their partition and time alone do not say when they are final'}"
-
-
-def _places(query: QueryPlan) -> str:
-    """Where an increment runs on Spark, by the size of the relevant segments."""
-    if query.ordered is not None:
-        return "in the driver"
-    places = [f"in the driver up to {DRIVER_BYTES >> 20} MiB"]
-    if query.shard_key is not None:
-        keys = ", ".join(dict.fromkeys(key for key in query.shard_key if key is not None))
-        places.append(f"by shards of {keys} up to {SHARD_BYTES >> 20} MiB a task")
-    return ", ".join([*places, "else as DataFrames"])
 
 
 def _indented(name: str, text: str) -> str:
@@ -140,6 +134,18 @@ def _freed_by(plan: Plan, buffer: Buffer) -> list[str]:
                 name = federation.occurrence_name(pair.other)
                 found[f"partner rule: no row of {name}{keys} in {query.name}, and none to come"] = None
     return list(found)
+
+
+def _bounds(plan: Plan, buffer: Buffer) -> list[str]:
+    """What keep alone bounds of the rows, once per reader that says something else."""
+    readers = (leaf for _, leaf in plan.readers(buffer) if leaf.occurrence is not None)
+    return list(dict.fromkeys(str(leaf.occurrence.bound) for leaf in readers if leaf.occurrence is not None))
+
+
+def _swept(names: str, limits: Limits) -> str:
+    if not limits.driver_bytes:
+        return "not freed sooner, as the driver evaluates nothing"
+    return f"freed in the driver, while {names} hold up to {size_text(limits.driver_bytes)}"
 
 
 def _inputs(query: QueryPlan) -> list[str]:

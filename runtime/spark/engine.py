@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,9 +22,11 @@ from tidegate.runtime.batch_report import BatchReport
 from tidegate.runtime.clock import Clock, read_clock, system_clock
 from tidegate.runtime.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.executor import Work
-from tidegate.runtime.given import check_bytes, check_clock, check_on_batch, mapping_of
+from tidegate.runtime.explain import ProgramExplanation
+from tidegate.runtime.given import check_clock, check_on_batch, mapping_of
 from tidegate.runtime.inputs import advances_of
 from tidegate.runtime.plan.lower import PurgeMode
+from tidegate.runtime.plan.places import limits_of
 from tidegate.runtime.plan.sharding import DRIVER_BYTES, SHARD_BYTES
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.progress import check_known
@@ -75,6 +77,11 @@ class RunningQuery(StreamingQuery):
     @property
     def reports(self) -> list[BatchReport]:
         return list(self._run.reports)
+
+    def explanation(self) -> ProgramExplanation:
+        """The program's explanation with the schedule and the limits of this run."""
+        setup = self._run.setup
+        return ProgramExplanation(setup.plan.facts, False, setup.timetable, self._run.executor.limits)
 
     def why(self, name: str, row: Mapping[str, Any] | None = None) -> Why:
         """What holds a result back after the last batch, or, with the instants of a row of it, when that row is final."""
@@ -185,7 +192,7 @@ class SparkRun:
         reading = batch.intent.offer.files
         arrivals = {
             name: Offered(
-                (FileTask(name, self.setup.sources[name].data.format, tuple(f.path for f in files)),) if files else (),
+                (FileTask(name, self.setup.sources[name].data.format, _oldest_first(files)),) if files else (),
                 sum(file.size for file in files),
             )
             for name, files in reading.items()
@@ -262,8 +269,7 @@ def start(
     root = store.where
     check_clock(clock)
     check_on_batch(on_batch)
-    for option, size in (("driver_bytes", driver_bytes), ("shard_bytes", shard_bytes)):
-        check_bytes(option, size)
+    limits_of(driver_bytes, shard_bytes)
     when = _trigger(spark, trigger)
     named = mapping_of("sources", sources, 'tg.parquet("a directory")')
     given = {key: value if isinstance(value, Source) else Source(value) for key, value in named.items()}
@@ -296,6 +302,11 @@ def start(
     except BaseException:
         setup.checkpoint.close()
         raise
+
+
+def _oldest_first(files: Sequence[SourceFile]) -> tuple[str, ...]:
+    """Paths in the order in which the embedded engine reads them: of rows with one key the first counts."""
+    return tuple(file.path for file in sorted(files, key=lambda file: (file.mtime_ns, file.path)))
 
 
 def source_file(uri: str) -> SourceFile:

@@ -20,6 +20,7 @@ from tidegate.runtime.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.executor import Increment, Ingested, Job, Rewrite, Stratum, Work
 from tidegate.runtime.intake import Arrival, Intake
 from tidegate.runtime.plan.common import Demand
+from tidegate.runtime.plan.places import Limits
 from tidegate.runtime.plan.sharding import DRIVER_BYTES, SHARD_BYTES
 from tidegate.runtime.plan.steps import Buffer, QueryPlan
 from tidegate.runtime.spark.aggregates import merge
@@ -79,6 +80,10 @@ class SparkExecutor:
             self.statics = {name: self.spark.read.parquet(path) for name, path in self.static_paths.items()}
         self.parallelism = max(1, self.spark.sparkContext.defaultParallelism)
         self.partitions = self._set_partitions = int(self.spark.conf.get(SHUFFLE_PARTITIONS) or 1)
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(self.driver_bytes, self.shard_bytes)
 
     def place(self, batch: Batch) -> Place:
         return Place(self.root, batch.seq, batch.attempt, self.static_paths)
@@ -171,11 +176,7 @@ class SparkExecutor:
 
     def place_of(self, job: Job) -> str:
         """Where an increment is evaluated: what a task can hold of it decides, by the bytes of its relevant segments."""
-        if job.query.ordered is not None or (self.driver_bytes and job.bytes <= self.driver_bytes):
-            return "driver"
-        if job.query.shard_key is not None and job.bytes <= self.shard_bytes * self.parallelism:
-            return "sharded"
-        return "catalyst"
+        return self.limits.place(job.query, job.bytes, self.parallelism)
 
     def _on_spark(self, batch: Batch, jobs: Sequence[Job]) -> dict[int, Increment]:
         """Increments by the identity of their jobs."""

@@ -10,6 +10,7 @@ import socket
 import uuid
 import zlib
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -281,9 +282,14 @@ class _FileLock:
                 raise
             self.guaranteed = False
         self._note = f"process {os.getpid()} on {socket.gethostname()} {uuid.uuid4().hex}".encode()
-        self._file.truncate(0)
-        self._file.write(self._note)
-        self._file.flush()
+        try:
+            self._file.truncate(0)
+            self._file.write(self._note)
+            self._file.flush()
+        except OSError:
+            with suppress(OSError):  # what could not be written can not be at the end either, but the lock is given up
+                self._file.close()
+            raise
 
     def held(self) -> bool:
         try:

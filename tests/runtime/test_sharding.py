@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import polars as pl
 import pytest
@@ -72,6 +73,28 @@ def test_which_queries_have_a_key(kind: str) -> None:
     (query,) = program.explain().lowered().queries
     assert query.shard_key == (("k", "k") if kind == "key" else None)
     assert ("by shards of k up to" in program.explain().plan) == (kind == "key")
+
+
+def test_explain_shows_the_limits_that_a_run_is_given() -> None:
+    a, b = events.as_("a"), events.as_("b")
+    pairs = a.join(b, a.k == b.k, a.t <= b.t, b.t <= a.t + 3).select(k=a.k, t=b.t)
+    program = tg.program(Counted=pairs.group_by(k=pairs.k, w=tg.ceil(pairs.t, 10)).agg(n=tg.count()))
+
+    def places(**limits: Any) -> str:
+        increment = program.explain(**limits).plan.partition("\nincrement")[2]
+        (line,) = (line for line in increment.splitlines() if "on Spark" in line)
+        return line.removeprefix("  on Spark    ")
+
+    assert places() == "in the driver up to 64 MiB, by shards of k up to 128 MiB a task, else as DataFrames"
+    assert places(driver_bytes=3 << 29, shard_bytes=1000) == (
+        "in the driver up to 1.5 GiB, by shards of k up to 1000 bytes a task, else as DataFrames"
+    )
+    assert places(driver_bytes=0) == "by shards of k up to 128 MiB a task, else as DataFrames"
+    assert places(driver_bytes=0, shard_bytes=0) == "as DataFrames"
+    plan = program.explain(driver_bytes=5).to_dict()["plan"]
+    assert plan["limits"] == {"driver_bytes": 5, "shard_bytes": 128 << 20}  # type: ignore[index]  # plain values
+    with pytest.raises(tg.QueryError, match="TG401 driver_bytes=-1 is no number of bytes"):
+        program.explain(driver_bytes=-1)
 
 
 @pytest.mark.parametrize("side", ["l", "r"])

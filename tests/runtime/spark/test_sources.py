@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 from pathlib import Path
 from typing import Any
 
@@ -215,3 +216,27 @@ def test_a_frame_is_the_same_for_a_session_after_spark(spark: SparkSession, tmp_
         assert sorted(map(str, session.results("All"))) == first
     with pytest.raises(StateError, match="TG506"):
         program.session(sources={"E": rows[:1]}, checkpoint=tmp_path)
+
+
+def test_of_rows_with_one_key_that_of_the_oldest_file_counts(spark: SparkSession, tmp_path: Path) -> None:
+    """As embedded: by age, then by path, whatever order Spark offers files in."""
+    events = tg.stream("E", "k bigint, t bigint, v bigint", progress="t")
+    program = tg.program(Out=events)
+    ages = {"c": 3, "a": 1, "b": 1, "d": 2}  # those of one age go by their names
+    for first in ("a", "d"):
+        directory = tmp_path / first
+        directory.mkdir()
+        for name, age in ages.items():
+            if first == "a" or name in "cd":
+                path = directory / f"{name}.parquet"
+                pq.write_table(pa.table({"k": [1], "t": [5], "v": [ord(name)]}), path)
+                os.utime(path, (1_600_000_000 + age, 1_600_000_000 + age))
+        source = tg.parquet(directory, bounded=True, key=("k", "t"))
+        for driver_bytes in (0, 64 << 20):
+            place = tmp_path / f"{first}{driver_bytes}"
+            program.start(spark, sources={"E": source}, checkpoint=place, driver_bytes=driver_bytes).awaitTermination()
+            with program.session(checkpoint=place) as session:
+                assert [row["v"] for row in session.results("Out")] == [ord(first)]
+        with program.session(sources={"E": source}) as session:
+            session.step()
+            assert [row["v"] for row in session.results("Out")] == [ord(first)]
