@@ -15,7 +15,7 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,39 +44,44 @@ def main() -> int:
         "--megabytes", type=int, nargs="+", default=[4, 16, 64, 256], help="of relevant segments, about"
     )
     options.add_argument("--times", type=int, default=3)
+    options.add_argument("--places", nargs="+", choices=PLACES, default=list(PLACES), metavar="PLACE")
     chosen = options.parse_args()
     from tidegate.runtime.spark.session import spark_session
 
     spark = spark_session("tidegate-places")
     tasks = spark.sparkContext.defaultParallelism
     print(f"seconds of one increment, median of {chosen.times}; {tasks} tasks at once")
-    print(f"  {'relevant':<14}" + "".join(f"{place:>12}" for place in PLACES), flush=True)
+    print(f"  {'relevant':<14}" + "".join(f"{place:>12}" for place in chosen.places), flush=True)
     found: dict[float, Taken] = {}
     equal = True
     try:
         with tempfile.TemporaryDirectory() as folder:
-            measure(spark, Path(folder) / "warm", 1, 1)
+            measure(spark, Path(folder) / "warm", 4, chosen.places, 1)
             for size in sorted(chosen.megabytes):
-                read, taken, same = measure(spark, Path(folder) / str(size), size, chosen.times)
+                read, taken, same = measure(spark, Path(folder) / str(size), size, chosen.places, chosen.times)
                 found[read], equal = taken, equal and same
-                print(f"  {read:>10,.1f} MiB" + "".join(f"{taken[place]:>12.2f}" for place in PLACES), flush=True)
+                print(
+                    f"  {read:>10,.1f} MiB" + "".join(f"{taken[place]:>12.2f}" for place in chosen.places), flush=True
+                )
     finally:
         spark.stop()
-    for one, other in (("driver", "sharded"), ("driver", "catalyst"), ("sharded", "catalyst")):
+    for one, other in combinations(chosen.places, 2):
         print(f"  {other} overtakes {one} {crossing(found, one, other)}")
     print("results: equal" if equal else "results: DIFFERENT")
     return 0 if equal else 1
 
 
-def measure(spark: SparkSession, folder: Path, megabytes: int, times: int) -> tuple[float, Taken, bool]:
+def measure(
+    spark: SparkSession, folder: Path, megabytes: int, places: Sequence[str], times: int
+) -> tuple[float, Taken, bool]:
     """MiB that the increment reads, median seconds per place, and whether every result was right."""
     folder.mkdir()
     pairs = (megabytes << 20) // PAIR_BYTES
     write(folder, pairs, 2)
-    seconds: dict[str, list[float]] = {place: [] for place in PLACES}
+    seconds: dict[str, list[float]] = {place: [] for place in places}
     read, equal = 0.0, True
     for number in range(times):
-        for place in PLACES:
+        for place in places:
             size, taken, same = _run(spark, folder, place, pairs, folder / f"{place}{number}")
             seconds[place].append(taken)
             read, equal = size / (1 << 20), equal and same

@@ -44,7 +44,8 @@ def main() -> int:
         if not chosen.no_spark:
             made, same = on_spark(Path(folder), files, few, chosen.rows, chosen.keys)
             figures, equal = figures + made, equal and same
-    equal = freed_state(min(chosen.rows, 200_000), chosen.batches) and equal
+    made, same = freed_state(min(chosen.rows, 200_000), chosen.batches)
+    figures, equal = figures + made, equal and same
     print_table(figures)
     print("results: equal" if equal else "results: DIFFERENT")
     return 0 if equal else 1

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 import tidegate as tg
+from benchmarks.figures import Figure
 from tidegate.runtime.embedded.session import Session
 from tidegate.runtime.plan.lower import PurgeMode
 
@@ -53,29 +54,24 @@ def situations(count: int) -> dict[str, pl.DataFrame]:
     return found
 
 
-def freed_state(count: int, batches: int) -> bool:
-    """Prints what either mode holds and takes; whether both give the same results."""
-    print(
-        f"state with partner and kill rule, {count:,} rows a stream, {batches} batches; rows live after a batch, amortised"
-    )
-    print(
-        f"  {'query':<22}{'mean, off':>12}{'planned':>10}{'most, off':>12}{'planned':>10}{'seconds, off':>14}{'planned':>10}"
-    )
-    equal = True
+def freed_state(count: int, batches: int) -> tuple[list[Figure], bool]:
+    """What either mode holds and takes; whether both give the same results."""
+    figures, equal = [], True
     for label, program, given in (
         ("deadline by key", deadline(), paid(count)),
         ("three intervals", pattern(), situations(count)),
     ):
         off, planned = (_run(program, given, count, batches, mode) for mode in ("off", "planned"))
-        equal = equal and off[2].equals(planned[2])
-        figures = [f"{np.mean(one):,.0f}" for one in (off[0], planned[0])]
-        figures += [f"{max(one):,}" for one in (off[0], planned[0])]
-        print(
-            f"  {label:<22}{figures[0]:>12}{figures[1]:>10}{figures[2]:>12}{figures[3]:>10}{off[1]:>14.2f}{planned[1]:>10.2f}"
-        )
-    if not equal:
-        print("  RESULTS DIFFER")
-    return equal
+        if not off[2].equals(planned[2]):
+            print(f"  {label}: RESULTS DIFFER with partner and kill rule")
+            equal = False
+        figures += [
+            Figure(f"{label}: live rows, mean, by keep alone", float(np.mean(off[0])), "rows"),
+            Figure(f"{label}: live rows, mean, with partner and kill rule", float(np.mean(planned[0])), "rows"),
+            Figure(f"{label}: live rows at most, with the rules / without", max(planned[0]) / max(off[0])),
+            Figure(f"{label}: time, with the rules / without", planned[1] / off[1]),
+        ]
+    return figures, equal
 
 
 def _run(

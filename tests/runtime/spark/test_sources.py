@@ -235,7 +235,7 @@ def test_of_rows_with_one_key_that_of_the_oldest_file_counts(spark: SparkSession
         for driver_bytes in (0, 64 << 20):
             place = tmp_path / f"{first}{driver_bytes}"
             program.start(spark, sources={"E": source}, checkpoint=place, driver_bytes=driver_bytes).awaitTermination()
-            with program.session(checkpoint=place) as session:
+            with program.session(sources={"E": source}, checkpoint=place) as session:
                 assert [row["v"] for row in session.results("Out")] == [ord(first)]
         with program.session(sources={"E": source}) as session:
             session.step()
