@@ -5,6 +5,8 @@ PYTHON ?= $(or $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 
   $(p) -c 'import sys; sys.version_info >= (3, 11) and print("$(p)")' 2>/dev/null))),python3)
 VENV   ?= .venv
 ARGS   ?=
+# Gigabytes of the one increment that `make test-all` has on Spark.
+LARGE  ?= 2.2
 py     := $(VENV)/bin/python
 ready  := $(VENV)/.ready
 
@@ -45,7 +47,7 @@ pytest: $(ready)
 	$(py) -m pytest -q -n 2 --dist loadgroup $(ARGS)
 
 # Of 32,000 programs about 22,200 are valid; the shards answer for 10,000 each.
-test-all: test  ## `make test`, the long checks, random kills, 20,000 valid random programs, as many with situations and patterns, and the planted bugs
+test-all: test  ## `make test`, the long checks, random kills, 20,000 valid random programs, as many with situations and patterns, the planted bugs, and an increment of gigabytes
 	$(py) -m pytest -q -n 2 --dist loadgroup -m long
 	$(py) tools/kill_loop.py
 	mkdir -p out
@@ -56,6 +58,7 @@ test-all: test  ## `make test`, the long checks, random kills, 20,000 valid rand
 	$(py) tools/fuzz.py --family situations --shard 2/2 --cases 26000 --at-least 10000 --resume out/fuzz-situations-2.json; second=$$?; \
 	wait $$first && exit $$second
 	$(py) tools/planted_bugs.py
+	$(py) benchmarks/large.py --gigabytes $(LARGE)
 
 bench: $(ready)  ## print the figures that the docs quote
 	$(py) benchmarks/run.py $(ARGS)

@@ -1,37 +1,165 @@
-"""Figures with their targets, and the one table that `make bench` ends with."""
+"""The figures of `make bench` with their targets, and the one table that it ends with, printed or written into a page."""
 
 from __future__ import annotations
 
+import os
+import platform
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+BEGIN, END = "<!-- figures: written by `make bench` -->", "<!-- end of figures -->"
+#: What stands in the table for a figure of a section that was left out.
+UNMEASURED = "not in this run"
+QUERIES = ("tumbling", "interval join", "silence", "frames")
+#: Queries of which memory is measured: `wide join` keeps every row of its left side.
+HELD = (*QUERIES, "wide join")
+#: Queries whose state partner and kill rule make small.
+PURGED = ("deadline by key", "three intervals")
+#: How many times as fast as native Structured Streaming Spark is to be.
+NATIVE = {"tumbling": 2.0, "interval join": 1.5}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a figure is measured in, and the most or least that it is to be, where that is asked for."""
+
+    unit: str = ""
+    most: float | None = None
+    least: float | None = None
+
+    def __str__(self) -> str:
+        if self.most is not None:
+            return f"≤ {self.most:,g}"
+        return "" if self.least is None else f"≥ {self.least:,g}"
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What was measured; `most` or `least` is the target, where there is one."""
+    """What was measured; `most` or `least` is the target, where there is one; `detail` is what the value was made of."""
 
     name: str
     value: float
     unit: str = ""
     most: float | None = None
     least: float | None = None
+    detail: str = ""
+
+    @property
+    def target(self) -> Target:
+        return Target(self.unit, self.most, self.least)
 
     @property
     def met(self) -> bool | None:
         """Whether the target is met; None where there is none."""
-        if self.most is not None:
-            return self.value <= self.most
-        return None if self.least is None else self.value >= self.least
+        if self.target.most is not None:
+            return self.value <= self.target.most
+        return None if self.target.least is None else self.value >= self.target.least
+
+    @property
+    def measured(self) -> str:
+        digits = 0 if self.value >= 1000 else 1 if self.value >= 100 else 2
+        return f"{self.value:,.{digits}f} {self.target.unit}".rstrip()
+
+    @property
+    def verdict(self) -> str:
+        return {None: "", True: "met", False: "missed"}[self.met]
 
     def line(self) -> str:
-        target = "" if self.met is None else (f"<= {self.most:,g}" if self.most is not None else f">= {self.least:,g}")
-        verdict = {None: "", True: "met", False: "missed"}[self.met]
-        digits = 0 if self.value >= 1000 else 1 if self.value >= 100 else 2
-        return f"{self.name:<74}{self.value:>14,.{digits}f} {self.unit:<10}{target:>12}  {verdict}".rstrip()
+        detail = f"  ({self.detail})" if self.detail else ""
+        return f"{self.name:<70}{self.measured:>20}{self.target!s:>10}  {self.verdict:<7}{detail}".rstrip()
 
 
-def print_table(figures: list[Figure]) -> None:
-    print(f"\n{'figure':<74}{'measured':>14} {'':<10}{'target':>12}")
+def _declared() -> Iterator[tuple[str, Target]]:
+    yield "analysis of a query over six streams", Target("ms", most=50)
+    yield "analysis of a chain of 30 streams", Target("ms", most=1000)
+    for query in QUERIES:
+        yield f"{query}, embedded", Target("rows/s")
+        yield f"{query}, Polars in one batch", Target("rows/s")
+        yield f"{query}: time, embedded / (2 x Polars + 10 ms a batch)", Target(most=1)
+    for query in HELD:
+        yield f"{query}, embedded: live state at most", Target("MiB")
+        yield f"{query}, embedded: peak memory / (2 x live state + 1 GiB)", Target(most=1)
+    yield "a batch of 50 rows, five queries, embedded", Target("ms", most=10)
+    for where in (*(f"{query}, in memory" for query in QUERIES), "all four, with a checkpoint", "all four, Spark"):
+        yield f"{where}: rows read, late / early batches", Target(most=1.1)
+        yield f"{where}: bytes read, late / early batches", Target(most=1.1)
+        yield f"{where}: time, late / early batches", Target(most=1.5)
+    for query in PURGED:
+        yield f"{query}: live rows, mean, by keep alone", Target("rows")
+        yield f"{query}: live rows, mean, with partner and kill rule", Target("rows")
+        yield f"{query}: live rows at most, with the rules / without", Target()
+        yield f"{query}: time, with the rules / without", Target()
+    for query in QUERIES:
+        yield f"{query}, Spark", Target("rows/s")
+        yield f"{query}, native Structured Streaming", Target("rows/s")
+        yield f"{query}: rows/s, Spark / native", Target(least=NATIVE.get(query))
+    for query in HELD:
+        yield f"{query}, Spark: live state at most", Target("MiB")
+        yield f"{query}, Spark: peak memory / (2 x live state + 1 GiB)", Target(most=1)
+    yield "a batch of 50 rows, five queries, Spark", Target("ms", most=350)
+
+
+#: Every figure of a whole run, in the order of the table.
+DECLARED = dict(_declared())
+
+
+def declared(name: str, value: float, detail: str = "") -> Figure:
+    """A figure of a whole run, with its target. `KeyError` where none of this name is declared."""
+    target = DECLARED[name]
+    return Figure(name, value, target.unit, target.most, target.least, detail)
+
+
+def memory_figures(query: str, engine: str, live: int, more: int) -> list[Figure]:
+    """Live state, and the peak beyond the process's base beside what it may be, from bytes."""
+    held, peak = live / 2**20, more / 2**20
+    return [
+        declared(f"{query}, {engine}: live state at most", held),
+        declared(
+            f"{query}, {engine}: peak memory / (2 x live state + 1 GiB)", peak / (2 * held + 1024), f"{peak:,.0f} MiB"
+        ),
+    ]
+
+
+def print_table(figures: Sequence[Figure]) -> None:
+    print(f"\n{'figure':<70}{'measured':>20}{'target':>10}")
     for figure in figures:
         print(figure.line())
     missed = [figure.name for figure in figures if figure.met is False]
     print(f"targets missed: {len(missed)}" + (f" ({'; '.join(missed)})" if missed else ""))
+
+
+def machine() -> str:
+    """What the figures were measured on."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    packages = ", ".join(f"{name} {version(name.lower())}" for name in ("Polars", "PySpark"))
+    cores = len(os.sched_getaffinity(0))
+    return f"{platform.system()} on {platform.machine()}, {cores} cores, {memory:.0f} GiB; Python {platform.python_version()}, {packages}"
+
+
+def table(figures: Sequence[Figure], heading: str) -> str:
+    """The table as a page has it, between its markers: all declared figures in order, whether measured or not."""
+    found = {figure.name: figure for figure in figures}
+    lines = [BEGIN, heading, "", "| figure | measured | target | | of which |", "| --- | ---: | ---: | --- | --- |"]
+    for name, target in DECLARED.items():
+        cells = (
+            (one.measured, one.target, one.verdict, one.detail) if (one := found.get(name)) else (UNMEASURED, target)
+        )
+        lines.append(f"| {' | '.join(map(str, (name, *cells)))} |" + " |" * (4 - len(cells)))
+    return "\n".join([*lines, END])
+
+
+def rows_of(page: str) -> list[str]:
+    """Names of the figures in a page's table, in order."""
+    lines = page.partition(BEGIN)[2].partition(END)[0].splitlines()
+    return [line.split(" | ")[0].removeprefix("| ") for line in lines if line.startswith("| ")][2:]
+
+
+def write_table(page: Path, figures: Sequence[Figure], heading: str) -> None:
+    """Puts the table in the place of the one in the page."""
+    before, begin, rest = page.read_text(encoding="utf-8").partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"{page} has no lines {BEGIN} and {END}")
+    page.write_text(before + table(figures, heading) + after, encoding="utf-8")

@@ -1,6 +1,8 @@
 """What an increment costs after a thousand batches, beside after ten: rows and bytes read as the engine counts them, and time.
 
-python benchmarks/flat.py [--batches 1000] [--rows 2000]
+Per query in memory, and of a program of all four queries with checkpoints and files on disk, on either engine.
+
+python benchmarks/flat.py [--batches 1000] [--rows 2000] [--spark-batches 300]
 """
 
 from __future__ import annotations
@@ -8,18 +10,26 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
+import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import polars as pl
+from pyspark.sql import SparkSession
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks import queries
-from benchmarks.figures import Figure, print_table
+from benchmarks.figures import QUERIES, Figure, declared, print_table
 from tidegate.runtime.batch_report import BatchReport
 from tidegate.runtime.embedded.session import Session
-from tidegate.runtime.sources import source
+from tidegate.runtime.sinks import parquet_sink
+from tidegate.runtime.sources import parquet, source
+from tidegate.runtime.state.local import LocalStore
 
+SOURCES = {"Events": source(None, delay="1s")}
+Step = Callable[[pl.DataFrame], BatchReport]
 #: Batches that are compared, from the tenth on. What a batch reads depends on where it lies in a window and on how full
 #: segments are: both come again after at most 40 batches.
 FIRST, SPAN = 10, 100
@@ -30,41 +40,78 @@ def main() -> int:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--batches", type=int, default=1000)
     options.add_argument("--rows", type=int, default=2000, help="rows a batch, a thousand a second of event time")
+    options.add_argument("--spark-batches", type=int, default=300, help="0: not on Spark")
     chosen = options.parse_args()
-    print_table(measure(chosen.batches, chosen.rows))
+    figures = measure(chosen.batches, chosen.rows)
+    with tempfile.TemporaryDirectory() as folder:
+        figures += checkpointed(Path(folder), chosen.batches, chosen.rows)
+    if chosen.spark_batches:
+        from tidegate.runtime.spark.session import spark_session
+
+        with tempfile.TemporaryDirectory() as folder:
+            figures += on_spark(spark_session("tidegate-flat"), Path(folder), chosen.spark_batches, chosen.rows)
+    print_table(figures)
     return 0
 
 
 def measure(batches: int = 1000, size: int = 2000) -> list[Figure]:
     """The last SPAN batches beside those of a session that has just begun, per query: means of what is read, median times."""
     figures = []
-    for name in queries.PROGRAMS:
-        early, late = run(name, batches, size)
-        for number, what in enumerate(("rows", "bytes")):
-            one, other = (_mean_read(some, number) for some in (early, late))
-            label = f"{name}: {what} read, batch {batches:,} / batch 10 ({other:,.0f} / {one:,.0f})"
-            figures.append(Figure(label, other / one, "", most=1.1))
-        one, other = (statistics.median(map(_milliseconds, some)) for some in (early, late))
-        figures.append(Figure(f"{name}: time, the same ({other:.1f} ms / {one:.1f} ms)", other / one, "", most=1.5))
-        for figure in figures[-3:]:
-            print(figure.line(), flush=True)
+    for name in QUERIES:
+        facts = queries.program(name).facts
+        with Session(facts, sources=SOURCES) as old, Session(facts, sources=SOURCES) as young:
+            figures += _compared(f"{name}, in memory", partial(_step, old), partial(_step, young), batches, size)
     return figures
 
 
-def run(name: str, batches: int, size: int) -> tuple[list[BatchReport], list[BatchReport]]:
-    """Reports of early and of late batches, in turn, so that whatever else the machine does slows both down alike."""
+def checkpointed(folder: Path, batches: int = 1000, size: int = 2000) -> list[Figure]:
+    """The same of all four queries together, with checkpoints and results on disk."""
+    facts = queries.program(*QUERIES).facts
+    old, young = (
+        Session(
+            facts,
+            LocalStore(folder / name),
+            SOURCES,
+            sinks={stream: parquet_sink(folder / f"{name} results" / stream) for stream in facts.streams},
+        )
+        for name in ("old", "young")
+    )
+    with old, young:
+        return _compared("all four, with a checkpoint", partial(_step, old), partial(_step, young), batches, size)
+
+
+def on_spark(spark: SparkSession, folder: Path, batches: int = 300, size: int = 2000) -> list[Figure]:
+    """The same on Spark: two streaming queries, each of which is given a file and waits for the next."""
+    with _Streaming(spark, folder / "old") as old, _Streaming(spark, folder / "young") as young:
+        return _compared("all four, Spark", old.step, young.step, batches, size)
+
+
+def _compared(label: str, old: Step, young: Step, batches: int, size: int) -> list[Figure]:
+    """Early and late batches in turn, so that whatever else the machine does slows both down alike."""
     rows = queries.rows(batches * size, 100).with_columns(batch=pl.col("time").dt.epoch("us") // (size * 1000))
     parts = rows.partition_by("batch", include_key=False)
-    facts, sources = queries.PROGRAMS[name]().facts, {"Events": source(None, delay="1s")}
-    with Session(facts, sources=sources) as old, Session(facts, sources=sources) as young:
-        for number in range(batches - SPAN):
-            _step(old, parts[number])
-        for number in range(FIRST):
-            _step(young, parts[number])
-        pairs = [
-            (_step(young, parts[FIRST + number]), _step(old, parts[batches - SPAN + number])) for number in range(SPAN)
-        ]
-    return [early for early, _ in pairs], [late for _, late in pairs]
+    for part in parts[: batches - SPAN]:
+        old(part)
+    for part in parts[:FIRST]:
+        young(part)
+    pairs = [(young(parts[FIRST + number]), old(parts[batches - SPAN + number])) for number in range(SPAN)]
+    return _figures(label, [early for early, _ in pairs], [late for _, late in pairs], batches)
+
+
+def _figures(label: str, early: list[BatchReport], late: list[BatchReport], batches: int) -> list[Figure]:
+    """Of several queries that one whose reads have grown most."""
+    figures = []
+    for number, what in enumerate(("rows", "bytes")):
+        means = {query: (_mean_read(late, query, number), _mean_read(early, query, number)) for query in late[0].read}
+        worst = max(means, key=lambda query: means[query][0] / means[query][1])
+        one, other = means[worst]
+        detail = f"{worst}: {one:,.0f} at batch {batches:,}, {other:,.0f} at batch {FIRST}"
+        figures.append(declared(f"{label}: {what} read, late / early batches", one / other, detail))
+    one, other = (statistics.median(map(_milliseconds, some)) for some in (late, early))
+    figures.append(declared(f"{label}: time, late / early batches", one / other, f"{one:.1f} ms, {other:.1f} ms"))
+    for figure in figures:
+        print(figure.line(), flush=True)
+    return figures
 
 
 def _step(session: Session, rows: pl.DataFrame) -> BatchReport:
@@ -72,8 +119,44 @@ def _step(session: Session, rows: pl.DataFrame) -> BatchReport:
     return session.step()
 
 
-def _mean_read(reports: list[BatchReport], number: int) -> float:
-    return statistics.mean(sum(read[number] for read in report.read.values()) for report in reports)
+class _Streaming:
+    """A program of all four queries on Spark, with a directory of files that a context ends."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        from tidegate.runtime.spark.engine import start
+
+        self._files, self._number = folder / "in", 0
+        self._files.mkdir(parents=True)
+        facts = queries.program(*QUERIES).facts
+        self._query = start(
+            spark,
+            facts,
+            sources={"Events": parquet(self._files, delay="1s")},
+            sinks={stream: parquet_sink(folder / "out" / stream) for stream in facts.streams},
+            checkpoint=folder / "checkpoint",
+            trigger="0 seconds",
+        )
+
+    def __enter__(self) -> _Streaming:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._query.stop()
+
+    def step(self, rows: pl.DataFrame) -> BatchReport:
+        """One file, one batch."""
+        written = self._files / f".{self._number}.parquet"
+        rows.write_parquet(written)
+        written.rename(self._files / f"{self._number:05d}.parquet")
+        self._number += 1
+        self._query.processAllAvailable()
+        reports = self._query.reports
+        assert len(reports) == self._number, "a file is a batch"
+        return reports[-1]
+
+
+def _mean_read(reports: list[BatchReport], query: str, number: int) -> float:
+    return statistics.mean(report.read[query][number] if query in report.read else 0 for report in reports)
 
 
 def _milliseconds(report: BatchReport) -> float:

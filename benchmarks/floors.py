@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import tidegate as tg
 from benchmarks import queries
-from benchmarks.figures import Figure, print_table
+from benchmarks.figures import Figure, declared, print_table
 from benchmarks.files import write_files
 from tidegate.runtime.embedded.session import Session
 from tidegate.runtime.sinks import parquet_sink
@@ -63,7 +63,7 @@ def embedded() -> Figure:
             began = time.perf_counter()
             session.step()
             taken.append(1000 * (time.perf_counter() - began))
-    return _median("embedded", taken, most=10)
+    return _median("embedded", taken)
 
 
 def on_spark(spark: SparkSession) -> Figure:
@@ -75,7 +75,7 @@ def on_spark(spark: SparkSession) -> Figure:
         query = start(spark, facts, sources=sources, sinks=sinks, checkpoint=Path(folder) / "checkpoint")
         query.awaitTermination()
         taken = [p["durationMs"]["triggerExecution"] for p in query.recentProgress if p["numInputRows"]]
-    return _median("Spark", taken, most=350)
+    return _median("Spark", taken)
 
 
 def _sources(folder: Path) -> dict[str, Source]:
@@ -83,9 +83,8 @@ def _sources(folder: Path) -> dict[str, Source]:
     return {"Events": parquet(folder / "in", per_batch=1, delay="1s", bounded=True)}
 
 
-def _median(engine: str, taken: list[float], *, most: float) -> Figure:
-    label = f"a batch of {ROWS} rows, five queries, {engine}"
-    figure = Figure(label, statistics.median(taken[WARM:]), "ms", most=most)
+def _median(engine: str, taken: list[float]) -> Figure:
+    figure = declared(f"a batch of {ROWS} rows, five queries, {engine}", statistics.median(taken[WARM:]))
     print(figure.line(), flush=True)
     return figure
 

@@ -18,7 +18,7 @@ from tidegate.runtime.embedded.relational import evaluate
 
 def main() -> None:
     """Prints milliseconds of both, medians of five."""
-    (buffer,) = queries.tumbling().explain().lowered().buffers
+    (buffer,) = queries.program("tumbling").explain().lowered().buffers
     assert buffer.partial is not None
     group = buffer.partial
     events = queries.rows(1_000_000, 1000).with_columns(pl.col("time").dt.epoch("us"))

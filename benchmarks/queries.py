@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 import numpy as np
 import polars as pl
@@ -13,36 +14,57 @@ events = tg.stream("Events", "key bigint, time timestamp, value double", progres
 SECOND = 1_000_000
 
 
-def tumbling() -> tg.Program:
+def tumbling() -> tg.Relation:
     """Count, sum and greatest value per key and window of ten seconds."""
     windows = events.group_by(events.key, end=tg.tumbling(events.time, "10s"))
-    return tg.program(Tumbling=windows.agg(n=tg.count(), total=tg.sum(events.value), top=tg.max(events.value)))
+    return windows.agg(n=tg.count(), total=tg.sum(events.value), top=tg.max(events.value))
 
 
-def interval_join() -> tg.Program:
+def interval_join() -> tg.Relation:
     """Pairs of events of one key within two seconds of each other."""
     a, b = events.where(events.value < 0.2).as_("a"), events.where(events.value > 0.8).as_("b")
     pairs = a.join(b, a.key == b.key, a.time <= b.time, b.time <= a.time + tg.seconds(2))
-    return tg.program(Pairs=pairs.select(key=a.key, first=a.time, second=b.time))
+    return pairs.select(key=a.key, first=a.time, second=b.time)
 
 
-def silence() -> tg.Program:
+def silence() -> tg.Relation:
     """Events with no event of the same key in the five seconds after."""
     a, b = events.where(events.value < 0.2).as_("a"), events.as_("b")
     lonely = a.anti_join(b, a.key == b.key, a.time < b.time, b.time <= a.time + tg.seconds(5))
-    return tg.program(Silence=lonely.select(key=a.key, time=a.time))
+    return lonely.select(key=a.key, time=a.time)
 
 
-def frames() -> tg.Program:
+def frames() -> tg.Relation:
     """The greatest value of a key's events between a start and an end at most five seconds later."""
     a, b, c = events.where(events.value < 0.02).as_("a"), events.where(events.value > 0.98).as_("b"), events.as_("c")
     frame = a.join(b, a.key == b.key, a.time < b.time, b.time <= a.time + tg.seconds(5))
     inside = frame.join(c, c.key == a.key, a.time < c.time, c.time < b.time)
     grouped = inside.group_by(key=a.key, start=a.time, end=b.time)
-    return tg.program(Frames=grouped.agg(top=tg.max(c.value), n=tg.count()))
+    return grouped.agg(top=tg.max(c.value), n=tg.count())
 
 
-PROGRAMS = {"tumbling": tumbling, "interval join": interval_join, "silence": silence, "frames": frames}
+def wide_join() -> tg.Relation:
+    """Events with those of the same key on the day before: every event is kept for a day, and hardly any has a partner."""
+    events = tg.stream(
+        "Events", "key bigint, time timestamp, value double, x double, y double, z double", progress="time"
+    )
+    a, b = events.as_("a"), events.where(events.value > 0.9).as_("b")
+    pairs = a.join(b, a.key == b.key, a.time < b.time, b.time <= a.time + tg.days(1))
+    return pairs.select(key=a.key, first=a.time, second=b.time, value=a.value, x=a.x, y=a.y, z=a.z)
+
+
+RELATIONS: dict[str, tuple[str, Callable[[], tg.Relation]]] = {
+    "tumbling": ("Tumbling", tumbling),
+    "interval join": ("Pairs", interval_join),
+    "silence": ("Silence", silence),
+    "frames": ("Frames", frames),
+    "wide join": ("Wide", wide_join),
+}
+
+
+def program(*names: str) -> tg.Program:
+    """Queries by their names as one program."""
+    return tg.program(**{stream: relation() for stream, relation in (RELATIONS[name] for name in names)})
 
 
 def chain(length: int) -> tg.Program:
@@ -79,6 +101,13 @@ def rows(count: int, keys: int, *, per_second: int = 1000, seed: int = 7) -> pl.
     return frame.with_columns(pl.col("time").cast(pl.Datetime("us", "UTC")))
 
 
+def wide_rows(count: int) -> pl.DataFrame:
+    """Events with more columns and keys so many that hardly two meet; less than a day up to 86 million."""
+    random = np.random.default_rng(8)
+    columns = [pl.Series(name, random.random(count)) for name in "xyz"]
+    return rows(count, 20 * count).with_columns(columns)
+
+
 def batch_polars(name: str, events: pl.LazyFrame) -> pl.DataFrame:
     """The same query over all rows at once, in plain Polars: the fastest form known, with the engine that is faster.
 
@@ -94,6 +123,10 @@ def batch_polars(name: str, events: pl.LazyFrame) -> pl.DataFrame:
             a = events.filter(pl.col("value") < 0.2).select("key", first="time")
             b = events.filter(pl.col("value") > 0.8).select("key", second="time")
             made = _near(a, "first", b, "second", 2).filter(pl.col("second") >= pl.col("first"))
+        case "wide join":
+            b = events.filter(pl.col("value") > 0.9).select("key", second="time")
+            pairs = events.rename({"time": "first"}).join(b, on="key").filter(pl.col("second") > pl.col("first"))
+            made = pairs.select("key", "first", "second", "value", "x", "y", "z")
         case "frames":
             a = events.filter(pl.col("value") < 0.02).select("key", start="time")
             b = events.filter(pl.col("value") > 0.98).select("key", end="time")

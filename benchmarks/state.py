@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 import tidegate as tg
-from benchmarks.figures import Figure
+from benchmarks.figures import Figure, declared
 from tidegate.runtime.embedded.session import Session
 from tidegate.runtime.plan.lower import PurgeMode
 
@@ -66,10 +66,10 @@ def freed_state(count: int, batches: int) -> tuple[list[Figure], bool]:
             print(f"  {label}: RESULTS DIFFER with partner and kill rule")
             equal = False
         figures += [
-            Figure(f"{label}: live rows, mean, by keep alone", float(np.mean(off[0])), "rows"),
-            Figure(f"{label}: live rows, mean, with partner and kill rule", float(np.mean(planned[0])), "rows"),
-            Figure(f"{label}: live rows at most, with the rules / without", max(planned[0]) / max(off[0])),
-            Figure(f"{label}: time, with the rules / without", planned[1] / off[1]),
+            declared(f"{label}: live rows, mean, by keep alone", float(np.mean(off[0]))),
+            declared(f"{label}: live rows, mean, with partner and kill rule", float(np.mean(planned[0]))),
+            declared(f"{label}: live rows at most, with the rules / without", max(planned[0]) / max(off[0])),
+            declared(f"{label}: time, with the rules / without", planned[1] / off[1]),
         ]
     return figures, equal
 
