@@ -6,9 +6,9 @@ Each reference to a stream is an occurrence of its own, also where a subtree is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
-from typing import Literal, assert_never
+from typing import Final, Literal, assert_never
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.formulas import temporal_term
@@ -189,6 +189,10 @@ class Derive(_Hashed):
     aggregates: tuple[Aggregate, ...] = ()
 
 
+#: Marks fields that say how to evaluate, not what: a checkpoint does not depend on them.
+ADVICE: Final = {"advice": True}
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Given(_Hashed):
     """Rows as situations: each is valid in [ts, te), the instants `ts` and `te` of the row, in the partition of its `keys`.
@@ -220,6 +224,8 @@ class Match(_Hashed):
     pattern: Term
     within: int | None = None
     emission: Emission = "earliest"
+    #: Symbols in the order in which to look for their situations; empty: as costs say. Results are the same.
+    order: tuple[str, ...] = field(default=(), metadata=ADVICE)
 
     @property
     def keys(self) -> tuple[str, ...]:

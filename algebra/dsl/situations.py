@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from tidegate.algebra.allen import Allen
@@ -198,10 +198,11 @@ class Derived(Mapping[str, "Intervals"]):
         *conditions: Expression | Intervals,
         within: Duration = None,
         emission: Emission = "earliest",
+        order: Iterable[Intervals | str] = (),
     ) -> Relation:
         """`match` of conditions over these situations."""
         with Here():
-            return match(*conditions, within=within, emission=emission)
+            return match(*conditions, within=within, emission=emission, order=order)
 
 
 class Intervals(Relation):
@@ -345,12 +346,16 @@ def match(
     *conditions: Expression | Intervals,
     within: Duration = None,
     emission: Emission = "earliest",
+    order: Iterable[Intervals | str] = (),
 ) -> Relation:
     """Every combination of periods, one of each name that the conditions speak of, of one partition, for which they hold.
 
     `within` limits the time from the first start to the detection. Emission `earliest`: a match is detected at the first
     instant at which it is certain, whatever ends are still to come; `te` of those is NULL then, and aggregates cover the
     events up to it. `final`: at the last end. Result: the keys, `name.ts`, `name.te` and aggregates of each, `detected`.
+
+    `order` pins in which order they are looked for, all of them, from whichever brings a match about; otherwise costs decide.
+    Results do not depend on it, and a checkpoint may go on with another.
     """
     with Here() as site:
         if emission not in ("earliest", "final"):
@@ -373,7 +378,20 @@ def match(
                 _take(found, read.origin.intervals)
         if not found:
             raise QueryError("TG124", "a pattern without periods", hint="write match(A.before(B), within=...)")
-        return _derived_match(list(found.values()), parts, within, emission, site)
+        return _derived_match(list(found.values()), parts, within, emission, _pinned(order, list(found)), site)
+
+
+def _pinned(order: object, names: list[str]) -> tuple[str, ...]:
+    """The names of an order; `QueryError` TG114 where it is not one of all symbols."""
+    listed = [order] if isinstance(order, str | Intervals) or not isinstance(order, Iterable) else list(order)
+    pinned = [one._symbol if isinstance(one, Intervals) else str(one) for one in listed]
+    if pinned and sorted(pinned) != sorted(names):
+        raise QueryError(
+            "TG114",
+            f"order names {', '.join(pinned)}, and the pattern is about {', '.join(names)}",
+            hint="name each of them once, or leave order out",
+        )
+    return tuple(pinned)
 
 
 def _take(found: dict[str, Intervals], intervals: Intervals) -> None:
@@ -387,13 +405,18 @@ def _take(found: dict[str, Intervals], intervals: Intervals) -> None:
 
 
 def _derived_match(
-    symbols: list[Intervals], parts: list[Expression], within: Duration, emission: Emission, site: Site | None
+    symbols: list[Intervals],
+    parts: list[Expression],
+    within: Duration,
+    emission: Emission,
+    order: tuple[str, ...],
+    site: Site | None,
 ) -> Relation:
     situations = tuple(one._periods for one in symbols)
     type_ = situations[0].schema[START].type
     window = None if within is None else _ticks(within, type_, "within")
     pattern = conjunction([part._term for part in parts])
-    node = Match(situations, tuple(one._symbol for one in symbols), pattern, window, emission)
+    node = Match(situations, tuple(one._symbol for one in symbols), pattern, window, emission, order)
     made = Origin("this match")
     origins = dict.fromkeys(node.schema, made)
     for one in symbols:

@@ -9,7 +9,8 @@ from typing import Final
 import numpy as np
 
 from tidegate.analysis.detection import Detection
-from tidegate.analysis.order import Pair, Statistics, best_order, initial_statistics
+from tidegate.analysis.match_orders import chosen_orders, first_statistics, ordered_pair
+from tidegate.analysis.order import Pair, Statistics
 from tidegate.runtime.kernels.layout import Situations
 from tidegate.runtime.kernels.patterns import Matches
 from tidegate.runtime.kernels.situations import Ints
@@ -28,18 +29,18 @@ class MatchOrder:
     order: Ints
     chosen_by: Statistics
     seen: Statistics
+    pinned: tuple[int, ...] = ()
 
     @classmethod
-    def initial(cls, found: Detection) -> MatchOrder:
-        """By the relations that the pattern allows."""
-        masks = {(pair.i, pair.j): pair.mask for pair in found.pattern.pairs}
-        statistics = initial_statistics(masks, related(found), len(found.symbols))
-        return cls(orders(statistics), statistics, statistics)
+    def initial(cls, found: Detection, pinned: tuple[int, ...] = ()) -> MatchOrder:
+        """By the relations that the pattern allows; `pinned` stays, whatever is seen."""
+        statistics = first_statistics(found)
+        return cls(orders(statistics, pinned), statistics, statistics, pinned)
 
     def after(self, situations: Situations, definition: Sequence[int], found: Matches) -> MatchOrder:
         """What an increment has shown; orders are chosen again once it differs enough from what they were chosen by."""
         seen = self.seen.smoothed(self._statistics(situations, definition, found), WEIGHT)
-        if not self.chosen_by.differs(seen, THRESHOLD):
+        if self.pinned or not self.chosen_by.differs(seen, THRESHOLD):
             return replace(self, seen=seen)
         return MatchOrder(orders(seen), seen, seen)
 
@@ -53,7 +54,9 @@ class MatchOrder:
             for step in range(1, len(order)):
                 before, passed = steps[step - 1][1], steps[step][1]
                 pairs = [
-                    pair for other in order[:step] if (pair := _pair(other, order[step])) in self.seen.selectivities
+                    pair
+                    for other in order[:step]
+                    if (pair := ordered_pair(other, order[step])) in self.seen.selectivities
                 ]
                 if before < _ENOUGH or not pairs or not sizes[order[step]]:
                     continue
@@ -65,23 +68,6 @@ class MatchOrder:
         return Statistics(sizes, {pair: sum(found_) / len(found_) for pair, found_ in shares.items()})
 
 
-def related(found: Detection) -> list[Pair]:
-    """The pairs of symbols that constraints relate which are no sets of Allen's relations."""
-    names = {name: place // 2 for place, name in enumerate(found.pattern.base.layout.attributes)}
-    pairs: dict[Pair, None] = {}
-    for general in found.pattern.general:
-        for zone in general.negation:
-            given = zone.edges[len(found.pattern.base.edges) :]
-            ends = [(names[edge.w[-1]], names[edge.v[-1]]) for edge in given]
-            pairs |= {_pair(i, j): None for i, j in ends if i != j}
-    return list(pairs)
-
-
-def orders(statistics: Statistics) -> Ints:
-    """The best order for every trigger."""
-    symbols = range(len(statistics.sizes))
-    return np.array([best_order(trigger, statistics).symbols for trigger in symbols], dtype=np.int64)
-
-
-def _pair(one: int, other: int) -> Pair:
-    return (one, other) if one < other else (other, one)
+def orders(statistics: Statistics, pinned: Sequence[int] = ()) -> Ints:
+    """The order for every trigger."""
+    return np.array(chosen_orders(statistics, pinned), dtype=np.int64)

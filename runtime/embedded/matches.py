@@ -14,6 +14,7 @@ from tidegate.algebra.situations import measures
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import MAX_INSTANT
 from tidegate.analysis.detection import Detection, detection_of
+from tidegate.analysis.match_orders import pinned_order
 from tidegate.analysis.matches import horizons
 from tidegate.runtime.columns import polars_schema
 from tidegate.runtime.embedded.given import GivenRows
@@ -161,7 +162,7 @@ class MatchOperator:
         matching = Matching.of(ordered)
         keys = key_schema(matching.node.situations[0])
         derivation = Derivation.start(matching.definitions, matching.leaves, keys, matching.stretched)
-        order = MatchOrder.initial(matching.detection)
+        order = MatchOrder.initial(matching.detection, pinned_order(matching.node))
         return cls(
             matching,
             derivation,

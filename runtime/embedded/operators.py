@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import polars as pl
 
+from tidegate.analysis.match_orders import order_lines
+from tidegate.runtime.embedded.matches import MatchOperator
 from tidegate.runtime.embedded.ordered import VERSION, Operator, load_operator, start_operator
 from tidegate.runtime.executor import Job
 from tidegate.runtime.plan.steps import QueryPlan
@@ -33,6 +36,16 @@ class Operators:
         if known is not None and known[0] == job.state:
             return known[1]
         return load_operator(ordered, self._read(job.query, job.state))
+
+    def orders(self, queries: Sequence[str]) -> list[str]:
+        """Evaluation orders of these queries' patterns, and why."""
+        lines: list[str] = []
+        for name in queries:
+            operator = self.known[name][1] if name in self.known else None
+            if isinstance(operator, MatchOperator):
+                order = operator.order
+                lines += order_lines(operator.matching.node, order.order.tolist(), order.chosen_by, "seen or assumed")
+        return lines
 
     def keep(self, batch: Batch, query: QueryPlan, operator: Operator) -> KernelState:
         """Writes what an operator keeps from this batch on."""

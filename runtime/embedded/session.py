@@ -228,6 +228,15 @@ class Session:
         """Rows stored per buffer."""
         return self._runner.live_rows()
 
+    def orders(self, name: str) -> list[str]:
+        """In which order the situations of a result's pattern are looked for, what that is expected to cost, and by what it
+        was chosen: averages of what has been seen since the last restart. Empty where it is no pattern of situations.
+        """
+        check_known(name, self.facts.streams, "result")
+        executor = self._runner.executor
+        assert isinstance(executor, EmbeddedExecutor)
+        return executor.operators.orders([query.name for query in self.plan.queries if query.stream == name])
+
     @property
     def counts(self) -> dict[str, SourceCounts]:
         """Rows by fate per source since the beginning."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from tidegate.algebra.nodes import Derive, Group
+from tidegate.algebra.nodes import Derive, Group, Match
 from tidegate.algebra.pretty import node_text, term_text
 from tidegate.algebra.row_wise import periods
+from tidegate.analysis.detection import detection_of
+from tidegate.analysis.match_orders import chosen_orders, first_statistics, order_lines, pinned_order
 from tidegate.runtime.plan.common import sharers
 from tidegate.runtime.plan.places import Limits, size_text
 from tidegate.runtime.plan.steps import Buffer, Ordered, Plan, QueryPlan
@@ -44,6 +46,9 @@ def plan_dict(plan: Plan, timetable: Timetable | None = None, limits: Limits | N
                 "reads": _inputs(query),
                 "shard_key": None if query.shard_key is None else list(query.shard_key),
                 "operator": None if query.ordered is None else node_text(query.ordered.node),
+                "order": _orders(query.ordered.node)
+                if query.ordered is not None and isinstance(query.ordered.node, Match)
+                else None,
                 "events": None if query.ordered is None else _events(query.ordered),
                 "tree": node_text(query.tree),
                 "shares": [{"tree": node_text(part), "with": names} for part, names in sharers(plan.queries, query)],
@@ -79,11 +84,19 @@ def _query_text(plan: Plan, query: QueryPlan, timetable: Timetable, limits: Limi
     if query.ordered is not None:
         lines.append(_indented("operator", node_text(query.ordered.node)))
         lines.append(f"  events      {_events(query.ordered)}")
+        if isinstance(query.ordered.node, Match):
+            lines.append(_indented("order", "\n".join(_orders(query.ordered.node))))
     lines.append(f"  on Spark    {limits.describe(query)}")
     for part, names in sharers(plan.queries, query):
         operator = node_text(part).splitlines()[0]
         lines.append(f"  shares      {operator}, computed once for {', '.join(names)} where they advance together")
     return "\n".join([*lines, _indented("tree", node_text(query.tree))])
+
+
+def _orders(node: Match) -> list[str]:
+    """In which order situations are looked for at first; a run learns, and chooses again."""
+    statistics = first_statistics(detection_of(node))
+    return order_lines(node, chosen_orders(statistics, pinned_order(node)), statistics, "assumed")
 
 
 def _events(ordered: Ordered) -> str:

@@ -468,7 +468,7 @@ def _canonical(value: object, seen: dict[int, str]) -> str:
             parts = ",".join(
                 f"{f.name}={_canonical(getattr(value, f.name), seen)}"
                 for f in fields(value)
-                if not f.name.startswith("_")
+                if not f.name.startswith("_") and not f.metadata.get("advice")
             )
             seen[id(value)] = hashlib.sha256(f"{type(value).__name__}({parts})".encode()).hexdigest()
         return seen[id(value)]
