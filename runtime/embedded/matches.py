@@ -22,7 +22,7 @@ from tidegate.runtime.embedded.match_order import MatchOrder
 from tidegate.runtime.embedded.run_values import Asked
 from tidegate.runtime.embedded.situations import Derivation, Read, joined, kept_tables, key_schema, live_runs, loaded
 from tidegate.runtime.kernels.layout import NONE, Situations, arrange, find_triggers, purge
-from tidegate.runtime.kernels.pattern_plan import Pattern, Steps, plan_steps
+from tidegate.runtime.kernels.pattern_plan import Pattern, Steps, plan_steps, triggering
 from tidegate.runtime.kernels.patterns import Matches, enumerate_matches
 from tidegate.runtime.kernels.situations import Bools, Closed, Ints, Runs
 from tidegate.runtime.plan.steps import Ordered, Stretched
@@ -81,6 +81,7 @@ class Matching:
             final=node.emission == "final",
             disjoint=np.arange(len(definitions) + len(given)) < len(definitions),
         )
+        lasts = triggering(pattern)
         return cls(
             node,
             definitions,
@@ -89,8 +90,8 @@ class Matching:
             definition,
             pattern,
             found,
-            _offsets(found.start_offsets, definition),
-            _offsets(found.end_offsets, definition),
+            _offsets(found.start_offsets, definition, lasts),
+            _offsets(found.end_offsets, definition, lasts),
             _horizons(found, definition, len(definitions)),
             _by_definition(ordered, definitions),
         )
@@ -131,13 +132,13 @@ def _horizons(found: Detection, definition: Sequence[int], derived: int) -> Ints
     return longest
 
 
-def _offsets(by_role: Sequence[Sequence[int]], definition: Sequence[int]) -> tuple[Ints, ...]:
-    """What the roles of each definition have, together."""
+def _offsets(by_role: Sequence[Sequence[int]], definition: Sequence[int], lasts: Bools) -> tuple[Ints, ...]:
+    """What the roles of each definition have, together; nothing where its situations make no match certain."""
     return tuple(
         np.array(
             sorted({o for role, d in zip(by_role, definition, strict=True) if d == number for o in role}),
             dtype=np.int64,
-        )
+        )[: None if lasts[number] else 0]
         for number in range(max(definition) + 1)
     )
 

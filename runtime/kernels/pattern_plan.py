@@ -131,6 +131,48 @@ def plan_steps(pattern: Pattern, order: Ints) -> Steps:
     )
 
 
+def triggering(pattern: Pattern) -> Bools:
+    """bool[D]: the definitions whose situations can be the last to make a match certain.
+
+    A situation that is over when another of its match begins can not: whatever it settles, the other's start settles
+    later. Not said where a formula counts on from endpoints, or where points could be over and begin at once.
+    """
+    roles, definitions = len(pattern.definition), int(pattern.definition.max()) + 1
+    found = np.ones(definitions, dtype=np.bool_)
+    if len(pattern.zones) or pattern.at_least.min() < 1:
+        return found
+    hull = _hull(pattern)
+    found[:] = False
+    for role in range(roles):
+        over = any(hull[2 * other][2 * role + 1] <= 0 for other in range(roles) if other != role)
+        found[pattern.definition[role]] |= not over
+    return found
+
+
+def hull_of(pattern: Pattern) -> Matrix:
+    """Closed difference bounds that hold in every match, over 2m endpoints; the window is left out."""
+    return _hull(pattern)
+
+
+def mask_of(pattern: Pattern, one: int, other: int) -> int | None:
+    """The relations of (one, other) that are allowed; None where all are."""
+    mask = _mask(pattern, one, other)
+    return None if mask == ALL else mask
+
+
+def exact(mask: int) -> bool:
+    """Whether the difference bounds that contain the relations of a mask contain no other relation."""
+    hull = _pair_hull(mask)
+    for bit, definition in enumerate(_DEFINITIONS):
+        if not mask >> bit & 1:
+            zone = [list(row) for row in hull]
+            for v, u, bound in (*definition, (1, 0, -1), (3, 2, -1)):
+                _tighten(zone, v, u, bound)
+            if all(_closed(zone)[v][v] >= 0 for v in range(4)):
+                return False
+    return True
+
+
 def inverse(mask: int) -> int:
     """The relations of (B, A) for those of (A, B): bit r becomes bit 12 - r."""
     bits = range(len(RELATIONS))

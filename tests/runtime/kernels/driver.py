@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tests.runtime.kernels.reference import Compiled, Event, Match, Spec, compile_spec
+from tidegate.runtime.kernels.counting import count_matches, tail_of
 from tidegate.runtime.kernels.layout import NONE, Ints, Situations, Symbols, arrange, find_triggers, purge
-from tidegate.runtime.kernels.pattern_plan import plan_steps
+from tidegate.runtime.kernels.pattern_plan import plan_steps, triggering
 from tidegate.runtime.kernels.patterns import enumerate_matches
 from tidegate.runtime.kernels.situations import Bits, Bools, Runs, Slots, Status, derive
 
@@ -109,6 +110,7 @@ class Increments:
     found: list[Match]
     examined: int = 0
     largest: int = 0
+    tails: int = 0
 
     @classmethod
     def of(cls, spec: Spec, definitions: int, slots: int) -> Increments:
@@ -126,12 +128,24 @@ class Increments:
                 closed = closed.where(self.may_matter(closed.symbol, closed.te - closed.ts))
             laid = arrange(kept, closed, None if pattern.final and rng.random() < 0.5 else runs, self.slots)
             self.largest = max(self.largest, len(laid.ts))
-            triggers = find_triggers(laid, self.compiled.from_start, self.compiled.from_end, after, until)
+            offsets = self.compiled.from_start, self.compiled.from_end
+            if rng.random() < 0.7:  # situations that make nothing certain need not trigger
+                lasts = triggering(pattern)
+                kinds = [
+                    [own[:0] if d < len(lasts) and not lasts[d] else own for d, own in enumerate(o)] for o in offsets
+                ]
+                offsets = tuple(kinds[0]), tuple(kinds[1])
+            triggers = find_triggers(laid, *offsets, after, until)
             steps = plan_steps(pattern, random_order(rng, len(pattern.definition)))
             made = enumerate_matches(steps, laid, triggers, after, until)
             self.examined += int(made.counters[..., 0].sum())
             assert (made.counters[..., 1] <= made.counters[..., 0]).all()
             assert made.counters[:, -1, 1].sum() == len(made.detected)
+            counted = count_matches(steps, laid, triggers, after, until)
+            assert counted.matches == len(made.detected)
+            self.tails += sum(
+                tail_of(steps, role, triggers) < len(pattern.definition) for role in range(len(pattern.definition))
+            )
             for chosen, detected in zip(made.situation, made.detected, strict=True):
                 cells = np.searchsorted(laid.offsets, chosen, side="right") - 1
                 starts = laid.ts[chosen]

@@ -188,3 +188,29 @@ def test_relations_and_their_inverses() -> None:
             true = [bit for bit, relation in enumerate(ALLEN) if relation(*np.array([*one, *other]))]
             assert [_relation(*one, *other)] == true
             assert inverse(1 << true[0]) == 1 << _relation(*other, *one)
+
+
+@pytest.mark.parametrize(
+    "masks",
+    [
+        {(0, 1): BEFORE, (1, 2): OVERLAPS},
+        {(0, 1): BEFORE, (0, 2): BEFORE, (1, 2): BEFORE},
+        {(0, 1): 1 << 5, (1, 2): BEFORE, (2, 3): OVERLAPS},
+        {(0, 1): OVERLAPS, (1, 2): BEFORE, (2, 3): 0b11100},
+        {(0, 1): 1 << 7, (1, 2): BEFORE | MEETS, (2, 3): 0b11100},
+        {(0, 1): AFTER, (1, 2): MEETS},
+    ],
+)
+@pytest.mark.parametrize("final", [False, True])
+def test_tails_are_counted_as_they_are_enumerated(masks: dict[tuple[int, int], int], final: bool) -> None:
+    rng = random.Random(str(masks))
+    roles = 1 + max(map(max, masks))
+    tails = found = 0
+    for _ in range(20):
+        events = random_events(rng, 1, 120, roles, lasting=0.6)
+        one = spec(roles, masks, within=rng.choice([None, 30, 60]), final=final)
+        run = Increments.of(one, roles, 1)  # compares the counts
+        run.run(rng, events, random_increments(rng, 120))
+        tails, found = tails + run.tails, found + len(run.found)
+    assert tails > 0
+    assert found > 0

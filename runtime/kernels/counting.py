@@ -1,0 +1,239 @@
+"""How many matches a pattern has in an increment, without visiting each.
+
+Often the roles bound last are a *tail*: a root which is over before a role bound earlier begins, and roles that are
+related to the root alone. A tail has no part in when a match is detected, so all roots in a range of their cell count at once:
+by the sums of how many tails begin with each. `A before B and B overlaps C` has the tail A, and costs as much for a long window
+as for a short one. Where there is no tail the search goes to the last role.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numba as nb
+import numpy as np
+
+from tidegate.runtime.kernels.layout import NONE, Situations, Triggers
+from tidegate.runtime.kernels.pattern_plan import Matrix, Steps, exact, hull_of, mask_of, plan_steps
+from tidegate.runtime.kernels.patterns import (
+    _BOUND,
+    _INSTANT,
+    _NEXT,
+    _START,
+    _STOP,
+    _formula_instant,
+    _instant,
+    _open_step,
+)
+from tidegate.runtime.kernels.situations import NEVER, OPEN
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+Slots = np.ndarray[Any, np.dtype[np.int32]]
+
+_TS_TO, _TE_TO = 3, 4
+_INTS = nb.types.Array(nb.int64, 1, "C", readonly=True)
+_TABLE = nb.types.Array(nb.int64, 2, "C", readonly=True)
+_CUBE = nb.types.Array(nb.int64, 3, "C", readonly=True)
+_SLOTS = nb.types.Array(nb.int32, 1, "C", readonly=True)
+_OUT = nb.int64[::1]
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """How many matches were detected, and what it took."""
+
+    matches: int
+    #: int64[m, m, 2]: candidates looked at, and those that passed, by trigger role and step; a range is one candidate.
+    counters: Ints
+
+
+def count_matches(steps: Steps, situations: Situations, triggers: Triggers, after: int, until: int) -> Counted:
+    """How many matches `enumerate_matches` would find; definitions are of disjoint situations."""
+    pattern = steps.pattern
+    roles = len(pattern.definition)
+    tails = [tail_of(steps, trigger, triggers) for trigger in range(roles)]
+    sums = np.zeros((roles, len(situations.ts) + 1), dtype=np.int64)
+    for trigger, first in enumerate(tails):
+        if first < roles:
+            sums[trigger, 1:] = np.cumsum(_tails(steps, trigger, first, situations))
+    counters = np.zeros((roles, roles, 2), dtype=np.int64)
+    found = np.zeros(len(triggers.hit), dtype=np.int64)
+    _count(
+        pattern.definition, pattern.at_least, pattern.at_most, pattern.zones, pattern.within, pattern.final,
+        steps.order, steps.bound_first, steps.bounds, steps.pair_first, steps.pairs,
+        situations.definitions, situations.offsets, situations.ts, situations.te,
+        triggers.first, triggers.hit, triggers.slot, triggers.quiet, after, min(until, OPEN - 1),
+        np.array(tails, dtype=np.int64), sums, found, counters,
+    )  # fmt: skip
+    return Counted(int(found.sum()), counters)
+
+
+def tail_of(steps: Steps, trigger: int, triggers: Triggers) -> int:
+    """The first step of the longest tail of a trigger's order; the number of roles where there is none."""
+    order = steps.order[trigger].tolist()
+    hull = hull_of(steps.pattern)
+    for step in range(1, len(order)):
+        if _is_tail(steps, order[:step], order[step], order[step + 1 :], hull, triggers):
+            return step
+    return len(order)
+
+
+def _is_tail(
+    steps: Steps, before: Sequence[int], root: int, rest: Sequence[int], hull: Matrix, triggers: Triggers
+) -> bool:
+    pattern, roles = steps.pattern, len(steps.pattern.definition)
+    own = pattern.definition[[root, *rest]]
+    related = [mask for role in before if (mask := mask_of(pattern, role, root)) is not None]
+    return (
+        not len(pattern.zones)
+        and bool((pattern.implied == NONE).all())
+        and pattern.at_least[root] <= 1
+        and pattern.at_most[root] == NONE
+        and all(map(exact, related))
+        and all(mask_of(pattern, role, other) is None for role in before for other in rest)
+        and all(any(hull[2 * role][2 * other + 1] <= 0 for role in before) for other in (root, *rest))
+        and (pattern.within == NONE or all(hull[2 * other][2 * root] <= 0 for other in rest))
+        and bool((triggers.first[own] == triggers.first[own + 1]).all())
+        and roles > 1
+    )
+
+
+def _tails(steps: Steps, trigger: int, first: int, situations: Situations) -> Ints:
+    """How many tails begin with each situation of the root's definition; 0 for others."""
+    pattern = steps.pattern
+    order = steps.order[trigger, first:]
+    root = int(pattern.definition[order[0]])
+    cells = np.arange(root, len(situations.offsets) - 1, situations.definitions)
+    lengths = situations.offsets[cells + 1] - situations.offsets[cells]
+    slot = np.repeat(np.arange(len(cells), dtype=np.int32), lengths)
+    hit = np.arange(len(slot)) + np.repeat(situations.offsets[cells] - np.cumsum(lengths) + lengths, lengths)
+    closed = situations.te[hit] != OPEN
+    slot, hit = slot[closed], hit[closed]
+    weights = np.zeros(len(situations.ts), dtype=np.int64)
+    if len(order) == 1:
+        weights[hit] = 1
+        return weights
+    own = replace(
+        pattern,
+        definition=pattern.definition[order],
+        masks=_oriented(steps, order),
+        at_least=pattern.at_least[order],
+        at_most=pattern.at_most[order],
+        zones=np.empty((0, 2 * len(order), 2 * len(order)), dtype=np.int64),
+        implied=np.full((2 * len(order),) * 2, NONE),
+        within=NONE,
+        final=False,
+    )
+    places = np.arange(len(order))
+    planned = plan_steps(own, np.array([[role, *(places[places != role])] for role in places]))
+    first_hit = np.full(situations.definitions + 1, len(hit), dtype=np.int64)
+    first_hit[: root + 1] = 0
+    found = np.zeros(len(hit), dtype=np.int64)
+    none = np.full(len(order), len(order), dtype=np.int64)
+    _count(
+        own.definition, own.at_least, own.at_most, own.zones, own.within, own.final,
+        planned.order[:1], planned.bound_first, planned.bounds, planned.pair_first, planned.pairs,
+        situations.definitions, situations.offsets, situations.ts, situations.te,
+        first_hit, hit, slot, np.arange(len(situations.ts) + 1), NEVER, OPEN - 1,
+        none, np.zeros((len(order), 1), dtype=np.int64), found, np.zeros((len(order), len(order), 2), dtype=np.int64),
+    )  # fmt: skip
+    weights[hit] = found
+    return weights
+
+
+def _oriented(steps: Steps, order: Ints) -> Ints:
+    """The masks between the roles of an order, as that order numbers them."""
+    count = len(order)
+    masks = np.full((count, count), (1 << 13) - 1, dtype=np.int64)
+    for i in range(count):
+        for j in range(i + 1, count):
+            mask = mask_of(steps.pattern, int(order[i]), int(order[j]))
+            if mask is not None:
+                masks[i, j] = mask
+    return masks
+
+
+@nb.njit(nb.int64(nb.int64, nb.int64, nb.int64, nb.int64, _INTS, _INTS), cache=True)
+def _end_of(low: int, high: int, ts_to: int, te_to: int, ts: Ints, te: Ints) -> int:
+    """The first place of a cell from `low` on with a later start or end."""
+    while low < high:
+        middle = (low + high) >> 1
+        if ts[middle] <= ts_to and te[middle] <= te_to:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@nb.njit(
+    nb.void(
+        _INTS, _INTS, _INTS, _CUBE, nb.int64, nb.boolean, _TABLE, _INTS, _TABLE, _INTS, _TABLE,
+        nb.int64, _INTS, _INTS, _INTS, _INTS, _INTS, _SLOTS, _INTS, nb.int64, nb.int64,
+        _INTS, _TABLE, _OUT, nb.int64[:, :, ::1],
+    ),
+    cache=True,
+    nogil=True,
+)  # fmt: skip
+def _count(
+    definition: Ints, at_least: Ints, at_most: Ints, zones: Ints, within: int, final: bool,
+    order: Ints, bound_first: Ints, bounds: Ints, pair_first: Ints, pairs: Ints,
+    definitions: int, offsets: Ints, ts: Ints, te: Ints,
+    hit_first: Ints, hits: Ints, hit_slots: Slots, quiet: Ints, after: int, until: int,
+    tails: Ints, sums: Ints, found: Ints, counters: Ints,
+) -> None:  # fmt: skip
+    """Adds to `found` the matches of every hit; the triggers are the rows of `order`."""
+    roles = definition.shape[0]
+    stack, ends = np.zeros((7, roles), dtype=np.int64), np.zeros(2 * roles, dtype=np.int64)
+    for trigger in range(order.shape[0]):
+        for hit in range(hit_first[definition[trigger]], hit_first[definition[trigger] + 1]):
+            first_cell = np.int64(hit_slots[hit]) * definitions
+            step = 0
+            stack[_NEXT, 0], stack[_STOP, 0] = hits[hit], hits[hit] + 1
+            stack[_TS_TO, 0], stack[_TE_TO, 0] = NONE, NONE
+            while step >= 0:
+                role = order[trigger, step]
+                place = stack[_NEXT, step]
+                if step == tails[trigger]:
+                    counters[trigger, step, 0] += 1
+                    if after < stack[_INSTANT, step - 1]:
+                        stop = _end_of(place, stack[_STOP, step], stack[_TS_TO, step], stack[_TE_TO, step], ts, te)
+                        found[hit] += sums[trigger, stop] - sums[trigger, place]
+                        counters[trigger, step, 1] += 1
+                    step -= 1
+                    continue
+                if role < trigger:
+                    place = quiet[place]
+                if place >= stack[_STOP, step] or ts[place] > stack[_TS_TO, step] or te[place] > stack[_TE_TO, step]:
+                    step -= 1
+                    continue
+                stack[_NEXT, step] = place + 1
+                counters[trigger, step, 0] += 1
+                instant = stack[_INSTANT, step - 1] if step else NEVER
+                start = min(stack[_START, step - 1], ts[place]) if step else ts[place]
+                cell = trigger * roles + step
+                instant = _instant(
+                    ts[place], te[place], at_least[role], at_most[role], final, pair_first[cell], pair_first[cell + 1],
+                    pairs, instant, ends,
+                )  # fmt: skip
+                if instant > until or (within != NONE and instant - start > within):
+                    continue
+                ends[2 * role], ends[2 * role + 1] = ts[place], te[place]
+                stack[_BOUND, step], stack[_INSTANT, step], stack[_START, step] = place, instant, start
+                if step < roles - 1:
+                    counters[trigger, step, 1] += 1
+                    step += 1
+                    cell += 1
+                    own = first_cell + definition[order[trigger, step]]
+                    _open_step(
+                        step, bound_first[cell], bound_first[cell + 1], bounds, within, final, ends, ts, te,
+                        offsets[own], offsets[own + 1], stack,
+                    )  # fmt: skip
+                    continue
+                known = _formula_instant(zones, ends)
+                if not final or known == NONE:
+                    instant = max(instant, known)
+                if after < instant <= until and (within == NONE or instant - start <= within):
+                    counters[trigger, step, 1] += 1
+                    found[hit] += 1
