@@ -16,6 +16,7 @@ from tools.planted import (
     runtime,
     schedules,
     sharding,
+    situations,
     stretches,
     use,
 )
@@ -29,6 +30,7 @@ GROUPS = (
     input.GROUP,
     recursive.GROUP,
     sharding.GROUP,
+    situations.GROUP,
     stretches.GROUP,
     purging.GROUP,
     use.GROUP,

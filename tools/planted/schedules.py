@@ -65,7 +65,7 @@ GROUP = Group(
         bug(
             "what has ended waits for its turn",
             TURNS,
-            "        if INF not in self.progress.inputs.values():\n",
+            "        if INF not in self.progress.inputs.values() and not any(map(self._reads_itself_only, levels)):\n",
             "        if self.progress:\n",
             required=True,
         ),

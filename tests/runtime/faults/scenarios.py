@@ -129,6 +129,17 @@ def event_controlled() -> tg.Program:
     return tg.program(Out=within.group_by(s=a.t, t=b.t, k=a.k).agg(n=tg.count(), total=tg.sum(c.v)))
 
 
+def pattern() -> tg.Program:
+    """Matches of three situations, with aggregates, and what is derived beside them; some are in flight after every batch."""
+    periods = e.partition_by("k", tie="v").derive(
+        A=tg.situation(e.v > 4, n=tg.count(), most=tg.max(e.v)), B=tg.situation(e.v < 8, n=tg.count())
+    )
+    a, b, c = periods.A, periods.B, periods.A.as_("c")
+    early = tg.match(a.overlaps(b) | a.during(b) | a.starts(b), within=80)
+    late = tg.match(a.before(c), within=120, emission="final")
+    return tg.program(Early=early.select("k", s=a.ts, u=b.ts, n=a.n, t="detected"), Late=late, Long=periods.B)
+
+
 NAMES = [{"k": k, "name": f"name {k}"} for k in range(3)]
 KEYED = {"E": tg.source(None, delay=40, key=("k", "t"))}
 MAKERS: Mapping[str, Callable[[], Scenario]] = {
@@ -141,6 +152,7 @@ MAKERS: Mapping[str, Callable[[], Scenario]] = {
     "keyed with duplicates": lambda: Scenario(tumbling(), script("E", repeat=True), sources=KEYED),
     "chain of queries": lambda: Scenario(chain(), script("E", "F")),
     "static join": lambda: Scenario(static_join(), script("E"), {"N": NAMES}),
+    "pattern": lambda: Scenario(pattern(), script("E")),
     "event-controlled": lambda: Scenario(event_controlled(), script("E", "F")),
 }
 

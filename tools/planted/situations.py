@@ -1,0 +1,181 @@
+"""Slips in deriving situations and in finding their matches, increment by increment."""
+
+from __future__ import annotations
+
+from tools.planted.bugs import Group, bug
+
+DERIVE = "runtime/kernels/situations.py"
+LAYOUT = "runtime/kernels/layout.py"
+SEARCH = "runtime/kernels/patterns.py"
+SITUATIONS = "runtime/embedded/situations.py"
+MATCHES = "runtime/embedded/matches.py"
+ORDERED = "runtime/embedded/ordered.py"
+EVENTS = "runtime/embedded/events.py"
+
+GROUP = Group(
+    "situations",
+    (
+        "tests/runtime/test_situations.py",
+        "tests/runtime/kernels/test_situations.py",
+        "tests/runtime/kernels/test_patterns.py",
+        "tests/runtime/test_given.py",
+        "tests/properties/test_situations.py",
+    ),
+    (
+        bug(
+            "a situation ends a tick late",
+            DERIVE,
+            "te_out[count] = time\n",
+            "te_out[count] = time + 1\n",
+            required=True,
+        ),
+        bug(
+            "situations of no duration are kept",
+            DERIVE,
+            "if start[slot, symbol] < time:",
+            "if start[slot, symbol] <= time:",
+        ),
+        bug(
+            "an ended situation stays open",
+            DERIVE,
+            "                        count += 1\n                    start[slot, symbol] = NEVER\n",
+            "                        count += 1\n",
+        ),
+        bug("a least duration just met is too short", SITUATIONS, "(lasts >= least[", "(lasts > least["),
+        bug("a greatest duration just met is too long", SITUATIONS, "(lasts <= most[", "(lasts < most["),
+        bug(
+            "what is kept is purged a tick early by the window",
+            LAYOUT,
+            "ts[place] + within > until",
+            "ts[place] + within > until + 1",
+            required=True,
+        ),
+        bug(
+            "what is kept is purged a tick early by its horizon",
+            LAYOUT,
+            "te[place] + horizon > until",
+            "te[place] + horizon > until + 1",
+            required=True,
+        ),
+        bug(
+            "what ends as far as progress reaches triggers nothing",
+            LAYOUT,
+            "(time > after) & (time <= until)",
+            "(time > after) & (time < until)",
+        ),
+        bug(
+            "a shared endpoint is no meeting", SEARCH, "    if te < other_ts:", "    if te <= other_ts:", required=True
+        ),
+        bug("equal ends count as the later one", SEARCH, "1 if te > other_te else", "1 if te >= other_te else"),
+        bug("starts is taken for during", SEARCH, "if ts == other_ts else 9", "if ts == other_ts - 1 else 9"),
+        bug(
+            "every allowed relation counts as a whole group",
+            SEARCH,
+            "(pairs[place, 2] >> relation)",
+            "(pairs[place, 1] >> relation)",
+            required=True,
+        ),
+        bug("the later end decides", SEARCH, "min(other_te, te))\n    return", "max(other_te, te))\n    return"),
+        bug("a least duration is certain a tick late", SEARCH, "ts + max(at_least, 1) - 1", "ts + at_least"),
+        bug(
+            "a greatest duration is certain at once",
+            SEARCH,
+            "        if at_most != NONE:\n            instant = max(instant, te)",
+            "        if at_most != NONE:\n            instant = max(instant, ts)",
+        ),
+        bug(
+            "the window counts from the last start",
+            SEARCH,
+            "start = min(stack[_START, step - 1], ts[place])",
+            "start = max(stack[_START, step - 1], ts[place])",
+            required=True,
+        ),
+        bug(
+            "a match that just fits into the window is missed",
+            SEARCH,
+            "(within == NONE or instant - start <= within):",
+            "(within == NONE or instant - start < within):",
+        ),
+        bug(
+            "final matches come before the last end",
+            SEARCH,
+            "    if final:\n        instant = max(instant, te)",
+            "    if final:\n        instant = max(instant, ts)",
+        ),
+        bug("a distance just met is refuted", SEARCH, "ends[u] - ends[v] > bound)", "ends[u] - ends[v] >= bound)"),
+        bug("a distance is refuted before it has passed", SEARCH, "ends[v] + max(bound, 0)", "ends[v] + min(bound, 0)"),
+        bug(
+            "candidates are looked for from a tick too late",
+            SEARCH,
+            "ts_from = max(ts_from, stack[_INSTANT, step - 1] - within)",
+            "ts_from = max(ts_from, stack[_INSTANT, step - 1] - within + 1)",
+        ),
+        bug(
+            "a match is found once for each of its triggers",
+            SEARCH,
+            "                place = quiet[place]\n",
+            "                place = place + 0\n",
+            required=True,
+        ),
+        bug(
+            "a match is reported again in the next increment",
+            SEARCH,
+            "if after < instant <= until",
+            "if instant <= until",
+        ),
+        bug(
+            "given situations are taken to end in the order of their starts",
+            SEARCH,
+            "if disjoint.all() else",
+            "if True else",
+        ),
+        bug(
+            "aggregates of what is kept are dropped",
+            MATCHES,
+            "live_runs(derivation, number)",
+            "live_runs(derivation)",
+        ),
+        bug("an end is shown before it is known", MATCHES, "(te > detected) &", "(te > detected + 1) &"),
+        bug(
+            "aggregates of what just ended leave out its last events",
+            MATCHES,
+            "number[place], te <= detected, detected",
+            "number[place], te < detected - 1, detected - 1",
+        ),
+        bug(
+            "runs are numbered anew after a restart",
+            MATCHES,
+            'following = 1 + max(int(columns["number"].max()), derivation.numbers - 1)',
+            "following = derivation.numbers",
+        ),
+        bug(
+            "the pattern's steps are those of the order before",
+            MATCHES,
+            "steps = self.steps if same else",
+            "steps = self.steps if True else",
+        ),
+        bug("partitions of NULL are new each time", EVENTS, "nulls_equal=True", "nulls_equal=False"),
+        bug("events at the last progress are read twice", ORDERED, "[time > old]", "[time >= old]"),
+        bug("events as far as progress reaches are left out", ORDERED, "[time <= new]", "[time < new]"),
+        bug(
+            "streams that are cut alike are one",
+            "runtime/plan/lower.py",
+            '_stored(f"rows {leaf}"',
+            '_stored("rows"',
+            required=True,
+        ),
+        bug(
+            "state of an operator is not carried on",
+            "runtime/embedded/executor.py",
+            "state=self.operators.keep(batch, job.query, after))",
+            "state=job.state)",
+            required=True,
+        ),
+        bug(
+            "during is its converse",
+            "algebra/dsl/situations.py",
+            "DURING",
+            "CONTAINS",
+        ),
+    ),
+)
