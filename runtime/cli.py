@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidegate.algebra.errors import Problem, TidegateError
+from tidegate.algebra.errors import Problem, QueryError, TidegateError
 
 if TYPE_CHECKING:
     from tidegate.runtime.explain import ProgramExplanation
@@ -68,6 +68,23 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--name", default="Matches", help="the name of the results")
     run.add_argument("--out", type=Path, metavar="DIR", help="write a Parquet file there instead of printing CSV")
     run.set_defaults(command=_run)
+
+    drawn = commands.add_parser("timeline", help="draw situations and matches, of a query or of result files")
+    drawn.add_argument("--query", type=Path, metavar="FILE", help="a file with a query in the text language")
+    drawn.add_argument("--input", action="append", default=[], metavar="STREAM=PATH", help="as in run")
+    drawn.add_argument("--schema", help="as in run")
+    drawn.add_argument("--time", metavar="ATTRIBUTE", help="as in run")
+    drawn.add_argument("--unit", action="append", default=[], metavar="ATTRIBUTE=UNIT", help="as in run")
+    drawn.add_argument("--dialect", choices=("allen", "tpstream"), help="as in run")
+    drawn.add_argument("--close-open", metavar="INSTANT", help="as in run")
+    drawn.add_argument(
+        "--situations", action="append", default=[], metavar="NAME=PATH", help="Parquet results with ts and te"
+    )
+    drawn.add_argument("--matches", type=Path, metavar="PATH", help="Parquet results of a match of them")
+    drawn.add_argument("--by", action="append", default=[], metavar="ATTRIBUTE", help="what tells partitions apart")
+    drawn.add_argument("--most", type=int, default=20, help="at most so many partitions, those with matches first")
+    drawn.add_argument("--out", type=Path, required=True, metavar="FILE", help="page.html, or picture.svg of the first")
+    drawn.set_defaults(command=_timeline)
 
     state = commands.add_parser("state", help="list what a checkpoint holds, and why it is kept")
     state.add_argument("checkpoint", type=Path, help="the directory of a checkpoint, of a running or a stopped program")
@@ -173,6 +190,34 @@ def _run(options: argparse.Namespace) -> int:
         options.close_open,
     )
     print_results(asked.run(), options.name, options.out)
+    return 0
+
+
+def _timeline(options: argparse.Namespace) -> int:
+    from tidegate.runtime.run_query import QueryRun, pairs, save_timeline, timeline_of_files
+
+    if (options.query is None) == (not options.situations):
+        raise QueryError(
+            "TG402", "what is to be drawn?", hint="give --query and --input, or --situations NAME=PATH of results"
+        )
+    if options.query is None:
+        named = {name: Path(path) for name, path in pairs(options.situations, "--situations").items()}
+        shown = timeline_of_files(named, options.matches, options.by, options.most)
+    else:
+        inputs = {name: Path(path) for name, path in pairs(options.input, "--input").items()}
+        units = pairs(options.unit, "--unit")
+        asked = QueryRun(
+            options.query,
+            inputs,
+            options.schema,
+            options.time,
+            units,
+            options.dialect,
+            close_at=options.close_open,
+        )
+        shown = asked.timeline(options.most)
+    save_timeline(shown, options.out)
+    print(f"{len(shown.partitions)} partitions in {options.out}", file=sys.stderr)
     return 0
 
 

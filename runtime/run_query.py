@@ -11,8 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from tidegate.algebra.ddl import to_schema
 from tidegate.algebra.dsl.relation import Relation
+from tidegate.algebra.dsl.situations import parts_of_match
 from tidegate.algebra.dsl.sources import stream
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import Schema
@@ -21,6 +24,7 @@ from tidegate.algebra.types import Kind
 from tidegate.runtime.program import program
 from tidegate.runtime.sources import FileFormat, Files, Source
 from tidegate.runtime.state.errors import storage_errors
+from tidegate.runtime.timeline import Timeline, timeline
 
 if TYPE_CHECKING:
     from tidegate.runtime.api import Results
@@ -47,6 +51,20 @@ class QueryRun:
 
     def run(self) -> Results:
         """The results, over all rows that the inputs hold; `QueryError` for what is wrong with query or inputs."""
+        relation, sources = self._read()
+        return self._results({self.name: relation}, sources)
+
+    def timeline(self, most: int) -> Timeline:
+        """The situations of the query's pattern and its matches, as a picture."""
+        relation, sources = self._read()
+        situations, whole, keys = parts_of_match(relation)
+        name = self.name
+        while name in situations:
+            name += "_"
+        found = self._results({**situations, name: whole}, sources)
+        return timeline({one: found[one] for one in situations}, found[name], partition_by=keys, most=most)
+
+    def _read(self) -> tuple[Relation, dict[str, Source]]:
         if not self.query.is_file():
             raise QueryError("TG140", f"there is no file {self.query}", hint="name a file with a query")
         try:
@@ -61,7 +79,10 @@ class QueryRun:
             streams[name] = self._stream(name, files, ordered_by)
             sources[name] = Source(files)
         relation = read_query(text, streams, dialect=self.dialect, units=self.units, file=str(self.query))
-        made = program(**{self.name: relation})
+        return relation, sources
+
+    def _results(self, queries: Mapping[str, Relation], sources: Mapping[str, Source]) -> Results:
+        made = program(**queries)
         read = {one.name for one in made.facts.program.inputs}
         at = int(self.close_at) if self.close_at is not None and _TICKS.fullmatch(self.close_at) else self.close_at
         return made.run({name: source for name, source in sources.items() if name in read}, close_at=at)
@@ -108,6 +129,37 @@ def _only_timestamp(name: str, schema: Schema) -> str:
             hint="name it: --time NAME, or FROM ... ORDER BY name",
         )
     return found[0]
+
+
+def timeline_of_files(situations: Mapping[str, Path], matches: Path | None, by: Sequence[str], most: int) -> Timeline:
+    """The timeline of results that were written as Parquet: situations by name, and a match of them."""
+    import pyarrow.parquet as pq
+
+    def table(name: str, path: Path) -> pa.Table:
+        if not path.exists():
+            raise QueryError("TG413", f"{name}: there is no file or directory {path}", hint="check the path")
+        try:
+            with storage_errors(f"reading {path}"):
+                return pq.read_table(path)
+        except pa.ArrowInvalid as error:
+            raise QueryError(
+                "TG412", f"{name}: {path} is no Parquet: {error}", hint="give results as run --out"
+            ) from None
+
+    tables = {name: table(name, path) for name, path in situations.items()}
+    return timeline(tables, None if matches is None else table("matches", matches), partition_by=tuple(by), most=most)
+
+
+def save_timeline(shown: Timeline, out: Path) -> None:
+    """As a page, or, where the file's name ends with .svg, the first partition as a picture."""
+    partition = next(iter(shown.partitions), None)
+    with storage_errors(f"writing {out}"):
+        if out.suffix.lower() != ".svg":
+            shown.save(out)
+        elif partition is None:
+            raise QueryError("TG402", "there is no situation to draw", hint="write a page: --out page.html")
+        else:
+            out.write_text(shown.svg(partition) + "\n", encoding="utf-8")
 
 
 def print_results(results: Results, name: str, out: Path | None) -> None:

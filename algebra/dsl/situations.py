@@ -13,7 +13,7 @@ from tidegate.algebra.dsl.here import Here, UnknownAttributeError
 from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.dsl.relation_checks import is_identifier, place, renamed, what_else
 from tidegate.algebra.errors import QueryError, Site
-from tidegate.algebra.nodes import Aggregate, Derive, Emission, Given, Match, Node, Project, Rename
+from tidegate.algebra.nodes import Aggregate, Derive, Emission, Given, Match, Node, Project, Rename, children
 from tidegate.algebra.schema import checked_name
 from tidegate.algebra.situations import END, START
 from tidegate.algebra.terms import Lit, conjunction, conjuncts
@@ -379,6 +379,27 @@ def match(
         if not found:
             raise QueryError("TG124", "a pattern without periods", hint="write match(A.before(B), within=...)")
         return _derived_match(list(found.values()), parts, within, emission, _pinned(order, list(found)), site)
+
+
+def parts_of_match(relation: Relation) -> tuple[dict[str, Relation], Relation, tuple[str, ...]]:
+    """The situations of a match below what is selected of it, by their names, the whole match, and its keys.
+
+    `QueryError` TG114 where the relation is no match of situations.
+    """
+    node = relation._node
+    while not isinstance(node, Match) and len(children(node)) == 1:
+        (node,) = children(node)
+    if not isinstance(node, Match):
+        raise QueryError("TG114", "this is no match of situations", hint="give the query of a pattern")
+
+    def plain(part: Node, name: str) -> Relation:
+        return Relation(part, dict.fromkeys(part.schema, Origin(name)), relation._sites, relation._results)
+
+    parts = {
+        symbol: plain(one.input if isinstance(one, Given) else one, symbol)
+        for symbol, one in zip(node.symbols, node.situations, strict=True)
+    }
+    return parts, plain(node, "match"), node.keys
 
 
 def _pinned(order: object, names: list[str]) -> tuple[str, ...]:
