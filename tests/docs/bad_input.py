@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,17 +17,25 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import tidegate as tg
+from tidegate.runtime.batch_report import BatchReport
 from tidegate.runtime.embedded.session import Session
 from tidegate.runtime.sources import Source
 
 NOON = dt.datetime(2026, 3, 2, 12, tzinfo=dt.UTC)
-#: A stream with an attribute of every type, and a row of it that is fine.
-S = tg.stream(
-    "S",
-    "t timestamp, began timestamp not null, i bigint, x double, s string, b boolean, m decimal(9,2), day date",
-    progress="t",
-    relations=lambda s: s.began <= s.t,
-)
+
+
+def stream(name: str) -> tg.Stream:
+    """A stream with an attribute of every type."""
+    return tg.stream(
+        name,
+        "t timestamp, began timestamp not null, i bigint, x double, s string, b boolean, m decimal(9,2), day date",
+        progress="t",
+        relations=lambda s: s.began <= s.t,
+    )
+
+
+S = stream("S")
+#: A row of it that is fine.
 FINE: dict[str, Any] = {
     "t": NOON,
     "began": NOON,
@@ -48,9 +57,9 @@ def session(source: Source | None = None) -> Session:
     return tg.program(Out=S).session(sources=options, clock=lambda: NOON)
 
 
-def fate(live: Session) -> str:
-    """What the next batch makes of the rows of S."""
-    counts = live.step().counts.get("S")
+def fate(report: BatchReport, stream: str = "S") -> str:
+    """What a batch made of the rows of a stream."""
+    counts = report.counts.get(stream)
     if counts is None or (not counts.rows_in and not counts.punctuations):
         return "no rows"
     if counts.rejected:
@@ -66,13 +75,35 @@ def of_error(work: Callable[[], Any]) -> str:
     return "no error"
 
 
-def pushed(rows: Any, source: Source | None = None) -> Case:
-    def case(_: Path) -> str:
-        with session(source) as live:
-            live.push("S", rows)
-            return fate(live)
+@dataclass(frozen=True)
+class Fed:
+    """Rows or a file for S, and what is promised of them."""
 
-    return case
+    rows: Any = None
+    source: Source | None = None
+    name: str | None = None
+    content: bytes = b""
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def in_directory(self, folder: Path) -> Source:
+        """The file in the directory, with the reader for its name."""
+        assert self.name is not None
+        (folder / self.name).write_bytes(self.content)
+        make: Mapping[str, Callable[..., Source]] = {".csv": tg.csv, ".json": tg.json, ".parquet": tg.parquet}
+        return make[Path(self.name).suffix](folder, **self.options)
+
+    def __call__(self, folder: Path) -> str:
+        with session(self.source if self.name is None else self.in_directory(folder)) as live:
+            if self.name is None:
+                live.push("S", self.rows)
+            try:
+                return fate(live.step())
+            except tg.TidegateError as error:
+                return error.code
+
+
+def pushed(rows: Any, source: Source | None = None) -> Case:
+    return Fed(rows, source)
 
 
 def value(**values: Any) -> Case:
@@ -88,17 +119,7 @@ def refused(rows: Any) -> Case:
 
 
 def in_file(name: str, content: bytes | str, **options: Any) -> Case:
-    make: Mapping[str, Callable[..., Source]] = {".csv": tg.csv, ".json": tg.json, ".parquet": tg.parquet}
-
-    def case(folder: Path) -> str:
-        (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
-        with session(make[Path(name).suffix](folder, **options)) as live:
-            try:
-                return fate(live)
-            except tg.TidegateError as error:
-                return error.code
-
-    return case
+    return Fed(name=name, content=content if isinstance(content, bytes) else content.encode(), options=options)
 
 
 def parquet(columns: Mapping[str, Any], **options: Any) -> Case:
@@ -118,7 +139,7 @@ def late(_: Path) -> str:
         live.advance("S", {"t": NOON})
         live.step()
         live.push("S", [FINE])
-        return fate(live)
+        return fate(live.step())
 
 
 def behind(_: Path) -> str:
@@ -127,7 +148,7 @@ def behind(_: Path) -> str:
         live.step()
         early = NOON - dt.timedelta(minutes=5, microseconds=1)
         live.push("S", [FINE | {"t": early, "began": early}])
-        return fate(live)
+        return fate(live.step())
 
 
 def changed(folder: Path) -> str:
