@@ -24,7 +24,7 @@ from tidegate.runtime.sources import Source
 NOON = dt.datetime(2026, 3, 2, 12, tzinfo=dt.UTC)
 
 
-def stream(name: str) -> tg.Stream:
+def stream(name: str) -> tg.Relation:
     """A stream with an attribute of every type."""
     return tg.stream(
         name,
