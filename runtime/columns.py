@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, assert_never
 
 import numpy as np
@@ -72,6 +73,7 @@ def held_arrow_schema(schema: Schema) -> pa.Schema:
     return pa.schema([pa.field(a.name, held_arrow_type(a.type)) for a in schema.attributes])
 
 
+@lru_cache(maxsize=1024)
 def user_arrow_schema(schema: Schema) -> pa.Schema:
     return pa.schema([pa.field(a.name, user_arrow_type(a.type), nullable=a.nullable) for a in schema.attributes])
 
@@ -144,11 +146,15 @@ def spark_schema(schema: Schema) -> spark_types.StructType:
 
 def to_user_table(table: pa.Table, schema: Schema) -> pa.Table:
     """A held table as users see it: same rows, columns in the schema's order and its users' types."""
-    columns = [_user_column(table.column(a.name).combine_chunks(), a.type) for a in schema.attributes]
-    return pa.Table.from_arrays(columns, schema=user_arrow_schema(schema))
+    seen = user_arrow_schema(schema)
+    columns = [
+        column if column.type == field.type else _user_column(column, a.type)
+        for a, field, column in zip(schema.attributes, seen, map(table.column, schema.names), strict=True)
+    ]
+    return pa.Table.from_arrays(columns, schema=seen)
 
 
-def _user_column(column: pa.Array, type_: DataType) -> pa.Array:
+def _user_column(column: pa.Array | pa.ChunkedArray, type_: DataType) -> pa.Array:
     column = _array(column)
     match type_.kind:
         case Kind.TIMESTAMP:

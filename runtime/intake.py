@@ -347,7 +347,7 @@ def absorbed(
     """`absorb`, of few rows by NumPy."""
     if isinstance(rows, Few):
         try:
-            return few_absorbed(rows, buffer, door)
+            return few_absorbed(rows, buffer, door, slice_)
         except Unfit:
             rows = rows.frame()
     return absorb(rows, buffer, door, statics, slice_)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from inspect import signature
+from operator import attrgetter
 from typing import Any, Literal
 
 from tidegate.algebra.dsl.calls import called, check_options
@@ -86,17 +87,27 @@ class Files:
         if os.path.isfile(self.directory):
             status = os.stat(self.directory)
             return [SourceFile(os.path.abspath(self.directory), status.st_size, status.st_mtime_ns)]
-        for folder, folders, names in os.walk(os.path.abspath(self.directory)):
-            folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
-            for name in names:
-                if not name.startswith((".", "_")):
-                    path = os.path.join(folder, name)
-                    try:
-                        status = os.stat(path)
-                    except FileNotFoundError:
-                        continue
-                    files.append(SourceFile(path, status.st_size, status.st_mtime_ns))
-        return sorted(files, key=lambda file: (file.mtime_ns, file.path))
+        for entry in _entries(os.path.abspath(self.directory)):
+            try:
+                status = entry.stat()
+            except FileNotFoundError:
+                continue
+            files.append(SourceFile(entry.path, status.st_size, status.st_mtime_ns))
+        return sorted(files, key=attrgetter("mtime_ns", "path"))
+
+
+def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
+    """The files below a folder; folders that vanish or cannot be read are left out, links to folders not followed."""
+    try:
+        with os.scandir(folder) as found:
+            entries = [entry for entry in found if not entry.name.startswith((".", "_"))]
+    except OSError:
+        return
+    for entry in entries:
+        if not entry.is_dir():
+            yield entry
+        elif not entry.is_symlink():
+            yield from _entries(entry.path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,16 +83,24 @@ class Partitions:
             return pl.DataFrame({name: self._slots.keys})
         return self.known
 
+    def rows(self, slots: Ints | SlotNumbers) -> pl.DataFrame:
+        """The keys of these slots, one row each."""
+        if self._slots is None:
+            return self.known[slots]
+        (name,) = self.schema.names
+        return pl.DataFrame({name: self._slots.keys[slots]})
+
     def assign(self, events: pl.DataFrame) -> SlotNumbers:
         """The slot of every row; without keys, all rows have the same."""
         if not len(self.schema):
             self.known = pl.DataFrame({"": [0]})
             return np.zeros(events.height, dtype=np.int32)
-        keys = events.select(_key(name, self.schema[name].type) for name in self.schema)
         if self._slots is not None:
-            if not keys.to_series().null_count():
-                return self._slots.assign(keys.to_series().to_numpy())
+            key = events.get_column(self.schema.names[0])
+            if not key.null_count():
+                return self._slots.assign(key.to_numpy())
             self.known, self._slots = self.keys, None
+        keys = events.select(_key(name, self.schema[name].type) for name in self.schema)
         self.known = pl.concat([self.known, keys]).unique(maintain_order=True)
         numbered = self.known.with_row_index("\0slot")
         found = keys.join(numbered, on=list(self.schema), how="left", nulls_equal=True, maintain_order="left")

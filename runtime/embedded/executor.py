@@ -107,7 +107,7 @@ class EmbeddedExecutor:
         """The rows that an ordered operator completes, and its state, which is written anew."""
         ordered = job.query.ordered
         assert ordered is not None
-        leaves = self._read_leaves(Demand.of(job.query, job.old, job.new), job, {})
+        leaves = self._events(Demand.of(job.query, job.old, job.new), job)
         try:
             operator = self.operators.of(job)
             events = events_of(operator, leaves, job.old[ordered.time], job.new[ordered.time])
@@ -117,6 +117,16 @@ class EmbeddedExecutor:
             problems = tuple(replace(problem, query=job.query.name) for problem in error.problems)
             raise EvaluationError(error.code, error.message, problems=problems) from error
         return replace(self._finish(batch, job, rows), state=self.operators.keep(batch, job.query, after))
+
+    def _events(self, demand: Demand, job: Job) -> dict[int, pl.DataFrame]:
+        """The rows that an ordered operator reads, by leaf."""
+        try:
+            read: dict[object, Few] = {}
+            rows = [self._few_leaf(demand, job, k, read) for k in range(len(job.query.leaves))]
+            frames = {id(one): one.frame() for one in rows}
+            return {k: frames[id(one)] for k, one in enumerate(rows)}
+        except Unfit:
+            return self._read_leaves(demand, job, {})
 
     def stratum(self, batch: Batch, jobs: Sequence[Job], rank: Rank) -> Stratum | None:
         found = [as_frame(rows) for rows in self._evaluate(jobs)]

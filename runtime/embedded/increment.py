@@ -10,6 +10,8 @@ from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import TRUE, Term
 from tidegate.runtime.columns import only
 from tidegate.runtime.embedded.aggregates import final, merge
+from tidegate.runtime.embedded.few.rows import Unfit
+from tidegate.runtime.embedded.few.terms import mask_of
 from tidegate.runtime.embedded.relational import evaluate
 from tidegate.runtime.embedded.terms import compile_term
 from tidegate.runtime.plan import common
@@ -68,4 +70,10 @@ def increment(
 
 def keep_true(frame: pl.DataFrame, condition: Term, schema: Schema) -> pl.DataFrame:
     """Rows for which a condition of the analysis holds."""
-    return frame if condition == TRUE else frame.filter(compile_term(condition, schema))
+    if condition == TRUE:
+        return frame
+    try:
+        mask = mask_of(frame, condition)
+    except Unfit:
+        return frame.filter(compile_term(condition, schema))
+    return frame if mask.all() else frame.filter(pl.Series(mask))

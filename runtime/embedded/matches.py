@@ -16,7 +16,7 @@ from tidegate.algebra.types import MAX_INSTANT
 from tidegate.analysis.detection import Detection, detection_of
 from tidegate.analysis.match_orders import pinned_order
 from tidegate.analysis.matches import horizons
-from tidegate.runtime.columns import polars_schema
+from tidegate.runtime.columns import only, polars_schema
 from tidegate.runtime.embedded.given import GivenRows
 from tidegate.runtime.embedded.match_order import MatchOrder
 from tidegate.runtime.embedded.run_values import Asked
@@ -215,10 +215,8 @@ class MatchOperator:
         for role, (symbol, definition) in enumerate(zip(node.symbols, self.matching.definition, strict=True)):
             place = found.situation[:, role]
             te = situations.te[place]
-            rows = rows.with_columns(
-                pl.Series(f"{symbol}.ts", situations.ts[place]),
-                pl.Series(f"{symbol}.te", te).set(pl.Series((te > detected) & (definition not in given)), None),
-            )
+            ends = pl.Series(f"{symbol}.te", te).set(pl.Series((te > detected) & (definition not in given)), None)
+            rows = rows.hstack([pl.Series(f"{symbol}.ts", situations.ts[place]), ends])
             values = None
             if definition in given and measures(given[definition].given):
                 values = given[definition].values(number[place])
@@ -226,8 +224,9 @@ class MatchOperator:
                 values = self._values(derivation, definition, own[definition], number[place], te <= detected, detected)
             if values is not None:
                 rows = rows.hstack(values.rename({name: f"{symbol}.{name}" for name in values.columns}))
-        rows = rows.with_columns(pl.Series("detected", detected))
-        return rows.select(node.schema.names).cast(polars_schema(node.schema))
+        rows = only(rows.hstack([pl.Series("detected", detected)]), node.schema.names)
+        wanted = polars_schema(node.schema)
+        return rows if rows.schema == wanted else rows.cast(wanted)
 
     def _values(
         self, derivation: Derivation, definition: int, own: pl.DataFrame, run: Ints, over: Bools, detected: Ints
@@ -243,12 +242,13 @@ class MatchOperator:
     def tables(self) -> dict[str, pl.DataFrame]:
         """What is kept, as tables by name."""
         cells = np.repeat(np.arange(len(self.kept.offsets) - 1), np.diff(self.kept.offsets))
-        closed = self.derivation.kept_keys(cells // self.kept.definitions).with_columns(
+        columns = [
             pl.Series("definition", cells % self.kept.definitions),
             pl.Series("start", self.kept.ts),
             pl.Series("end", self.kept.te),
             pl.Series("number", self.number),
-        )
+        ]
+        closed = self.derivation.kept_keys(cells // self.kept.definitions).hstack(columns)
         return kept_tables(self.derivation) | ({"closed": closed} if closed.height else {})
 
     @classmethod

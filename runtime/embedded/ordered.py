@@ -93,15 +93,22 @@ def events_of(
     """
     found: list[pl.DataFrame] = []
     for source in operator.derivation.sources:
-        time = pl.col(source.time)
-        inside = [time > old] if isinstance(old, int) else []
-        inside += [time <= new] if isinstance(new, int) else []
         rows = _stretches(source, leaves[source.leaf]) if source.stretched else _rows(source, leaves[source.leaf])
-        found.append(rows.filter(*inside) if inside else rows)
+        found.append(_between(rows, source.time, old, new))
     if isinstance(operator, MatchOperator):
         matching = operator.matching
         found += [evaluate(one.input, {0: leaves[leaf]}) for one, leaf in matching.given]
     return found
+
+
+def _between(rows: pl.DataFrame, name: str, old: Extended, new: Extended) -> pl.DataFrame:
+    """The rows whose instant is later than `old` and at most `new`."""
+    time = rows.get_column(name)
+    if not rows.height or (time.min() > old and time.max() <= new):  # type: ignore[operator]  # instants are never NULL
+        return rows
+    inside = [pl.col(name) > old] if isinstance(old, int) else []
+    inside += [pl.col(name) <= new] if isinstance(new, int) else []
+    return rows.filter(*inside) if inside else rows
 
 
 def _rows(source: Source, stored: pl.DataFrame) -> pl.DataFrame:

@@ -89,23 +89,25 @@ class Derivation:
         frames = [self.kept_keys(np.empty(0, dtype=np.int64)).with_columns(_NOTHING_OPEN)]
         for source, runs in zip(self.sources, self.runs, strict=True):
             slots, symbols = np.nonzero(runs.start != NEVER)
-            frames.append(
-                self.kept_keys(slots).with_columns(
-                    pl.Series(DEFINITION, np.array(source.definitions, dtype=np.int64)[symbols]),
-                    pl.Series(START, runs.start[slots, symbols]),
-                    pl.Series(LAST, runs.last[slots]),
-                    pl.Series(NUMBER, runs.number[slots, symbols]),
-                )
-            )
+            columns = [
+                pl.Series(DEFINITION, np.array(source.definitions, dtype=np.int64)[symbols]),
+                pl.Series(START, runs.start[slots, symbols]),
+                pl.Series(LAST, runs.last[slots]),
+                pl.Series(NUMBER, runs.number[slots, symbols]),
+            ]
+            frames.append(self.kept_keys(slots).hstack(columns))
         return pl.concat(frames)
 
     def keys_of(self, slots: Ints | Slots) -> pl.DataFrame:
         """The keys of partitions, row by row."""
-        return self.partitions.keys[slots]
+        return self.partitions.rows(slots)
 
     def kept_keys(self, slots: Ints | Slots) -> pl.DataFrame:
         """The keys of partitions under the names by which they are kept."""
-        return self.keys_of(slots).rename({name: f"key {place}" for place, name in enumerate(self.partitions.schema)})
+        keys = self.keys_of(slots)
+        if len(self.partitions.schema):
+            keys.columns = [f"key {place}" for place in range(keys.width)]
+        return keys
 
     def slots_of(self, rows: pl.DataFrame) -> SlotNumbers:
         """The slots of partitions by the keys that were kept of them."""

@@ -14,6 +14,7 @@ from tidegate.runtime.embedded.few.rows import Few, Unfit
 from tidegate.runtime.embedded.few.terms import holding
 from tidegate.runtime.embedded.few.trees import Run, few_tree
 from tidegate.runtime.plan.common import Demand
+from tidegate.runtime.plan.slices import Slice
 from tidegate.runtime.plan.steps import Buffer, Leaf, Progress
 
 #: Rows as Polars or, where they are few, as arrays.
@@ -38,11 +39,15 @@ def size_of(rows: Rows) -> int:
     return rows.bytes if isinstance(rows, Few) else int(rows.estimated_size())
 
 
-def few_absorbed(rows: Few, buffer: Buffer, door: Term) -> Few:
+def few_absorbed(rows: Few, buffer: Buffer, door: Term, slice_: Slice | None = None) -> Few:
     """What a buffer stores of accepted rows: the chain applied, rows that nobody needs any more dropped at the door."""
-    if buffer.statics or buffer.stretches is not None:
+    if buffer.statics:
         raise Unfit
     stored = _true(_evaluated(buffer.chain, Run({buffer.scan: rows})), door)
+    if buffer.stretches is not None:
+        from tidegate.runtime.embedded.few.stretches import few_stretched
+
+        return few_stretched(buffer.stretches, stored, buffer.schema, slice_)
     return stored if buffer.partial is None else _grouping(buffer).partial(stored)
 
 

@@ -8,12 +8,14 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
+import polars as pl
 
 from tidegate.algebra.operations import resolve
 from tidegate.algebra.schema import Schema
-from tidegate.algebra.terms import Attr, Call, Lit, Term
+from tidegate.algebra.terms import Attr, Call, Lit, Term, attributes_of
 from tidegate.algebra.typed import Typed
 from tidegate.algebra.types import Kind
+from tidegate.runtime.columns import only
 from tidegate.runtime.embedded.few.rows import Array, Few, Unfit, dtype_of
 
 #: The value of a term for all rows: an array, or one value for all of them.
@@ -124,6 +126,13 @@ def holding(rows: Few, condition: Term) -> Few:
     if isinstance(mask, np.ndarray):
         return rows.where(mask)
     return rows if mask else rows.take(np.empty(0, dtype=np.int64))
+
+
+def mask_of(frame: pl.DataFrame, condition: Term) -> Array:
+    """For which rows of a frame a condition of the analysis holds; `Unfit` where they are many, or it is any other."""
+    few = Few.of(only(frame, sorted(attributes_of(condition))))
+    found = np.asarray(_holds(condition, few.columns), dtype=np.bool_)
+    return found if found.ndim else np.full(frame.height, found)
 
 
 def _holds(condition: Term, columns: Mapping[str, Array]) -> Any:
