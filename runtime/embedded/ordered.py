@@ -104,11 +104,9 @@ def events_of(
 def _between(rows: pl.DataFrame, name: str, old: Extended, new: Extended) -> pl.DataFrame:
     """The rows whose instant is later than `old` and at most `new`."""
     time = rows.get_column(name)
-    if not rows.height or (time.min() > old and time.max() <= new):  # type: ignore[operator]  # instants are never NULL
-        return rows
-    inside = [pl.col(name) > old] if isinstance(old, int) else []
-    inside += [pl.col(name) <= new] if isinstance(new, int) else []
-    return rows.filter(*inside) if inside else rows
+    inside = [time > old] if isinstance(old, int) else []
+    inside += [time <= new] if isinstance(new, int) else []
+    return rows if all(mask.all() for mask in inside) else rows.filter(*inside)
 
 
 def _rows(source: Source, stored: pl.DataFrame) -> pl.DataFrame:
