@@ -82,6 +82,7 @@ def _declared() -> Iterator[tuple[str, Target]]:
         yield f"{query}, embedded: live state at most", Target("MiB")
         yield f"{query}, embedded: peak memory / (2 x live state + 1 GiB)", Target(most=1)
     yield "a batch of 50 rows, five queries, embedded", Target("ms", most=10)
+    yield "a batch of 50 events, one pattern, embedded", Target("ms", most=5)
     for where in (*(f"{query}, in memory" for query in QUERIES), "all four, with a checkpoint", "all four, Spark"):
         yield f"{where}: rows read, late / early batches", Target(most=1.1)
         yield f"{where}: bytes read, late / early batches", Target(most=1.1)

@@ -1,4 +1,4 @@
-"""What a batch of a few rows costs: five queries, embedded and on Spark, the whole batch from the look for files to the commit.
+"""What a batch of a few rows costs, from the look for files to the commit: five queries, embedded and on Spark, and a pattern.
 
 python benchmarks/floors.py
 """
@@ -9,6 +9,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -19,6 +20,7 @@ import tidegate as tg
 from benchmarks import queries
 from benchmarks.figures import Figure, declared, print_table
 from benchmarks.files import write_files
+from benchmarks.situations_data import booleans
 from tidegate.runtime.embedded.session import Session
 from tidegate.runtime.sinks import parquet_sink
 from tidegate.runtime.sources import Source, parquet
@@ -48,22 +50,45 @@ def program() -> tg.Program:
 
 def main() -> int:
     """Prints the median of each; the exit status is 0."""
-    figures = [embedded()]
+    figures = [embedded(), one_pattern()]
     spark = spark_session("tidegate-floors")
     print_table([*figures, on_spark(spark)])
     spark.stop()
     return 0
 
 
+def pattern() -> tg.Program:
+    """Matches of three situations: A before B, and B overlaps C."""
+    stream = tg.stream("Events", "key bigint, time bigint, a boolean, b boolean, c boolean", progress="time")
+    found = stream.partition_by("key").derive(
+        A=tg.situation(stream.a), B=tg.situation(stream.b), C=tg.situation(stream.c)
+    )
+    return tg.program(Matches=found.match(found.A.before(found.B), found.B.overlaps(found.C), within=300))
+
+
 def embedded() -> Figure:
     """Milliseconds a batch, best measured before a JVM runs beside it."""
+    return _median(f"{ROWS} rows, five queries, embedded", _steps(program(), _sources))
+
+
+def one_pattern() -> Figure:
+    """The same for a program of one pattern: ten seconds of five keys in every batch."""
+
+    def sources(folder: Path) -> dict[str, Source]:
+        write_files(folder / "in", booleans(BATCHES * ROWS, 5), BATCHES)
+        return {"Events": parquet(folder / "in", per_batch=1, delay=1, bounded=True)}
+
+    return _median(f"{ROWS} events, one pattern, embedded", _steps(pattern(), sources))
+
+
+def _steps(made: tg.Program, sources: Callable[[Path], dict[str, Source]]) -> list[float]:
     taken = []
-    with tempfile.TemporaryDirectory() as folder, Session(program().facts, sources=_sources(Path(folder))) as session:
+    with tempfile.TemporaryDirectory() as folder, Session(made.facts, sources=sources(Path(folder))) as session:
         for _ in range(BATCHES):
             began = time.perf_counter()
             session.step()
             taken.append(1000 * (time.perf_counter() - began))
-    return _median("embedded", taken)
+    return taken
 
 
 def on_spark(spark: SparkSession) -> Figure:
@@ -75,7 +100,7 @@ def on_spark(spark: SparkSession) -> Figure:
         query = start(spark, facts, sources=sources, sinks=sinks, checkpoint=Path(folder) / "checkpoint")
         query.awaitTermination()
         taken = [p["durationMs"]["triggerExecution"] for p in query.recentProgress if p["numInputRows"]]
-    return _median("Spark", taken)
+    return _median(f"{ROWS} rows, five queries, Spark", taken)
 
 
 def _sources(folder: Path) -> dict[str, Source]:
@@ -83,8 +108,8 @@ def _sources(folder: Path) -> dict[str, Source]:
     return {"Events": parquet(folder / "in", per_batch=1, delay="1s", bounded=True)}
 
 
-def _median(engine: str, taken: list[float]) -> Figure:
-    figure = declared(f"a batch of {ROWS} rows, five queries, {engine}", statistics.median(taken[WARM:]))
+def _median(what: str, taken: list[float]) -> Figure:
+    figure = declared(f"a batch of {what}", statistics.median(taken[WARM:]))
     print(figure.line(), flush=True)
     return figure
 

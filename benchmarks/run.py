@@ -87,7 +87,7 @@ SECTIONS: dict[str, Callable[[Data], Measured]] = {
     "analysis": analysis_times,
     "embedded": lambda data: embedded.measure(data.files, data.few, data.rows),
     "memory": lambda data: held.measure(data, "embedded"),
-    "floor": lambda _: ([floors.embedded()], True),
+    "floor": lambda _: ([floors.embedded(), floors.one_pattern()], True),
     "flat": lambda _: (flat.measure(), True),
     "flat-checkpoint": lambda data: (flat.checkpointed(data.folder / "checkpoints"), True),
     "state": lambda data: freed_state(min(data.rows, 200_000), data.batches),
