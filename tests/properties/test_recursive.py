@@ -11,7 +11,7 @@ from tidegate.algebra.program import ProgramDef
 from tidegate.analysis.components import components
 
 SHARDS = 4
-LONG = range(10_000, 15_000)  # eight of ten are valid
+LONG = range(10_000, 12_000)  # eight of ten are valid
 
 
 @pytest.mark.parametrize(("family", "cases"), [("recursive", 160), ("recursive-embedded", 100)])

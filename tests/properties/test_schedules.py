@@ -7,7 +7,7 @@ import pytest
 from tests.properties.families import FAMILIES, seeds
 
 SHARDS = 2
-LONG = range(30_000, 33_000)
+LONG = range(30_000, 31_000)
 #: Cases of a quick run: with schedules as users give them, in any order with any lag, and that by the rules alone.
 QUICK = {
     "scheduled": 40,
