@@ -96,6 +96,11 @@ class Job:
         """Size of the relevant segments."""
         return sum(segment.bytes for segments in self.inputs for segment in segments)
 
+    @property
+    def state_bytes(self) -> int:
+        """Size of what the query's operator has kept."""
+        return 0 if self.state is None else sum(file.bytes for file in self.state.files)
+
     def reads_other_than(self, streams: Collection[str]) -> bool:
         """Whether rows of other streams are relevant."""
         return any(

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import polars as pl
-
 from tidegate.analysis.match_orders import order_lines
 from tidegate.runtime.embedded.matches import MatchOperator
-from tidegate.runtime.embedded.ordered import VERSION, Operator, load_operator, start_operator
+from tidegate.runtime.embedded.operator_state import read_state, whole_state
+from tidegate.runtime.embedded.ordered import Operator, load_operator, start_operator
 from tidegate.runtime.executor import Job
 from tidegate.runtime.plan.steps import QueryPlan
-from tidegate.runtime.progress import not_of_this_program
 from tidegate.runtime.state.batch import Batch
-from tidegate.runtime.state.errors import storage_errors
 from tidegate.runtime.state.manifest import KernelState
 from tidegate.runtime.state.store import Store
 
@@ -35,7 +32,7 @@ class Operators:
         known = self.known.get(job.query.name)
         if known is not None and known[0] == job.state:
             return known[1]
-        return load_operator(ordered, self._read(job.query, job.state))
+        return load_operator(ordered, read_state(self.store, job.query.name, job.state))
 
     def orders(self, queries: Sequence[str]) -> list[str]:
         """Evaluation orders of these queries' patterns, and why."""
@@ -51,16 +48,6 @@ class Operators:
         """Writes what an operator keeps from this batch on."""
         tables = operator.tables()
         files = tuple(batch.write_state(query.name, table.to_arrow()) for table in tables.values())
-        state = KernelState(VERSION, files, list(tables))
+        state = whole_state(list(tables), files)
         self.known[query.name] = state, operator
         return state
-
-    def _read(self, query: QueryPlan, state: KernelState) -> dict[str, pl.DataFrame]:
-        names = state.values
-        if state.version != VERSION or not isinstance(names, list) or len(names) != len(state.files):
-            raise not_of_this_program(f"the state of {query.name!r:.200} in layout {state.version}")
-        with storage_errors(f"reading the state of {query.name!r}"):
-            return {
-                str(name): pl.DataFrame(self.store.read_table(file.path))
-                for name, file in zip(names, state.files, strict=True)
-            }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 import polars as pl
 
@@ -16,9 +15,6 @@ from tidegate.runtime.embedded.matches import MatchOperator
 from tidegate.runtime.embedded.relational import evaluate
 from tidegate.runtime.embedded.situations import Derivation, Read, kept_tables, key_schema, live_runs, loaded
 from tidegate.runtime.plan.steps import Ordered
-
-#: The layout of what an operator keeps.
-VERSION: Final = 1
 
 Tables = Mapping[str, pl.DataFrame]
 

@@ -119,13 +119,14 @@ class Derivation:
         """The state in which these runs are open."""
         slot = self.slots_of(rows)
         runs = [Runs.empty(len(self.partitions), len(source.definitions)) for source in self.sources]
-        place = {n: (s, j) for s, source in enumerate(self.sources) for j, n in enumerate(source.definitions)}
-        columns = (rows.get_column(name).to_list() for name in (DEFINITION, START, LAST, NUMBER))
-        for at, definition, start, last, number in zip(slot.tolist(), *columns, strict=True):
-            source, symbol = place[definition]
-            runs[source].start[at, symbol], runs[source].number[at, symbol] = start, number
-            runs[source].held[at] |= np.uint64(1 << symbol)
-            runs[source].last[at] = last
+        definition, start, last, number = (rows[name].to_numpy() for name in (DEFINITION, START, LAST, NUMBER))
+        for source, own in zip(self.sources, runs, strict=True):
+            for symbol, wanted in enumerate(source.definitions):
+                chosen = definition == wanted
+                at = slot[chosen]
+                own.start[at, symbol], own.number[at, symbol] = start[chosen], number[chosen]
+                own.held[at] |= np.uint64(1 << symbol)
+                own.last[at] = last[chosen]
         return replace(self, runs=tuple(runs), values=values, numbers=numbers)
 
 

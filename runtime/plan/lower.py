@@ -92,7 +92,7 @@ def lower(
 
 def _plan(draft: _QueryDraft, tree: Node, leaves: tuple[Leaf, ...], common: tuple[CommonPart, ...]) -> QueryPlan:
     if draft.ordered is not None:
-        return QueryPlan(draft.facts, tree, leaves, ordered=draft.operator(leaves))
+        return QueryPlan(draft.facts, tree, leaves, shard_key=draft.keys, ordered=draft.operator(leaves))
     return QueryPlan(draft.facts, tree, leaves, draft.grouping, common, shard_key(tree, leaves, draft.grouping))
 
 
@@ -193,6 +193,8 @@ class _QueryDraft:
     ordered: Ordered | None = None
     conditions: tuple[Term, ...] = ()
     """Of an operator that reads stretches: those of its situations."""
+    keys: tuple[str, ...] | None = None
+    """Of an operator: for each leaf the column by which its partitions can be shared out."""
 
     def operator(self, leaves: tuple[Leaf, ...]) -> Ordered | None:
         """The operator at the root, over finished leaves."""
@@ -260,7 +262,10 @@ def _ordered(facts: QueryFacts, node: Node, operator: Derive | Match, layout: _L
     time = completion(node)
     assert time is not None
     plan = Ordered(made, tuple(order.index(key) for _, key, _ in bare), time)
-    return _QueryDraft(facts, _above(node, operator), tuple(leaves), ordered=plan, conditions=conditions)
+    keys = None
+    if (by := plan.sharded_by) is not None:
+        keys = tuple(next(names[one.keys[by]] for one, key, names in bare if key == leaf) for leaf in order)
+    return _QueryDraft(facts, _above(node, operator), tuple(leaves), ordered=plan, conditions=conditions, keys=keys)
 
 
 def _stretched_leaf(

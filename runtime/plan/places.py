@@ -20,21 +20,28 @@ class Limits:
     shard_bytes: int = SHARD_BYTES
 
     def place(self, query: QueryPlan, size: int, parallelism: int) -> str:
-        """The place of an increment over `size` bytes, where so many tasks run at once."""
-        if query.ordered is not None or (self.driver_bytes and size <= self.driver_bytes):
+        """The place of an increment over `size` bytes, where so many tasks run at once.
+
+        Of an operator that reads events in order, `size` has its state too. DataFrames are no place for it.
+        """
+        if self.driver_bytes and size <= self.driver_bytes:
             return "driver"
+        if query.ordered is not None:
+            return "driver" if query.shard_key is None or not self.shard_bytes else "sharded"
         if query.shard_key is not None and size <= self.shard_bytes * parallelism:
             return "sharded"
         return "catalyst"
 
     def describe(self, query: QueryPlan) -> str:
         """The same in words."""
-        if query.ordered is not None:
+        if query.ordered is not None and (query.shard_key is None or not self.shard_bytes):
             return "in the driver"
         places = [f"in the driver up to {size_text(self.driver_bytes)}"] if self.driver_bytes else []
         if query.shard_key is not None and self.shard_bytes:
             keys = ", ".join(dict.fromkeys(key for key in query.shard_key if key is not None))
             places.append(f"by shards of {keys} up to {size_text(self.shard_bytes)} a task")
+        if query.ordered is not None:
+            return ", ".join([*places[:-1], places[-1].partition(" up to ")[0]])
         return ", ".join([*places, "else as DataFrames"]) if places else "as DataFrames"
 
 

@@ -9,11 +9,12 @@ from typing import Any, TypeVar
 
 from tidegate.algebra.nodes import Derive, Group, Match, Node
 from tidegate.algebra.pretty import preformatted
+from tidegate.algebra.row_wise import periods
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.terms import Attr, Term, call, conjunction, disjunction
 from tidegate.algebra.terms import Lit as Literal
 from tidegate.algebra.time import INF, Extended
-from tidegate.algebra.types import BIGINT, DataType
+from tidegate.algebra.types import BIGINT, DOUBLE, DataType
 from tidegate.analysis.bounds import Bounded
 from tidegate.analysis.facts import OccurrenceFacts, ProgramFacts, QueryFacts, Recursion
 from tidegate.analysis.purge import Purge
@@ -175,6 +176,13 @@ class Ordered:
     leaves: tuple[int, ...]
     time: str
     stretched: Stretched | None = None
+
+    @property
+    def sharded_by(self) -> int | None:
+        """The place of the key by whose hash partitions can be shared out; equal doubles may have different hashes."""
+        one = periods(self.node)[0]
+        exact = (place for place, key in enumerate(one.keys) if one.input.schema[key].type != DOUBLE)
+        return next(exact, None)
 
 
 @dataclass(frozen=True, slots=True)

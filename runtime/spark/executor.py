@@ -17,17 +17,20 @@ from tidegate.analysis.facts import Rank
 from tidegate.analysis.recursion import ranks_below
 from tidegate.runtime.columns import spark_schema
 from tidegate.runtime.embedded.executor import EmbeddedExecutor
+from tidegate.runtime.embedded.operator_state import shared_state
 from tidegate.runtime.executor import Increment, Ingested, Job, Rewrite, Stratum, Work
 from tidegate.runtime.intake import Arrival, Intake
 from tidegate.runtime.plan.common import Demand
 from tidegate.runtime.plan.places import Limits
 from tidegate.runtime.plan.sharding import DRIVER_BYTES, SHARD_BYTES
+from tidegate.runtime.plan.slices import Interleaved
 from tidegate.runtime.plan.steps import Buffer, QueryPlan
 from tidegate.runtime.spark.aggregates import merge
 from tidegate.runtime.spark.failures import read_summaries
 from tidegate.runtime.spark.increment import Common, empty, increment, keep_true, plainly_named, read_leaves
 from tidegate.runtime.spark.jobs import described
 from tidegate.runtime.spark.names import col
+from tidegate.runtime.spark.ordered_shards import OrderedJob, evaluate_ordered
 from tidegate.runtime.spark.shards import ShardJob, evaluate_shards
 from tidegate.runtime.spark.workers import (
     FLUSH_BYTES,
@@ -47,6 +50,9 @@ from tidegate.runtime.sweep import Sweep
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 #: A shuffle of an increment has a partition at least for so much relevant data.
 PARTITION_BYTES = 128 << 20
+
+#: An operator's state has at most so many parts.
+MOST_SHARDS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +182,7 @@ class SparkExecutor:
 
     def place_of(self, job: Job) -> str:
         """Where an increment is evaluated: what a task can hold of it decides, by the bytes of its relevant segments."""
-        return self.limits.place(job.query, job.bytes, self.parallelism)
+        return self.limits.place(job.query, job.bytes + job.state_bytes, self.parallelism)
 
     def _on_spark(self, batch: Batch, jobs: Sequence[Job]) -> dict[int, Increment]:
         """Increments by the identity of their jobs."""
@@ -212,13 +218,19 @@ class SparkExecutor:
     ) -> list[Increment]:
         """New rows of all the queries, written by workers in one Spark job; of the jobs in order, then of the sharded."""
         stored = [self._stored(batch, job, rows) for job, rows in zip(jobs, results, strict=True)]
-        if sharded:
-            stored.append(self._sharded(batch, sharded))
+        ordered = [job for job in sharded if job.query.ordered is not None]
+        relational = [job for job in sharded if job.query.ordered is None]
+        if relational:
+            stored.append(self._sharded(batch, relational))
+        if ordered:
+            stored.append(self._operators(batch, ordered))
         names = ", ".join(job.query.name for job in (*jobs, *sharded))
         with described(self.spark, f"batch {batch.seq}: {'increments' if ',' in names else 'increment'} of {names}"):
             summaries = read_summaries(reduce(DataFrame.unionAll, stored).collect())
         found: dict[str, list[Mapping[str, Any]]] = {job.query.name: [] for job in (*jobs, *sharded)}
         for summary in summaries:
+            if summary.get("interleaved"):
+                raise Interleaved
             found[summary["query"]].append(summary)
         places = ["catalyst"] * len(jobs) + ["sharded"] * len(sharded)
         return [
@@ -229,13 +241,18 @@ class SparkExecutor:
     def _sharded(self, batch: Batch, jobs: Sequence[Job]) -> DataFrame:
         """Summaries of what workers stored, a task per share of the keys."""
         written = self.local.written
-        groups = [
-            [ShardJob(job.query, job.inputs, job.old, job.new, job.feeds, job.query.stream in written) for job in some]
-            for some in self._groups(jobs)
-        ]
+        groups = [[_shard_job(job, written) for job in some] for some in self._groups(jobs)]
         numbers = self.spark.range(0, self.parallelism, 1, self.parallelism)
         work = evaluate_shards(self.place(batch), groups, self.parallelism)
         return numbers.mapInArrow(work, "summary string")
+
+    def _operators(self, batch: Batch, jobs: Sequence[Job]) -> DataFrame:
+        """Summaries of what workers stored, a task per share of the partitions, as many as hold what they read."""
+        size = max(job.bytes + job.state_bytes for job in jobs)
+        shards = max(self.parallelism, min(-(-size // self.limits.shard_bytes), MOST_SHARDS))
+        work = [OrderedJob(_shard_job(job, self.local.written), job.state, job.close_at) for job in jobs]
+        numbers = self.spark.range(0, shards, 1, shards)
+        return numbers.mapInArrow(evaluate_ordered(self.place(batch), work, shards), "summary string")
 
     def _groups(self, jobs: Sequence[Job]) -> list[list[Job]]:
         """Increments that a task evaluates together, so that what it holds stays within `shard_bytes`."""
@@ -327,16 +344,25 @@ def _earliest(rows: DataFrame, stream: StreamDef, number: int, width: int) -> Da
     return rows.agg(*(column.cast("long").alias(f"c{i}") for i, column in enumerate(columns)))
 
 
+def _shard_job(job: Job, written: Collection[str]) -> ShardJob:
+    return ShardJob(job.query, job.inputs, job.old, job.new, job.feeds, job.query.stream in written)
+
+
 def _gathered(batch: Batch, query: str, summaries: Sequence[Mapping[str, Any]], place: str) -> Increment:
     total = 0
     segments: dict[str, tuple[Segment, ...]] = {}
+    kept: dict[int, tuple[list[str], list[FileRef]]] = {}
     for summary in summaries:
+        if "shard" in summary:
+            kept[summary["shard"]] = summary["names"], [FileRef(*file) for file in summary["files"]]
+            continue
         total += summary["rows"]
         if summary["output"]:
             batch.adopt_output(query, FileRef(*summary["output"]), summary["rows"])
         for buffer, text in summary["segments"].items():
             segments[buffer] = (*segments.get(buffer, ()), Segment.from_json(text))
-    return Increment(total, segments, place)
+    state = shared_state([kept[shard] for shard in sorted(kept)]) if kept else None
+    return Increment(total, segments, place, state)
 
 
 def _shares(files: Sequence[FileTask], whole: Collection[str], count: int) -> list[list[FileTask]]:

@@ -1,0 +1,72 @@
+"""Ordered operators shard by shard: a task has the operator of a share of the partitions, with the state of that share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass
+
+from tidegate.runtime.embedded.increment import increment
+from tidegate.runtime.embedded.operator_state import Share, read_state
+from tidegate.runtime.embedded.ordered import events_of, load_operator, start_operator
+from tidegate.runtime.plan.common import Demand
+from tidegate.runtime.plan.slices import Interleaved
+from tidegate.runtime.spark.shards import ShardJob, read_shares
+from tidegate.runtime.spark.workers import Batches, Place, reported, store_rows, summary_batch
+from tidegate.runtime.state.errors import storage_errors
+from tidegate.runtime.state.local import LocalStore
+from tidegate.runtime.state.manifest import KernelState
+from tidegate.runtime.state.segments import new_path
+
+
+@dataclass(frozen=True, slots=True)
+class OrderedJob:
+    """An ordered operator's increment as a worker needs it."""
+
+    job: ShardJob
+    state: KernelState | None
+    close_at: int | None
+
+
+def evaluate_ordered(place: Place, jobs: Sequence[OrderedJob], shards: int) -> Callable[[Batches], Batches]:
+    """For `mapInArrow` over shard numbers: the new rows of each operator's share, stored, and what it keeps from now on."""
+
+    def run(batches: Batches) -> Batches:
+        for batch in batches:
+            for shard in batch.column(0).to_pylist():
+                for job in jobs:
+                    try:
+                        lines = _evaluate(place, job, shard, shards)
+                    except Interleaved:
+                        lines = [json.dumps({"query": job.job.query.name, "interleaved": True})]
+                    yield summary_batch(lines)
+
+    return reported(run)
+
+
+def _evaluate(place: Place, one: OrderedJob, shard: int, shards: int) -> list[str]:
+    """Summaries of the rows of a share and of what its operator keeps."""
+    job, store = one.job, LocalStore(place.root)
+    query, ordered = job.query, job.query.ordered
+    assert ordered is not None
+    assert ordered.sharded_by is not None
+    if one.state is None:
+        operator = start_operator(ordered)
+    else:
+        share = Share(ordered.sharded_by, shard, shards)
+        operator = load_operator(ordered, read_state(store, query.name, one.state, share))
+    (leaves,) = read_shares(place, [job], [Demand.of(query, job.old, job.new, job.keys)], shard, shards)
+    old, new = job.old[ordered.time], job.new[ordered.time]
+    after, completed = operator.step(events_of(operator, leaves, old, new), old, new, one.close_at)
+    rows = increment(query, {0: completed}, job.old, job.new, {})
+    tables = {name: table.to_arrow() for name, table in after.tables().items()}
+    with storage_errors(f"writing state of {query.name!r}"):
+        files = [
+            astuple(store.write_table(new_path("kernel", query.name, place.seq, place.attempt), table))
+            for table in tables.values()
+        ]
+    lines = [json.dumps({"query": query.name, "shard": shard, "names": list(tables), "files": files})]
+    if rows.height:
+        schema = query.facts.output.schema
+        lines.append(store_rows(place, query.name, schema, job.feeds, rows, written=job.written))
+    return lines
