@@ -152,5 +152,8 @@ class Executor(Protocol):
     def sweep(self, batch: Batch, sweep: Sweep) -> dict[str, tuple[Segment, ...]]:
         """The segments of those buffers that are written anew, without what partner and kill rule say is dead."""
 
+    def persist(self, batch: Batch, segments: Mapping[str, tuple[Segment, ...]]) -> Mapping[str, tuple[Segment, ...]]:
+        """The segments that stay, per buffer, as files: those that the batch has only in memory so far are written."""
+
     def forget(self, live: frozenset[str]) -> None:
         """Only segments with these paths are still needed."""

@@ -25,6 +25,7 @@ from tidegate.runtime.columns import Raw, Rows, held_arrow_schema, hold_column, 
 from tidegate.runtime.embedded.few.increment import Rows as HeldRows
 from tidegate.runtime.embedded.few.increment import few_absorbed
 from tidegate.runtime.embedded.few.rows import Few, Unfit
+from tidegate.runtime.embedded.filters import kept
 from tidegate.runtime.embedded.relational import evaluate
 from tidegate.runtime.embedded.terms import compile_term
 from tidegate.runtime.keys import repeated
@@ -365,7 +366,7 @@ def absorb(
     leaves |= {index: statics[name] for index, name in buffer.statics}
     stored = evaluate(buffer.chain, leaves)
     if door != TRUE:
-        stored = stored.filter(compile_term(door, buffer.schema))
+        stored = kept(stored, compile_term(door, buffer.schema))
     if buffer.partial is not None:
         from tidegate.runtime.embedded.aggregates import partial
 

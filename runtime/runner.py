@@ -146,6 +146,7 @@ class Runner:
             with _timed("collect", seconds):
                 self._collect(batch)
                 freed = self._sweep(batch)
+                self.segments = dict(self.executor.persist(batch, self.segments))
             with _timed("commit", seconds):
                 self._commit(batch, ingested)
         except BaseException:

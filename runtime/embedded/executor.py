@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import polars as pl
 
 from tidegate.algebra.evaluation import EvaluationError
+from tidegate.algebra.schema import Schema
 from tidegate.analysis.facts import Rank
 from tidegate.analysis.recursion import ranks_below
-from tidegate.runtime.columns import polars_schema, to_user_table
+from tidegate.runtime.columns import polars_schema, stored_arrow_schema, to_user_table
 from tidegate.runtime.embedded.aggregates import merge
 from tidegate.runtime.embedded.few import rows as few_rows
 from tidegate.runtime.embedded.few.increment import (
@@ -33,35 +35,42 @@ from tidegate.runtime.plan.common import Demand
 from tidegate.runtime.plan.steps import Buffer, QueryPlan
 from tidegate.runtime.sources import SourceOptions
 from tidegate.runtime.state.batch import Batch
-from tidegate.runtime.state.segments import Segment, int64_bounds, read_segments
+from tidegate.runtime.state.segments import Segment, int64_bounds, read_segments, schema_id
 from tidegate.runtime.state.store import Store
 from tidegate.runtime.sweep import Sweep
 
 
 @dataclass(slots=True)
 class Held:
-    """What strata of a batch have found so far and nobody has written: rows by the paths of segments that are none yet.
+    """What a batch has made and nobody has written so far: rows by the paths of segments that are none yet.
 
-    `passed` are new result rows per query, `copies` files of segments that another engine had to read meanwhile.
+    What the batch drops again before its end is never written. `bytes` is their size, `passed` are new result rows of
+    strata per query, `copies` files of segments that another engine had to read meanwhile.
     """
 
     batch: Batch
-    rows: dict[str, tuple[Buffer, pl.DataFrame]] = field(default_factory=dict)
+    rows: dict[str, tuple[Buffer, Rows]] = field(default_factory=dict)
+    bytes: int = 0
+    made: int = 0
     passed: dict[str, list[pl.DataFrame]] = field(default_factory=dict)
     copies: dict[str, Segment] = field(default_factory=dict)
 
-    def segment(self, buffer: Buffer, rows: pl.DataFrame) -> Segment:
-        path = f"in memory {len(self.rows)}"
+    def segment(self, buffer: Buffer, rows: Rows) -> Segment:
+        self.made += 1
+        path = f"in memory {self.batch.seq}-{self.batch.attempt}-{self.made}"
         self.rows[path] = (buffer, rows)
-        bounds = int64_bounds(rows.to_arrow(), buffer.instants)
-        return Segment(path, rows.height, int(rows.estimated_size()), "", "", bounds, self.batch.seq, 0)
+        instants = rows.only(buffer.instants) if isinstance(rows, Few) else rows[:, list(buffer.instants)]
+        bounds, size = int64_bounds(as_table(instants), buffer.instants), size_of(rows)
+        self.bytes += size
+        return Segment(path, rows.height, size, "", _schema_id(buffer.stored), bounds, self.batch.seq, 0)
 
 
 @dataclass(slots=True)
 class EmbeddedExecutor:
     """Runs steps with Polars; `cache_bytes` bounds the frames of segments held in memory.
 
-    `written` names the result streams whose rows a sink wants.
+    `written` names the result streams whose rows a sink wants. New segments of up to `held_bytes` together are written
+    only at the end of their batch, those that are still of use then.
     """
 
     store: Store
@@ -69,6 +78,7 @@ class EmbeddedExecutor:
     options: Mapping[str, SourceOptions]
     written: frozenset[str]
     cache_bytes: int = 256 << 20
+    held_bytes: int = 256 << 20
     name: str = "embedded"
     operators: Operators = field(init=False)
     _frames: dict[str, Rows] = field(default_factory=dict)
@@ -90,7 +100,7 @@ class EmbeddedExecutor:
             if rows.quarantine:
                 batch.quarantine(name, rows.quarantine_table())
             segments = {
-                buffer.id: (self._write(batch, buffer, stored),)
+                buffer.id: (self._keep(batch, buffer, stored),)
                 for buffer in intakes[name].buffers
                 if (stored := rows.stored.get(buffer.id)) is not None and stored.height
             }
@@ -164,34 +174,48 @@ class EmbeddedExecutor:
         return self._held
 
     def settle(self, batch: Batch, queries: Sequence[QueryPlan], done: Mapping[str, Increment]) -> dict[str, Increment]:
-        held, self._held = self._held_for(batch), None
+        held = self._held_for(batch)
+        passed, held.passed = held.passed, {}
         settled: dict[str, Increment] = {}
         for query in queries:
             if query.name not in done:
                 continue
             one = done[query.name]
-            if query.stream in self.written and query.name in held.passed:
-                self._stage(batch, query, pl.concat(held.passed[query.name]))
+            if query.stream in self.written and query.name in passed:
+                self._stage(batch, query, pl.concat(passed[query.name]))
             segments = {name: self._settled(batch, held, found) for name, found in one.segments.items()}
             settled[query.name] = Increment(one.rows, segments, one.place)
         return settled
 
     def _settled(self, batch: Batch, held: Held, segments: Sequence[Segment]) -> tuple[Segment, ...]:
-        """The segments with those in memory written as one."""
-        loose = [held.rows[segment.path] for segment in segments if segment.path in held.rows]
+        """The segments with those in memory as one."""
         on_disk = tuple(segment for segment in segments if segment.path not in held.rows)
+        loose = [held.rows.pop(segment.path) for segment in segments if segment.path in held.rows]
         if not loose:
             return on_disk
-        return (*on_disk, self._write(batch, loose[0][0], pl.concat([rows for _, rows in loose])))
+        held.bytes -= sum(size_of(rows) for _, rows in loose)
+        return (*on_disk, self._keep(batch, loose[0][0], pl.concat([as_frame(rows) for _, rows in loose])))
 
     def on_disk(self, batch: Batch, segment: Segment) -> Segment:
-        """The segment as a file that others can read, also where `settle` has still to write it for good."""
+        """The segment as a file that others can read, also where it has still to be written for good."""
         held = self._held_for(batch)
         if segment.path not in held.rows:
             return segment
         if segment.path not in held.copies:
             held.copies[segment.path] = self._write(batch, *held.rows[segment.path])
         return held.copies[segment.path]
+
+    def persist(self, batch: Batch, segments: Mapping[str, tuple[Segment, ...]]) -> Mapping[str, tuple[Segment, ...]]:
+        held, self._held = self._held_for(batch), None
+        if not held.rows:
+            return segments
+        return {
+            name: tuple(
+                self._write(batch, *held.rows[segment.path]) if segment.path in held.rows else segment
+                for segment in some
+            )
+            for name, some in segments.items()
+        }
 
     def _evaluate(self, jobs: Sequence[Job]) -> list[Rows]:
         """The rows of each increment: of few rows by NumPy, else by Polars."""
@@ -269,7 +293,7 @@ class EmbeddedExecutor:
         for buffer, door in job.feeds:
             part = absorbed(rows, buffer, door, self.statics)
             if part.height:
-                stored[buffer.id] = (self._write(batch, buffer, part),)
+                stored[buffer.id] = (self._keep(batch, buffer, part),)
         if job.query.stream in self.written:
             self._stage(batch, job.query, rows)
         return Increment(rows.height, stored, "driver")
@@ -282,7 +306,7 @@ class EmbeddedExecutor:
 
     def _rewrite(self, batch: Batch, one: Rewrite) -> tuple[Segment, ...]:
         rows = self._rewritten(one)
-        return (self._write(batch, one.buffer, rows),) if rows.height else ()
+        return (self._keep(batch, one.buffer, rows),) if rows.height else ()
 
     def _rewritten(self, one: Rewrite) -> Rows:
         try:
@@ -297,7 +321,7 @@ class EmbeddedExecutor:
         for buffer, rows in zip(sweep.buffers, surviving(sweep, frames).values(), strict=True):
             dead = frames[buffer.id].height - rows.height
             if dead and dead >= sweep.worth * frames[buffer.id].height:
-                found[buffer.id] = (self._write(batch, buffer, rows),) if rows.height else ()
+                found[buffer.id] = (self._keep(batch, buffer, rows),) if rows.height else ()
         return found
 
     def forget(self, live: frozenset[str]) -> None:
@@ -327,6 +351,13 @@ class EmbeddedExecutor:
             self._frames[path] = rows
             self._cached += size
 
+    def _keep(self, batch: Batch, buffer: Buffer, rows: Rows) -> Segment:
+        """The rows as a segment, in memory until the batch ends as long as there is room."""
+        held = self._held_for(batch)
+        if held.bytes + size_of(rows) >= self.held_bytes:
+            return self._write(batch, buffer, rows)
+        return held.segment(buffer, rows)
+
     def _write(self, batch: Batch, buffer: Buffer, rows: Rows) -> Segment:
         segment = batch.write_segment(buffer.id, as_table(rows), buffer.instants)
         self._remember(segment.path, rows)
@@ -340,6 +371,11 @@ def _rows(job: Job, leaves: Mapping[int, pl.DataFrame], ready: Ready) -> pl.Data
     except EvaluationError as error:
         problems = tuple(replace(problem, query=job.query.name) for problem in error.problems)
         raise EvaluationError(error.code, error.message, problems=problems) from error
+
+
+@lru_cache(maxsize=1024)
+def _schema_id(stored: Schema) -> str:
+    return schema_id(stored_arrow_schema(stored))
 
 
 def no_rows(buffer: Buffer) -> pl.DataFrame:

@@ -40,9 +40,9 @@ def can_merge(group: Group) -> bool:
     )
 
 
-def worth_compiling(rows: int) -> bool:
-    """Whether the kernels group so many rows sooner than Polars."""
-    return rows >= (min(FEW_ROWS, MANY_ROWS) if _KERNELS in sys.modules else MANY_ROWS)
+def worth_compiling(rows: int, kernels: str = _KERNELS) -> bool:
+    """Whether compiled kernels are done with so many rows sooner than Polars."""
+    return rows >= (min(FEW_ROWS, MANY_ROWS) if kernels in sys.modules else MANY_ROWS)
 
 
 def merge_states(group: Group, rows: pl.DataFrame) -> pl.DataFrame | None:

@@ -12,6 +12,7 @@ from tidegate.runtime.columns import only
 from tidegate.runtime.embedded.aggregates import final, merge
 from tidegate.runtime.embedded.few.rows import Unfit
 from tidegate.runtime.embedded.few.terms import mask_of
+from tidegate.runtime.embedded.filters import kept
 from tidegate.runtime.embedded.relational import evaluate
 from tidegate.runtime.embedded.terms import compile_term
 from tidegate.runtime.plan import common
@@ -44,8 +45,8 @@ def read_leaf(
 def leaf_rows(leaf: Leaf, frame: pl.DataFrame, relevant: Term) -> pl.DataFrame:
     """Of stored rows those that are relevant, with the columns that the tree reads."""
     assert leaf.buffer is not None
-    rows = keep_true(frame, relevant, leaf.buffer.schema)
-    return only(rows, leaf.columns) if leaf.columns else rows
+    frame = keep_true(frame, relevant, leaf.buffer.schema, view=True)
+    return only(frame, leaf.columns) if leaf.columns else frame
 
 
 def common_parts(demands: Sequence[Demand], read: Sequence[Mapping[int, pl.DataFrame]]) -> list[Ready]:
@@ -68,12 +69,12 @@ def increment(
     return keep_true(rows, query.passes(old, new), schema)
 
 
-def keep_true(frame: pl.DataFrame, condition: Term, schema: Schema) -> pl.DataFrame:
-    """Rows for which a condition of the analysis holds."""
+def keep_true(frame: pl.DataFrame, condition: Term, schema: Schema, *, view: bool = False) -> pl.DataFrame:
+    """Rows for which a condition of the analysis holds; with `view` a slice, where that can be."""
     if condition == TRUE:
         return frame
     try:
         mask = mask_of(frame, condition)
     except Unfit:
-        return frame.filter(compile_term(condition, schema))
+        return kept(frame, compile_term(condition, schema), view=view)
     return frame if mask.all() else frame.filter(pl.Series(mask))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -16,9 +16,10 @@ import polars as pl
 from tidegate.algebra.nodes import JoinKind
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Term, attributes_of, conjunction
-from tidegate.runtime.embedded.hash_joins import hash_keys, join_few, range_terms
+from tidegate.runtime.embedded.bands import Band, evaluated, find_bands, remaining
+from tidegate.runtime.embedded.hash_joins import hash_keys, join_few
 from tidegate.runtime.embedded.terms import compile_term
-from tidegate.runtime.joins import Equality, JoinParts, Range
+from tidegate.runtime.joins import Equality, JoinParts
 
 _Ints = np.ndarray[Any, np.dtype[np.int64]]
 _Bools = np.ndarray[Any, np.dtype[np.bool_]]
@@ -29,8 +30,6 @@ CHUNK = 1 << 21
 FEW_ROWS = 1 << 16
 #: Pairs with equal keys per row up to which they are listed (200,000 rows a side, 100,000 keys: 85 ms, 530 ms by search).
 FEW_PAIRS = 4
-#: Ranks and groups are combined in one number only below this.
-_MOST = 2**62
 
 
 def join_frames(
@@ -66,15 +65,9 @@ def join_frames(
     return left.filter(pl.Series(partnered if kind == "semi" else ~partnered))
 
 
-def _evaluated(frame: pl.DataFrame, *values: pl.Expr) -> pl.DataFrame:
-    """Values for every row, as columns 0, 1, …; `select` would give one value where Polars finds a term constant."""
-    names = [f"\0{i}" for i in range(len(values))]
-    return frame.with_columns(value.alias(name) for value, name in zip(values, names, strict=True)).select(names)
-
-
 def _true(frame: pl.DataFrame, condition: pl.Expr) -> _Bools:
     """For which rows a condition is true."""
-    return np.asarray(_evaluated(frame, condition.fill_null(value=False)).to_series())
+    return np.asarray(evaluated(frame, condition.fill_null(value=False)).to_series())
 
 
 def _pasted(left: pl.DataFrame, right: pl.DataFrame, one: _Ints, other: _Ints) -> pl.DataFrame:
@@ -86,27 +79,13 @@ def _nothing() -> tuple[_Ints, _Ints]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Band:
-    """Partners as slices: row i of the outer side has the candidates `order[start[i]:stop[i]]` of the inner side.
-
-    `flipped`: the outer side is the join's right one. `rest`: what a candidate still has to satisfy.
-    """
-
-    order: _Ints
-    start: _Ints
-    stop: _Ints
-    flipped: bool
-    rest: tuple[Term, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class _Pairs:
     """Candidate pairs of two frames: bands without a pair in common, or all pairs with equal keys in a list."""
 
     left: pl.DataFrame
     right: pl.DataFrame
     both: Schema
-    bands: tuple[_Band, ...]
+    bands: tuple[Band, ...]
     listed: tuple[_Ints, _Ints]
     rest: tuple[Term, ...] = ()
 
@@ -115,8 +94,8 @@ class _Pairs:
         ones, others = _keys(left, right, both, parts.equalities)
         groups = _groups(left.height, right.height, ones, others)
         if parts.equalities and _few_pairs(*groups):
-            return cls(left, right, both, (), _equal(ones, others), (*parts.rest, *_remaining(parts.ranges, ())))
-        return cls(left, right, both, tuple(_bands(left, right, both, parts, groups)), _nothing())
+            return cls(left, right, both, (), _equal(ones, others), (*parts.rest, *remaining(parts.ranges, ())))
+        return cls(left, right, both, tuple(find_bands(left, right, both, parts, groups)), _nothing())
 
     def matches(self) -> Iterator[tuple[_Ints, _Ints]]:
         """Row numbers (left, right) of all pairs that satisfy the condition, in pieces."""
@@ -151,7 +130,7 @@ class _Pairs:
         return _true(pairs, compile_term(condition, self.both))
 
 
-def _expanded(band: _Band) -> Iterator[tuple[_Ints, _Ints]]:
+def _expanded(band: Band) -> Iterator[tuple[_Ints, _Ints]]:
     """Row numbers (outer, inner) of a band's candidates, at most CHUNK pairs at a time or those of one outer row."""
     counts = np.maximum(band.stop - band.start, 0)
     rows = np.flatnonzero(counts)
@@ -173,8 +152,8 @@ def _keys(
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Keys of both sides with the row numbers as column `row`; right rows with a NULL that equals nothing left out."""
     keys = hash_keys(equalities, both)
-    ones = _evaluated(left, *(key.left for key in keys))
-    others = _evaluated(right, *(key.right for key in keys)).with_row_index("row")
+    ones = evaluated(left, *(key.left for key in keys))
+    others = evaluated(right, *(key.right for key in keys)).with_row_index("row")
     for key, name in zip(keys, ones.columns, strict=True):
         if not key.null_safe:
             others = others.filter(pl.col(name).is_not_null())
@@ -221,153 +200,3 @@ def _dense(one: pl.Series, other: pl.Series) -> tuple[_Ints, _Ints] | None:
     if greatest - least > 4 * (len(one) + len(other)):
         return None
     return keys[0] - least, keys[1] - least
-
-
-@dataclass(frozen=True, slots=True)
-class _Bound:
-    """A limit of the inner values from an outer row: `>= value` or `<= value`, or strictly so."""
-
-    value: Term
-    strict: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Search:
-    """Inner rows whose `inner` lies between bounds of the outer row; `used` are the ranges that this covers."""
-
-    inner: Term
-    lower: tuple[_Bound, ...]
-    upper: tuple[_Bound, ...]
-    used: tuple[Range, ...]
-    flipped: bool
-
-
-def _searches(ranges: tuple[Range, ...]) -> list[_Search]:
-    """Ways to search by ranges, those with both bounds first."""
-    found: list[_Search] = []
-    for flipped in (False, True):
-        # `a <= b` bounds b from below where b is inner, and a from above where a is inner.
-        inner = {r.right if r.left_first != flipped else r.left: None for r in ranges}
-        for term in inner:
-            lower = [r for r in ranges if r.left_first != flipped and r.right == term]
-            upper = [r for r in ranges if r.left_first == flipped and r.left == term]
-            found.append(
-                _Search(
-                    term,
-                    tuple(_Bound(r.left, r.strict) for r in lower),
-                    tuple(_Bound(r.right, r.strict) for r in upper),
-                    (*lower, *upper),
-                    flipped,
-                )
-            )
-    return sorted(found, key=lambda s: -(2 * bool(s.lower and s.upper) + len(s.used) / 100))
-
-
-def _bands(
-    left: pl.DataFrame, right: pl.DataFrame, both: Schema, parts: JoinParts, groups: tuple[_Ints, _Ints]
-) -> Iterator[_Band]:
-    searches = _searches(parts.ranges)
-    if not searches:
-        yield _band(left, right, both, None, groups, parts.rest)
-    elif (best := searches[0]).lower and best.upper:
-        yield _band(left, right, both, best, groups, (*parts.rest, *_remaining(parts.ranges, best.used)))
-    elif overlap := _overlap(parts.ranges):
-        for search in overlap:
-            yield _band(left, right, both, search, groups, (*parts.rest, *_remaining(parts.ranges, search.used)))
-    else:
-        yield _band(left, right, both, best, groups, (*parts.rest, *_remaining(parts.ranges, best.used)))
-
-
-def _remaining(ranges: tuple[Range, ...], used: tuple[Range, ...]) -> tuple[Term, ...]:
-    return range_terms(tuple(r for r in ranges if r not in used))
-
-
-def _overlap(ranges: tuple[Range, ...]) -> tuple[_Search, _Search] | None:
-    """Two intervals that overlap, `l1 <= r1` and `r2 <= l2`: either r2 lies in [l1, l2], or l1 lies in (r2, r1].
-
-    Every pair that satisfies both ranges is found once; of intervals that end after they start, hardly another is.
-    """
-    below = next((r for r in ranges if r.left_first), None)
-    above = next((r for r in ranges if not r.left_first), None)
-    if below is None or above is None:
-        return None
-    first = _Search(
-        above.left, (_Bound(below.left, strict=False),), (_Bound(above.right, above.strict),), (above,), False
-    )
-    second = _Search(
-        below.left, (_Bound(above.left, strict=True),), (_Bound(below.right, below.strict),), (below,), True
-    )
-    return first, second
-
-
-@dataclass(frozen=True, slots=True)
-class _Ranking:
-    """Ranks of values in their order, from 0 to below `count`: distances from the least, or places among the distinct."""
-
-    ranks: _Ints
-    count: int
-    least: int
-    distinct: _Ints | None
-
-    @classmethod
-    def of(cls, values: _Ints, groups: int) -> _Ranking:
-        """`groups` times as many ranks have to be numbers."""
-        least, greatest = (int(values.min()), int(values.max())) if len(values) else (0, 0)
-        count = greatest - least + 1
-        if groups * (count + 1) < _MOST and abs(least) < _MOST:
-            return cls(values - least, count, least, None)
-        distinct, ranks = np.unique(values, return_inverse=True)
-        return cls(ranks, len(distinct), 0, distinct)
-
-    def place(self, limits: _Ints, side: Literal["left", "right"]) -> _Ints:
-        """How many ranks are below a limit; `right`: below it or at it."""
-        if self.distinct is not None:
-            return np.searchsorted(self.distinct, limits, side)
-        below = np.clip(limits, self.least - 1, self.least + self.count) - self.least
-        return np.clip(below + 1 if side == "right" else below, 0, self.count)
-
-
-def _band(
-    left: pl.DataFrame,
-    right: pl.DataFrame,
-    both: Schema,
-    search: _Search | None,
-    groups: tuple[_Ints, _Ints],
-    rest: tuple[Term, ...],
-) -> _Band:
-    """Sorts the inner side by group and value, and finds every outer row's slice of it."""
-    flipped = search is not None and search.flipped
-    outer, inner = (right, left) if flipped else (left, right)
-    outer_groups, inner_groups = groups[::-1] if flipped else groups
-    valid_outer, valid_inner = outer_groups >= 0, inner_groups >= 0
-    if search is None:
-        rank, ranks = np.zeros(inner.height, dtype=np.int64), 0
-        low, high = np.zeros(outer.height, dtype=np.int64), np.ones(outer.height, dtype=np.int64)
-    else:
-        values, known = _integers(inner, search.inner, both)
-        valid_inner = valid_inner & known
-        ranking = _Ranking.of(values, int(max(outer_groups.max(initial=0), inner_groups.max(initial=0))) + 1)
-        rank, ranks = ranking.ranks, ranking.count
-        low, high = np.zeros(outer.height, dtype=np.int64), np.full(outer.height, ranks, dtype=np.int64)
-        for bound in search.lower:
-            limits, known = _integers(outer, bound.value, both)
-            valid_outer = valid_outer & known
-            low = np.maximum(low, ranking.place(limits, "right" if bound.strict else "left"))
-        for bound in search.upper:
-            limits, known = _integers(outer, bound.value, both)
-            valid_outer = valid_outer & known
-            high = np.minimum(high, ranking.place(limits, "left" if bound.strict else "right"))
-    width = ranks + 1
-    chosen = np.flatnonzero(valid_inner)
-    keys = inner_groups[chosen] * width + rank[chosen]
-    by_key = np.asarray(pl.Series(keys).arg_sort(), dtype=np.int64)  # several threads sort sooner than NumPy
-    order, keys = chosen[by_key], keys[by_key]
-    start = np.searchsorted(keys, outer_groups * width + low, "left")
-    stop = np.searchsorted(keys, outer_groups * width + high, "left")
-    return _Band(order, start, np.where(valid_outer, stop, start), flipped, rest)
-
-
-def _integers(frame: pl.DataFrame, term: Term, both: Schema) -> tuple[_Ints, _Bools]:
-    """Values of an integer term, and which of them are not NULL."""
-    values = _evaluated(frame, compile_term(term, both)).to_series()
-    return np.asarray(values.fill_null(0)), np.asarray(values.is_not_null())

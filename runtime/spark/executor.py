@@ -327,6 +327,9 @@ class SparkExecutor:
         # Beyond the driver's share rows stay until keep lets them go: a sweep never decides what results are.
         return self.local.sweep(batch, sweep) if sweep.bytes <= self.driver_bytes else {}
 
+    def persist(self, batch: Batch, segments: Mapping[str, tuple[Segment, ...]]) -> Mapping[str, tuple[Segment, ...]]:
+        return self.local.persist(batch, segments)
+
     def forget(self, live: frozenset[str]) -> None:
         self.local.forget(live)
 

@@ -19,7 +19,7 @@ from tidegate.algebra.semantics import evaluate as reference
 from tidegate.algebra.terms import Attr, Lit, call, conjunction
 from tidegate.algebra.types import BIGINT, DOUBLE
 from tidegate.runtime.columns import polars_schema, spark_schema, stored_arrow_schema
-from tidegate.runtime.embedded import joins
+from tidegate.runtime.embedded import grouping, joins
 from tidegate.runtime.embedded.few.rows import Few, Unfit
 from tidegate.runtime.embedded.few.trees import Run, few_tree
 from tidegate.runtime.embedded.relational import evaluate
@@ -83,7 +83,10 @@ def check_embedded(case: Case) -> None:
     # The ways that joins take with many rows: pairs searched for although keys are equal, and seen a few at a time.
     with patch.object(joins, "FEW_ROWS", -1), patch.object(joins, "FEW_PAIRS", 0), patch.object(joins, "CHUNK", 3):
         found = embedded(case)
-    assert bags_equal(found, wanted), f"searched: {found} is not {wanted}"
+        assert bags_equal(found, wanted), f"searched: {found} is not {wanted}"
+        with patch.object(grouping, "MANY_ROWS", 0):
+            found = embedded(case)
+        assert bags_equal(found, wanted), f"compiled: {found} is not {wanted}"
 
 
 @given(cases())

@@ -5,6 +5,8 @@ from __future__ import annotations
 from tools.planted.bugs import Group, bug
 
 JOINS = "runtime/embedded/joins.py"
+BANDS = "runtime/embedded/bands.py"
+SLICES = "runtime/kernels/bands.py"
 AGGREGATES = "runtime/embedded/aggregates.py"
 
 GROUP = Group(
@@ -15,7 +17,9 @@ GROUP = Group(
         "tests/properties/test_embedded.py",
     ),
     (
-        bug("strict ranges are not", JOINS, '"right" if bound.strict else "left"', '"left"'),
+        bug("strict ranges are not", BANDS, '"right" if bound.strict else "left"', '"left"'),
+        bug("compiled strict ranges are not", BANDS, "limits + 1 if bound.strict else limits", "limits"),
+        bug("slices end before the last", SLICES, "values[middle] <= high[row]", "values[middle] < high[row]"),
         bug(
             "NULL conditions hold in joins",
             JOINS,

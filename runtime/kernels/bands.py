@@ -1,0 +1,115 @@
+"""Rows in groups by value, and slices of a group between two values: what a join by equal keys and ranges searches.
+
+Compiled once for these types into a cache beside this file (or numba's own, where that cannot be written).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numba as nb
+import numpy as np
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+Bools = np.ndarray[Any, np.dtype[np.bool_]]
+
+_INTS = nb.types.Array(nb.int64, 1, "C", readonly=True)
+_BOOLS = nb.types.Array(nb.boolean, 1, "C", readonly=True)
+_OUT = nb.int64[::1]
+#: Places that rows are moved by, per row, before sorting them in another way is quicker.
+_MOVES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Sorted:
+    """The rows of G groups, each group by its values."""
+
+    #: int64[G + 1]: group g has the places first[g] to first[g + 1].
+    first: Ints
+    #: int64[n]: the row at every place.
+    order: Ints
+    #: int64[n]: its value.
+    values: Ints
+
+
+def sort_groups(group: Ints, values: Ints, valid: Bools, groups: int) -> Sorted | None:
+    """The valid rows with a group (not -1) in order; None where they are too far from ascending values in each group.
+
+    Rows that come in order of their values, as those of streams nearly do, cost a few passes and no comparison sort.
+    """
+    first = np.zeros(groups + 1, dtype=np.int64)
+    _count(group, valid, first)
+    order, placed = np.empty(first[-1], dtype=np.int64), np.empty(first[-1], dtype=np.int64)
+    return Sorted(first, order, placed) if _place(group, values, valid, first, order, placed) else None
+
+
+def find_slices(rows: Sorted, group: Ints, valid: Bools, low: Ints, high: Ints) -> tuple[Ints, Ints]:
+    """For every outer row the places of its group's rows with low <= value <= high: int64[m] start and stop."""
+    start, stop = np.zeros(len(group), dtype=np.int64), np.zeros(len(group), dtype=np.int64)
+    _search(rows.first, rows.values, group, valid, low, high, start, stop)
+    return start, stop
+
+
+@nb.njit(nb.void(_INTS, _BOOLS, _OUT), cache=True, nogil=True)
+def _count(group: Ints, valid: Bools, first: Ints) -> None:
+    for row in range(group.shape[0]):
+        if valid[row] and group[row] >= 0:
+            first[group[row] + 1] += 1
+    for number in range(first.shape[0] - 1):
+        first[number + 1] += first[number]
+
+
+@nb.njit(nb.boolean(_INTS, _INTS, _BOOLS, _INTS, _OUT, _OUT), cache=True, nogil=True)
+def _place(group: Ints, values: Ints, valid: Bools, first: Ints, order: Ints, placed: Ints) -> bool:
+    """Puts every row behind those of its group with values up to its own; rows of equal values keep their order."""
+    next_place = first.copy()
+    left = _MOVES * group.shape[0]
+    for row in range(group.shape[0]):
+        number = group[row]
+        if number < 0 or not valid[row]:
+            continue
+        value, place = values[row], next_place[number]
+        next_place[number] = place + 1
+        while place > first[number] and placed[place - 1] > value:
+            placed[place] = placed[place - 1]
+            order[place] = order[place - 1]
+            place -= 1
+            left -= 1
+        if left < 0:
+            return False
+        placed[place] = value
+        order[place] = row
+    return True
+
+
+@nb.njit(nb.void(_INTS, _INTS, _INTS, _BOOLS, _INTS, _INTS, _OUT, _OUT), cache=True, nogil=True)
+def _search(
+    first: Ints, values: Ints, group: Ints, valid: Bools, low: Ints, high: Ints, start: Ints, stop: Ints
+) -> None:
+    for row in range(group.shape[0]):
+        number = group[row]
+        if number < 0 or not valid[row] or number + 1 >= first.shape[0]:
+            continue
+        begin, end = first[number], first[number + 1]
+        while begin < end:
+            middle = (begin + end) >> 1
+            if values[middle] < low[row]:
+                begin = middle + 1
+            else:
+                end = middle
+        start[row] = begin
+        end = first[number + 1]
+        # Ranges are short as a rule: the first places tell before a search of all would.
+        step = 1
+        while begin + step < end and values[begin + step] <= high[row]:
+            begin += step
+            step += step
+        end = min(end, begin + step)
+        while begin < end:
+            middle = (begin + end) >> 1
+            if values[middle] <= high[row]:
+                begin = middle + 1
+            else:
+                end = middle
+        stop[row] = begin
