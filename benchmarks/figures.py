@@ -17,6 +17,11 @@ QUERIES = ("tumbling", "interval join", "silence", "frames")
 HELD = (*QUERIES, "wide join")
 #: Queries whose state partner and kill rule make small.
 PURGED = ("deadline by key", "three intervals")
+#: Queries over situations, and the numbers of keys that they run with.
+SITUATIONS = ("Q1", "Q2")
+KEYS = (1, 100, 100_000)
+#: How many times as fast as batch Polars the embedded engine is to be, on one core.
+BATCH = {"Q2": 3.0}
 #: How many times as fast as native Structured Streaming Spark is to be.
 NATIVE = {"tumbling": 2.0, "interval join": 1.5}
 
@@ -92,6 +97,20 @@ def _declared() -> Iterator[tuple[str, Target]]:
         yield f"{query}: live rows, mean, with partner and kill rule", Target("rows")
         yield f"{query}: live rows at most, with the rules / without", Target()
         yield f"{query}: time, with the rules / without", Target()
+    for query in SITUATIONS:
+        for keys in KEYS:
+            title = f"{query}, {keys:,} keys, one core"
+            for way in (
+                "embedded",
+                "pyarrow reading alone",
+                "Polars in one batch",
+                "DuckDB in one batch",
+                "Python loop",
+            ):
+                yield f"{title}: {way}", Target("events/s")
+            yield f"{title}: embedded / reading alone", Target(least=0.5)
+            yield f"{title}: embedded / Polars", Target(least=BATCH.get(query))
+        yield f"{query}, one core: time, 100,000 keys / 100 keys", Target(most=1.5)
     for query in QUERIES:
         yield f"{query}, Spark", Target("rows/s")
         yield f"{query}, native Structured Streaming", Target("rows/s")

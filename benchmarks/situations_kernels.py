@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from tidegate.runtime.kernels.layout import NONE, Situations, arrange, find_triggers, purge
 from tidegate.runtime.kernels.pattern_plan import ALL, RELATIONS, Pattern, plan_steps
 from tidegate.runtime.kernels.patterns import enumerate_matches
-from tidegate.runtime.kernels.situations import Bits, Bools, Ints, Runs, derive, mark
+from tidegate.runtime.kernels.situations import Bits, Bools, Bytes, Ints, Runs, derive, mark
 from tidegate.runtime.kernels.situations import Slots as SlotNumbers
 from tidegate.runtime.kernels.slots import Slots
 
@@ -40,8 +40,9 @@ def main() -> None:
     )
     for keys in (1, 100, 10_000, 100_000):
         slot, instants, conditions = events(keys)
-        holds = marked(conditions)
-        marking = best(partial(marked, conditions))
+        bitmaps = [np.packbits(condition, bitorder="little") for condition in conditions]
+        holds = marked(bitmaps, len(slot))
+        marking = best(partial(marked, bitmaps, len(slot)))
         column = slot.astype(np.int64) + 1000
         dense = numbering(column)
         hashed = numbering(column * 1_000_003_000, FAR_APART)
@@ -71,12 +72,9 @@ def events(keys: int) -> tuple[SlotNumbers, Ints, list[Bools]]:
     return slot, np.repeat(np.arange(seconds), keys), columns
 
 
-def marked(conditions: list[Bools]) -> Bits:
+def marked(conditions: list[Bytes], events: int) -> Bits:
     """The conditions of every event in one number."""
-    holds = np.zeros(len(conditions[0]), dtype=np.uint64)
-    for bit, condition in enumerate(conditions):
-        mark(holds, condition, bit)
-    return holds
+    return mark([(condition, 0) for condition in conditions], events)
 
 
 def derived(slot: SlotNumbers, instants: Ints, holds: Bits, keys: int) -> None:

@@ -15,8 +15,9 @@ from tidegate.algebra.schema import Schema
 from tidegate.algebra.types import DataType, Kind
 from tidegate.runtime.columns import polars_schema
 from tidegate.runtime.embedded.aggregates import same_zero
+from tidegate.runtime.embedded.bands import evaluated
 from tidegate.runtime.embedded.terms import compile_term
-from tidegate.runtime.kernels.situations import Bits, Bools, Closed, Ints, Runs, Status, derive, mark
+from tidegate.runtime.kernels.situations import Bits, Bytes, Closed, Ints, Runs, Status, derive, mark
 from tidegate.runtime.kernels.slots import SlotNumbers, Slots
 from tidegate.runtime.plan.slices import Interleaved
 from tidegate.runtime.plan.steps import Stretched
@@ -163,12 +164,14 @@ def _holds(source: Source, situations: Sequence[Derive], events: pl.DataFrame) -
     if source.stretched is not None:
         return _chosen(events.get_column(source.stretched.stretches.holds).to_numpy(), source.stretched)
     conditions = [compile_term(situations[number].condition, source.schema) for number in source.definitions]
-    true = events.select(condition.fill_null(False).alias(str(j)) for j, condition in enumerate(conditions))
-    holds = np.zeros(events.height, dtype=np.uint64)
-    for j, column in enumerate(true.get_columns()):
-        bits: Bools = column.to_numpy()
-        mark(holds, bits, j)
-    return holds
+    true = evaluated(events, *conditions) if events.height else events[:, :0]
+    return mark([_bitmap(column) for column in true.get_columns()], events.height)
+
+
+def _bitmap(true: pl.Series) -> tuple[Bytes, int]:
+    """A column of conditions as Arrow's bitmap, and where in it they begin; NULL is not true."""
+    array = (true.fill_null(value=False) if true.null_count() else true).alias("").rechunk().to_arrow()
+    return np.frombuffer(array.buffers()[1], dtype=np.uint8), array.offset
 
 
 def _chosen(stored: Ints, stretched: Stretched) -> Bits:

@@ -45,9 +45,9 @@ class MatchOrder:
         return MatchOrder(orders(seen), seen, seen)
 
     def _statistics(self, situations: Situations, definition: Sequence[int], found: Matches) -> Statistics:
-        counts = np.diff(situations.offsets).reshape(-1, situations.definitions)
-        held = counts[counts.any(axis=1)]
-        mean = held.mean(axis=0) if len(held) else np.zeros(situations.definitions)
+        width = situations.definitions
+        held = int(np.count_nonzero(np.diff(situations.offsets[::width])))
+        mean = np.diff(situations.offsets).reshape(-1, width).sum(axis=0) / max(1, held)
         sizes = tuple(float(mean[number]) for number in definition)
         shares: dict[Pair, list[float]] = {}
         for order, steps in zip(self.order.tolist(), found.counters.tolist(), strict=True):

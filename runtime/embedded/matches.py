@@ -20,7 +20,15 @@ from tidegate.runtime.columns import only, polars_schema
 from tidegate.runtime.embedded.given import GivenRows
 from tidegate.runtime.embedded.match_order import MatchOrder
 from tidegate.runtime.embedded.run_values import Asked
-from tidegate.runtime.embedded.situations import Derivation, Read, joined, kept_tables, key_schema, live_runs, loaded
+from tidegate.runtime.embedded.situations import (
+    Derivation,
+    Read,
+    joined,
+    kept_tables,
+    key_schema,
+    live_runs,
+    loaded,
+)
 from tidegate.runtime.kernels.layout import NONE, Situations, arrange, find_triggers, purge
 from tidegate.runtime.kernels.pattern_plan import Pattern, Steps, plan_steps, triggering
 from tidegate.runtime.kernels.patterns import Matches, enumerate_matches
@@ -287,6 +295,8 @@ def _closed(derivation: Derivation, reads: Sequence[Read], given: Mapping[int, G
 
 def _all_runs(derivation: Derivation, count: int) -> Runs:
     """The runs of all sources, a column per definition."""
+    if len(derivation.runs) == 1 and derivation.sources[0].definitions == tuple(range(count)):
+        return derivation.runs[0].grown(len(derivation.partitions))
     slots = len(derivation.partitions)
     found = Runs.empty(slots, count)
     for source, runs in zip(derivation.sources, derivation.runs, strict=True):

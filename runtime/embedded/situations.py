@@ -88,12 +88,13 @@ class Derivation:
         """The open runs: keys, definition, start, time of the partition's last event, number."""
         frames = [self.kept_keys(np.empty(0, dtype=np.int64)).with_columns(_NOTHING_OPEN)]
         for source, runs in zip(self.sources, self.runs, strict=True):
-            slots, symbols = np.nonzero(runs.start != NEVER)
+            cells = np.flatnonzero(runs.start.ravel() != NEVER)
+            slots, symbols = np.divmod(cells, len(source.definitions))
             columns = [
                 pl.Series(DEFINITION, np.array(source.definitions, dtype=np.int64)[symbols]),
-                pl.Series(START, runs.start[slots, symbols]),
+                pl.Series(START, runs.start.ravel()[cells]),
                 pl.Series(LAST, runs.last[slots]),
-                pl.Series(NUMBER, runs.number[slots, symbols]),
+                pl.Series(NUMBER, runs.number.ravel()[cells]),
             ]
             frames.append(self.kept_keys(slots).hstack(columns))
         return pl.concat(frames)
@@ -182,6 +183,8 @@ def closed_at(source: Source, runs: Runs, at: int) -> tuple[Closed, Runs]:
 
 def live_runs(derivation: Derivation, kept: Ints | None = None) -> Derivation:
     """The state with the values of open and `kept` runs only."""
+    if not derivation.values:
+        return derivation
     live = np.concatenate(
         [
             np.empty(0, dtype=np.int64) if kept is None else kept,

@@ -6,6 +6,7 @@ Compiled once for these types into a cache beside this file (or numba's own, whe
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -18,6 +19,7 @@ Slots = np.ndarray[Any, np.dtype[np.int32]]
 Symbols = np.ndarray[Any, np.dtype[np.int16]]
 Bits = np.ndarray[Any, np.dtype[np.uint64]]
 Bools = np.ndarray[Any, np.dtype[np.bool_]]
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 #: The end of a situation that is not over yet: later than everything.
 OPEN = (1 << 63) - 1
@@ -27,7 +29,6 @@ NEVER = -(1 << 63)
 _TIMES = nb.types.Array(nb.int64, 1, "C", readonly=True)
 _SLOTS = nb.types.Array(nb.int32, 1, "C", readonly=True)
 _HOLDS = nb.types.Array(nb.uint64, 1, "C", readonly=True)
-_BOOLS = nb.types.Array(nb.boolean, 1, "C", readonly=True)
 _FOUR = nb.types.UniTuple(nb.int64, 4)  # type: ignore[no-untyped-call]  # numba has no types for it
 _SYMBOLS = nb.types.Array(nb.int16, 1, "C", readonly=True)
 
@@ -157,11 +158,31 @@ def renumber(runs: Runs) -> Ints:
     return before
 
 
-@nb.njit(nb.void(nb.uint64[::1], _BOOLS, nb.int64), cache=True, nogil=True)
-def mark(holds: Bits, true: Bools, condition: int) -> None:
-    """Sets the condition's bit in uint64[n] where bool[n] is true."""
+def mark(conditions: Sequence[tuple[Bytes, int]], events: int) -> Bits:
+    """The conditions of every event in one number: uint64[n], bit j set where bit offset + row of bitmap j is.
+
+    Bitmaps are as Arrow has them, each beside its offset.
+    """
+    bitmaps = [bitmap[offset >> 3 : (offset + events + 7) >> 3] for bitmap, offset in conditions]
+    shifts = np.array([offset & 7 for _, offset in conditions], dtype=np.int64)
+    width = max((len(bitmap) for bitmap in bitmaps), default=0)
+    table = np.zeros((len(bitmaps), width), dtype=np.uint8)
+    for row, bitmap in zip(table, bitmaps, strict=True):
+        row[: len(bitmap)] = bitmap
+    holds = np.empty(events, dtype=np.uint64)
+    _mark(table, shifts, holds)
+    return holds
+
+
+@nb.njit(nb.void(nb.uint8[:, ::1], nb.int64[::1], nb.uint64[::1]), cache=True, nogil=True)
+def _mark(table: Any, shifts: Ints, holds: Bits) -> None:
     for row in range(holds.shape[0]):
-        holds[row] |= np.uint64(true[row]) << np.uint64(condition)
+        bits = np.uint64(0)
+        for condition in range(shifts.shape[0]):
+            place = shifts[condition] + row
+            bit = (table[condition, place >> 3] >> (place & 7)) & 1
+            bits |= np.uint64(bit) << np.uint64(condition)
+        holds[row] = bits
 
 
 @nb.njit(

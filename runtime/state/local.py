@@ -21,6 +21,7 @@ from tidegate.runtime.state.store import FileRef, Lock
 
 _NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK)
 _CHUNK = 1 << 20
+_LARGE = 1 << 24
 
 
 class LocalStore:
@@ -71,14 +72,21 @@ class LocalStore:
         self._new(path).touch()
 
     def write_table(self, path: str, table: Any) -> FileRef:
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
         target = self._new(path)
-        # zstd costs twice the time of plain pages and pays only where there is something to save
-        compression = "zstd" if table.nbytes > _CHUNK else "none"
+        # zstd costs twice the time of plain pages: results stay and are worth it, state is soon replaced
+        compression = "zstd" if table.nbytes > (_CHUNK if path.startswith("staging/") else _LARGE) else "none"
         with target.open("xb") as file:
             checked = _Checked(file)
-            pq.write_table(table, checked, compression=compression, write_page_checksum=True)
+            # of numbers, looking for repeated values costs twice the time of writing, and zstd finds them too
+            texts = [
+                field.name
+                for field in table.schema
+                if pa.types.is_large_string(field.type) or pa.types.is_string(field.type)
+            ]
+            pq.write_table(table, checked, compression=compression, use_dictionary=texts, write_page_checksum=True)
             self._finish(file)
         self._sync_directory(target.parent)
         return FileRef(path, checked.size, _spell(checked.crc))

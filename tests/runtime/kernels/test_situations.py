@@ -84,7 +84,8 @@ def test_more_closes_at_once_than_the_output_first_holds() -> None:
 
 
 def test_mark_sets_the_bit_of_a_condition() -> None:
-    holds = np.array([0, 1, 2, 3], dtype=np.uint64)
-    mark(holds, np.array([True, False, True, False]), 63)
-    mark(holds, np.array([False, True, True, False]), 0)
-    assert holds.tolist() == [1 << 63, 1, 1 << 63 | 3, 3]
+    nowhere = (np.zeros(1, dtype=np.uint8), 0)
+    first = (np.packbits([1, 1, 1, 1, 1, 1, 1, 0, 1, 1, 0, 1], bitorder="little"), 7)
+    last = (np.packbits([1, 0, 1, 0], bitorder="little"), 0)
+    holds = mark([first, *[nowhere] * 62, last], 4)
+    assert holds.tolist() == [1 << 63, 1, 1 << 63 | 1, 0]

@@ -1,0 +1,200 @@
+"""Situations and patterns from Parquet files to committed results, beside reading alone, Polars, DuckDB and a Python loop.
+
+    python benchmarks/situations.py --events 10000000
+
+Everything runs on one core, each query and number of keys in a process of its own, in pairs; results are compared. The
+engine reads a file a batch, and its checkpoint and results are directories. Reading alone is pyarrow with one thread.
+Rates are by the process's own time, so that other work on the machine counts little; elapsed time, with the waiting for
+the disk, stands beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+if __name__ == "__main__":  # before Polars counts cores
+    os.environ["POLARS_MAX_THREADS"] = "1"
+
+import polars as pl
+import pyarrow.parquet as pq
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import tidegate as tg
+from benchmarks import situations_batch, situations_data
+from benchmarks.comparing import same
+from benchmarks.figures import KEYS, SITUATIONS, Figure, declared, print_table
+from benchmarks.files import write_files
+from tidegate.runtime.embedded.session import Session
+from tidegate.runtime.sinks import parquet_sink
+from tidegate.runtime.sources import parquet
+from tidegate.runtime.state.local import LocalStore
+
+BATCHES, PAIRS, LOOPED = 10, 3, 500_000
+
+switches = tg.stream("Events", "key bigint, time bigint, a boolean, b boolean, c boolean", progress="time")
+readings = tg.stream("Events", "key bigint, time bigint, speed double, accel double", progress="time")
+
+
+def program(query: str) -> tg.Program:
+    """`A before B and B overlaps C within 300 s`; or the aggressive drivers with durations."""
+    if query == "Q1":
+        derived = switches.partition_by("key").derive(
+            A=tg.situation(switches.a), B=tg.situation(switches.b), C=tg.situation(switches.c)
+        )
+        found = derived.match(derived.A.before(derived.B), derived.B.overlaps(derived.C), within=300)
+    else:
+        derived = readings.partition_by("key").derive(
+            A=tg.situation(readings.accel > 8, at_least=5),
+            B=tg.situation(readings.speed > 70, at_least=4, at_most=30),
+            C=tg.situation(readings.accel < -9, at_least=3),
+        )
+        a, b, c = derived.A, derived.B, derived.C
+        found = derived.match(
+            a.meets(b) | a.overlaps(b) | a.starts(b) | a.during(b),
+            b.contains(c) | b.finished_by(c) | b.overlaps(c) | b.meets(c),
+            a.before(c),
+            within=300,
+        )
+    return tg.program(Found=found)
+
+
+def events(query: str, count: int, keys: int) -> pl.DataFrame:
+    """What a query is run on."""
+    return situations_data.booleans(count, keys) if query == "Q1" else situations_data.cars(count, keys)
+
+
+def run(query: str, files: Path) -> pl.DataFrame:
+    """The results of the engine, a file a batch, all of them committed."""
+    place = Path(tempfile.mkdtemp(dir=files.parent))
+    try:
+        with Session(
+            program(query).facts,
+            store=LocalStore(place / "checkpoint"),
+            sources={"Events": parquet(files, per_batch=1, delay=0, bounded=True)},
+            sinks={"Found": parquet_sink(place / "results")},
+        ) as session:
+            session.process()
+            found = pl.DataFrame(session.table("Found"))
+    finally:
+        shutil.rmtree(place)
+    return found.select("key", "A.ts", "B.ts", "C.ts", "detected")
+
+
+def read(files: Path) -> int:
+    """All columns read by pyarrow alone."""
+    rows = 0
+    for path in sorted(files.glob("*.parquet")):
+        with pq.ParquetFile(path) as file:
+            rows += file.read(use_threads=False).num_rows
+    return rows
+
+
+def compare(query: str, folder: Path, count: int, keys: int) -> dict[str, list[float]]:
+    """Seconds of each way, in turns, and whether results were equal; for a process of its own."""
+    cores = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, cores[-1:])
+    frame = events(query, count, keys)
+    write_files(folder / "few", frame.head(min(count, 200_000)), 2)
+    write_files(folder / "files", frame, BATCHES)
+    looped = frame.head(min(count, LOOPED))
+    ways: dict[str, Callable[[Path], object]] = {
+        "reading": read,
+        "embedded": lambda files: run(query, files),
+        "polars": lambda files: situations_batch.by_polars(query, files),
+        "duckdb": lambda files: situations_batch.by_duckdb(query, files),
+    }
+    for way in ways.values():
+        way(folder / "few")
+    taken: dict[str, list[float]] = {name: [] for name in ways}
+    found: dict[str, object] = {}
+    for _ in range(PAIRS):
+        for name, way in ways.items():
+            began, elapsed = time.process_time(), time.perf_counter()
+            found[name] = way(folder / "files")
+            taken[name].append(time.process_time() - began)
+            taken.setdefault(f"{name} elapsed", []).append(time.perf_counter() - elapsed)
+    tables = {name: table for name, table in found.items() if isinstance(table, pl.DataFrame)}
+    equal = all(same(f"{query}, {name}", tables["embedded"], tables[name]) for name in ("polars", "duckdb"))
+    write_files(folder / "looped", looped, 1)
+    rows = looped.rows()
+    began = time.process_time()
+    by_hand = situations_batch.by_loop(query, rows)
+    taken["loop"] = [(time.process_time() - began) * count / len(rows)]
+    equal = same(f"{query}, Python loop", by_hand, situations_batch.by_polars(query, folder / "looped")) and equal
+    return {**taken, "equal": [float(equal)], "matches": [float(tables["embedded"].height)]}
+
+
+def measure(count: int) -> tuple[list[Figure], bool]:
+    """Figures of both queries for every number of keys, and whether all results were equal."""
+    figures: list[Figure] = []
+    equal, seconds = True, dict[tuple[str, int], float]()
+    for query in SITUATIONS:
+        for keys in KEYS:
+            command = [sys.executable, __file__, "--one", query, "--events", str(count), "--keys", str(keys)]
+            done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+            *notes, line = done.stdout.splitlines()
+            print("".join(f"{note}\n" for note in notes), end="")
+            taken = json.loads(line)
+            equal = equal and bool(taken["equal"][0])
+            seconds[query, keys] = min(taken["embedded"])
+            figures += _figures(f"{query}, {keys:,} keys, one core", taken, count)
+        ratio = seconds[query, 100_000] / seconds[query, 100]
+        figures.append(declared(f"{query}, one core: time, 100,000 keys / 100 keys", ratio))
+        print(figures[-1].line(), flush=True)
+    return figures, equal
+
+
+#: The ways, as the figures name them.
+NAMES = {
+    "embedded": "embedded",
+    "reading": "pyarrow reading alone",
+    "polars": "Polars in one batch",
+    "duckdb": "DuckDB in one batch",
+    "loop": "Python loop",
+}
+
+
+def _figures(title: str, taken: dict[str, list[float]], count: int) -> list[Figure]:
+    elapsed = f"elapsed {count / min(taken['embedded elapsed']):,.0f}, {taken['matches'][0]:,.0f} matches"
+    made = [
+        declared(f"{title}: {name}", count / min(taken[way]), elapsed if way == "embedded" else "")
+        for way, name in NAMES.items()
+    ]
+    for way, name in (("reading", "reading alone"), ("polars", "Polars")):
+        ratios = [other / own for other, own in zip(taken[way], taken["embedded"], strict=True)]
+        made.append(declared(f"{title}: embedded / {name}", statistics.median(ratios)))
+    for figure in made:
+        print(figure.line(), flush=True)
+    return made
+
+
+def main() -> int:
+    """Prints the figures; the exit status says whether results were equal."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--events", type=int, default=10_000_000)
+    options.add_argument("--one", choices=SITUATIONS, help=argparse.SUPPRESS)
+    options.add_argument("--keys", type=int, default=100, help=argparse.SUPPRESS)
+    chosen = options.parse_args()
+    if chosen.one:
+        with tempfile.TemporaryDirectory() as folder:
+            print(json.dumps(compare(chosen.one, Path(folder), chosen.events, chosen.keys)))
+        return 0
+    figures, equal = measure(chosen.events)
+    print_table(figures)
+    print("results: equal" if equal else "results: DIFFERENT")
+    return 0 if equal else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
