@@ -12,6 +12,7 @@ from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.nodes import Derive
 from tidegate.algebra.pretty import value_text
 from tidegate.algebra.schema import Schema
+from tidegate.algebra.terms import Term
 from tidegate.algebra.types import DataType, Kind
 from tidegate.runtime.columns import polars_schema
 from tidegate.runtime.embedded.aggregates import same_zero
@@ -163,9 +164,15 @@ def _holds(source: Source, situations: Sequence[Derive], events: pl.DataFrame) -
     """Bit j of every row: whether the source's j-th condition is true."""
     if source.stretched is not None:
         return _chosen(events.get_column(source.stretched.stretches.holds).to_numpy(), source.stretched)
-    conditions = [compile_term(situations[number].condition, source.schema) for number in source.definitions]
-    true = evaluated(events, *conditions) if events.height else events[:, :0]
-    return mark([_bitmap(column) for column in true.get_columns()], events.height)
+    return holding([situations[number].condition for number in source.definitions], events, source.schema)
+
+
+def holding(conditions: Sequence[Term], rows: pl.DataFrame, schema: Schema) -> Bits:
+    """Bit j of every row: whether the j-th condition is true."""
+    if not rows.height:
+        return np.empty(0, dtype=np.uint64)
+    true = evaluated(rows, *(compile_term(condition, schema) for condition in conditions))
+    return mark([_bitmap(column) for column in true.get_columns()], rows.height)
 
 
 def _bitmap(true: pl.Series) -> tuple[Bytes, int]:

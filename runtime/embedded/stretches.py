@@ -6,9 +6,8 @@ import numpy as np
 import polars as pl
 
 from tidegate.algebra.schema import Schema
-from tidegate.runtime.embedded.events import Partitions
-from tidegate.runtime.embedded.terms import compile_term
-from tidegate.runtime.kernels.situations import Bits, Bools, Status, mark
+from tidegate.runtime.embedded.events import Partitions, holding
+from tidegate.runtime.kernels.situations import Status
 from tidegate.runtime.kernels.stretches import stretch
 from tidegate.runtime.plan.slices import Slice
 from tidegate.runtime.plan.steps import Buffer, Stretches
@@ -21,22 +20,11 @@ def stretched(buffer: Buffer, rows: pl.DataFrame, slice_: Slice | None) -> pl.Da
     events = rows.select(
         *(pl.col(name) for name in (*stretches.keys, stretches.time)),
         pl.col(stretches.time).alias(stretches.until),
-        pl.Series(stretches.holds, holding(stretches, rows, buffer.schema).view(np.int64)),
+        pl.Series(stretches.holds, holding(stretches.conditions, rows, buffer.schema).view(np.int64)),
     )
     if slice_ is None or slice_.high < slice_.low:
         return events
     return _joined(stretches, events, buffer.schema, slice_)
-
-
-def holding(stretches: Stretches, rows: pl.DataFrame, schema: Schema) -> Bits:
-    """Bit j of every row: whether the j-th condition is true."""
-    conditions = [compile_term(condition, schema) for condition in stretches.conditions]
-    true = rows.select(condition.fill_null(False).alias(str(j)) for j, condition in enumerate(conditions))
-    holds = np.zeros(rows.height, dtype=np.uint64)
-    for j, column in enumerate(true.get_columns()):
-        bits: Bools = column.to_numpy()
-        mark(holds, bits, j)
-    return holds
 
 
 def _joined(stretches: Stretches, events: pl.DataFrame, schema: Schema, slice_: Slice) -> pl.DataFrame:
