@@ -120,7 +120,7 @@ def _lift(state: State, rows: str) -> Sequence[pl.Expr]:
 def _merged(group: Group, frame: pl.DataFrame, *, rows: bool) -> pl.DataFrame:
     """One row of states per group; `rows`: the states are those of single rows."""
     compiled = worth_compiling(frame.height) and can_merge(group)
-    found = merge_states(group, frame) if compiled else None
+    found = merge_states(group, frame, single=rows) if compiled else None
     return _merged_by_polars(group, frame, rows=rows) if found is None else found
 
 

@@ -313,7 +313,10 @@ class EmbeddedExecutor:
             return few_kept(self._few(one.buffer, one.segments), one.buffer, one.keep)
         except Unfit:
             rows = keep_true(self._frame(one.buffer, one.segments), one.keep, one.buffer.schema)
-            return rows if one.buffer.partial is None else merge(one.buffer.partial, rows)
+            # The partial results of one segment are of different groups.
+            if one.buffer.partial is None or len(one.segments) == 1:
+                return rows
+            return merge(one.buffer.partial, rows)
 
     def sweep(self, batch: Batch, sweep: Sweep) -> dict[str, tuple[Segment, ...]]:
         frames = {b.id: self._frame(b, sweep.segments[b.id]) for b in sweep.buffers}

@@ -45,17 +45,21 @@ def worth_compiling(rows: int, kernels: str = _KERNELS) -> bool:
     return rows >= (min(FEW_ROWS, MANY_ROWS) if kernels in sys.modules else MANY_ROWS)
 
 
-def merge_states(group: Group, rows: pl.DataFrame) -> pl.DataFrame | None:
-    """One row of states per group, of rows of states, columns keys then states. None where a sum of doubles could overflow."""
+def merge_states(group: Group, rows: pl.DataFrame, *, single: bool = False) -> pl.DataFrame | None:
+    """One row of states per group, of rows of states, columns keys then states. None where a sum of doubles could overflow.
+
+    `single`: the states are those of single rows, whose sums have lost nothing.
+    """
     from tidegate.runtime.kernels.grouping import number_groups
 
-    doubles = [column for state in states(group) if state.form is Form.DOUBLE_SUM for column in state.columns[:2]]
+    parts = 1 if single else 2
+    doubles = [column for state in states(group) if state.form is Form.DOUBLE_SUM for column in state.columns[:parts]]
     if any(not _moderate(rows[column]) for column in doubles):
         return None
     numbers, firsts = number_groups(_key_numbers([rows[key] for key in group.keys]))
     found = [rows[key].gather(firsts) for key in group.keys]
     for state in states(group):
-        found += _merged(state, rows, numbers, len(firsts))
+        found += _merged(state, rows, numbers, len(firsts), parts)
     return pl.DataFrame(found)
 
 
@@ -78,7 +82,7 @@ def _key_numbers(keys: Sequence[pl.Series]) -> Ints:
     return np.ascontiguousarray(np.stack(columns))
 
 
-def _merged(state: State, rows: pl.DataFrame, numbers: Ints, groups: int) -> list[pl.Series]:
+def _merged(state: State, rows: pl.DataFrame, numbers: Ints, groups: int, parts: int) -> list[pl.Series]:
     match state.form:
         case Form.COUNT:
             return [_sum(rows[state.column("n")], numbers, groups)]
@@ -88,7 +92,7 @@ def _merged(state: State, rows: pl.DataFrame, numbers: Ints, groups: int) -> lis
             carry = low // _HALF
             made = [(high + carry).alias(high.name), (low - carry * _HALF).alias(low.name)]
         case Form.DOUBLE_SUM:
-            made = _double_sum(state, rows, numbers, groups)
+            made = _double_sum(state, rows, numbers, groups, parts)
         case _:
             return [_best(state, rows, numbers, groups)]
     return made if len(state.columns) == 2 else [*made, _sum(rows[state.column("n")], numbers, groups)]
@@ -102,12 +106,12 @@ def _sum(column: pl.Series, numbers: Ints, groups: int) -> pl.Series:
     return _where(seen, pl.Series(column.name, total))
 
 
-def _double_sum(state: State, rows: pl.DataFrame, numbers: Ints, groups: int) -> list[pl.Series]:
+def _double_sum(state: State, rows: pl.DataFrame, numbers: Ints, groups: int, parts: int) -> list[pl.Series]:
     from tidegate.runtime.kernels.grouping import add_doubles
 
     high, low = np.zeros(groups), np.zeros(groups)
     seen = np.zeros(groups, dtype=np.bool_)
-    for part in ("sum", "comp"):
+    for part in ("sum", "comp")[:parts]:
         add_doubles(numbers, *_doubles(rows[state.column(part)]), high, low, seen)
     return [_where(seen, pl.Series(state.column(part), sums)) for part, sums in (("sum", high), ("comp", low))]
 

@@ -11,6 +11,7 @@ import numba as nb
 import numpy as np
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
+Numbers = np.ndarray[Any, np.dtype[np.int32]]
 Doubles = np.ndarray[Any, np.dtype[np.float64]]
 Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -24,48 +25,62 @@ _TOTALS, _SUMS, _SEEN = nb.int64[::1], nb.float64[::1], nb.boolean[::1]
 
 def number_groups(keys: Ints) -> tuple[Ints, Ints]:
     """The group of every row, numbered by first appearance, and each group's first row; `keys` is (keys, rows)."""
-    rows = keys.shape[1]
+    width, rows = keys.shape
     numbers = np.empty(rows, dtype=np.int64)
     firsts = np.empty(rows, dtype=np.int64)
-    table = np.full(1 << 12, _FREE, dtype=np.int64)
+    size = 1 << 13
+    table, known = np.full(size, _FREE, dtype=np.int32), np.empty((size, width), dtype=np.int64)
     row = groups = 0
     while True:
-        row, groups = _fill(keys, row, groups, table, numbers, firsts)
+        row, groups = _fill(keys, row, groups, table, known, numbers, firsts)
         if row == rows:
             return numbers, firsts[:groups]
         # Never grown inside the loop over rows: that would cost every row, not only those that come too many.
-        table = np.full(table.shape[0] * 4, _FREE, dtype=np.int64)
-        _enter(keys, firsts, groups, table)
+        size *= 4
+        table, few = np.full(size, _FREE, dtype=np.int32), known
+        known = np.empty((size, width), dtype=np.int64)
+        known[:groups] = few[:groups]
+        _enter(known, groups, table)
 
 
-@nb.njit("uint64(int64[:, ::1], int64)", cache=True, inline="always")
-def _hash(keys: Ints, row: int) -> Any:
-    mixed = np.uint64(0)
-    for key in range(keys.shape[0]):
-        mixed = (mixed ^ np.uint64(keys[key, row])) * np.uint64(0x9E3779B97F4A7C15)
-        mixed ^= mixed >> np.uint64(29)
-    return mixed
+@nb.njit("uint64(uint64, int64)", cache=True, inline="always")
+def _mixed(mixed: Any, key: int) -> Any:
+    mixed = (mixed ^ np.uint64(key)) * np.uint64(0x9E3779B97F4A7C15)
+    return mixed ^ (mixed >> np.uint64(29))
 
 
-@nb.njit("UniTuple(int64, 2)(int64[:, ::1], int64, int64, int64[::1], int64[::1], int64[::1])", cache=True, nogil=True)
-def _fill(keys: Ints, row: int, groups: int, table: Ints, numbers: Ints, firsts: Ints) -> tuple[int, int]:
-    """Numbers rows from `row` on until the table is half full; the next row and the groups so far."""
+@nb.njit(
+    "UniTuple(int64, 2)(int64[:, ::1], int64, int64, int32[::1], int64[:, ::1], int64[::1], int64[::1])",
+    cache=True,
+    nogil=True,
+)
+def _fill(
+    keys: Ints, row: int, groups: int, table: Numbers, known: Ints, numbers: Ints, firsts: Ints
+) -> tuple[int, int]:
+    """Numbers rows from `row` on until the table is half full; the next row and the groups so far.
+
+    `known` has the keys of every group side by side: those of its first row are far apart in memory.
+    """
     mask = np.uint64(table.shape[0] - 1)
     width = keys.shape[0]
     while row < keys.shape[1] and 2 * groups < table.shape[0]:
-        place = _hash(keys, row) & mask
+        mixed = np.uint64(0)
+        for key in range(width):
+            mixed = _mixed(mixed, keys[key, row])
+        place = mixed & mask
         while True:
             group = table[place]
             if group == _FREE:
                 table[place] = groups
                 numbers[row] = groups
                 firsts[groups] = row
+                for key in range(width):
+                    known[groups, key] = keys[key, row]
                 groups += 1
                 break
-            first = firsts[group]
             same = True
             for key in range(width):
-                same &= keys[key, row] == keys[key, first]
+                same &= keys[key, row] == known[group, key]
             if same:
                 numbers[row] = group
                 break
@@ -74,12 +89,15 @@ def _fill(keys: Ints, row: int, groups: int, table: Ints, numbers: Ints, firsts:
     return row, groups
 
 
-@nb.njit("void(int64[:, ::1], int64[::1], int64, int64[::1])", cache=True, nogil=True)
-def _enter(keys: Ints, firsts: Ints, groups: int, table: Ints) -> None:
+@nb.njit("void(int64[:, ::1], int64, int32[::1])", cache=True, nogil=True)
+def _enter(known: Ints, groups: int, table: Numbers) -> None:
     """Enters known groups, all different, into an empty table."""
     mask = np.uint64(table.shape[0] - 1)
     for group in range(groups):
-        place = _hash(keys, firsts[group]) & mask
+        mixed = np.uint64(0)
+        for key in range(known.shape[1]):
+            mixed = _mixed(mixed, known[group, key])
+        place = mixed & mask
         while table[place] != _FREE:
             place = (place + np.uint64(1)) & mask
         table[place] = group
