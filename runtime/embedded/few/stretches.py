@@ -26,13 +26,13 @@ def few_stretched(stretches: Stretches, rows: Few, schema: Schema, slice_: Slice
 
 def _holding(stretches: Stretches, rows: Few, schema: Schema) -> Bits:
     """Bit j of every row: whether the j-th condition is true."""
-    holds = np.zeros(rows.height, dtype=np.uint64)
-    for j, condition in enumerate(stretches.conditions):
+    bitmaps = []
+    for condition in stretches.conditions:
         value = array_term(condition, schema)
         if value is None:
             raise Unfit
-        mark(holds, column_of(value, BOOLEAN.kind, rows), j)
-    return holds
+        bitmaps.append((np.packbits(column_of(value, BOOLEAN.kind, rows), bitorder="little"), 0))
+    return mark(bitmaps, rows.height)
 
 
 def _joined(stretches: Stretches, events: Few, slice_: Slice) -> Few:
