@@ -248,18 +248,11 @@ class EmbeddedExecutor:
         return read[key]
 
     def _few(self, buffer: Buffer, segments: Sequence[Segment]) -> Few:
-        """The rows of segments as arrays, and so they stay in memory."""
+        """The rows of segments as arrays."""
         if sum(segment.rows for segment in segments) > few_rows.MOST:
             raise Unfit
-        parts = []
-        for segment in segments:
-            rows = self._held_rows(segment)
-            if not isinstance(rows, Few):
-                rows = Few.of(rows)
-                if segment.path in self._frames:
-                    self._cached += rows.bytes - size_of(self._frames[segment.path])
-                    self._frames[segment.path] = rows
-            parts.append(rows)
+        found = map(self._held_rows, segments)
+        parts = [rows if isinstance(rows, Few) else Few.of(rows) for rows in found]
         return few_rows.stacked(parts) if parts else few_rows.no_rows(buffer.stored)
 
     def _by_polars(self, jobs: Sequence[Job], demands: Sequence[Demand]) -> list[pl.DataFrame]:
@@ -337,7 +330,15 @@ class EmbeddedExecutor:
         return pl.concat([self._load(segment) for segment in segments])
 
     def _load(self, segment: Segment) -> pl.DataFrame:
-        return as_frame(self._held_rows(segment))
+        """The rows of a segment for Polars; so they stay in memory, as a frame shows its arrays for next to nothing."""
+        rows = self._held_rows(segment)
+        if not isinstance(rows, Few):
+            return rows
+        frame = rows.frame()
+        if segment.path in self._frames:
+            self._cached += size_of(frame) - size_of(rows)
+            self._frames[segment.path] = frame
+        return frame
 
     def _held_rows(self, segment: Segment) -> Rows:
         known = self._frames.get(segment.path)
