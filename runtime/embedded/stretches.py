@@ -42,4 +42,5 @@ def _joined(stretches: Stretches, events: pl.DataFrame, schema: Schema, slice_: 
         events, slot = events[order], slot[order]
     if status is not Status.DONE:
         return events
-    return events.with_columns(pl.Series(stretches.until, until)).filter(pl.Series(begins))
+    rows = np.flatnonzero(begins)  # few, as a rule
+    return events[rows].with_columns(pl.Series(stretches.until, until[rows]))
