@@ -16,7 +16,7 @@ import numba as nb
 import numpy as np
 
 from tidegate.runtime.kernels.layout import NONE, Situations, Triggers
-from tidegate.runtime.kernels.pattern_plan import Matrix, Steps, exact, hull_of, mask_of, plan_steps
+from tidegate.runtime.kernels.pattern_plan import ALL, Matrix, Pattern, Steps, exact, hull_of, mask_of, plan_steps
 from tidegate.runtime.kernels.patterns import (
     _BOUND,
     _INSTANT,
@@ -49,15 +49,45 @@ class Counted:
     counters: Ints
 
 
-def count_matches(steps: Steps, situations: Situations, triggers: Triggers, after: int, until: int) -> Counted:
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """The tail of a trigger's order: the step of its root, and the tail as a pattern of its own with the root as trigger."""
+
+    first: int
+    steps: Steps
+
+    @property
+    def root(self) -> int:
+        return int(self.steps.pattern.definition[0])
+
+    def quiet(self, triggers: Triggers) -> bool:
+        """Whether none of its situations is triggered, so that the search leaves none of them out."""
+        own = self.steps.pattern.definition
+        return bool((triggers.first[own] == triggers.first[own + 1]).all())
+
+
+def tails_of(steps: Steps) -> list[Tail | None]:
+    """The longest tail of every trigger's order."""
+    hull = hull_of(steps.pattern)
+    found: list[Tail | None] = []
+    for order in steps.order.tolist():
+        starts = [k for k in range(1, len(order)) if _is_tail(steps.pattern, order[:k], order[k:], hull)]
+        found.append(Tail(starts[0], _alone(steps.pattern, order[starts[0] :])) if starts else None)
+    return found
+
+
+def count_matches(
+    steps: Steps, tails: Sequence[Tail | None], situations: Situations, triggers: Triggers, after: int, until: int
+) -> Counted:
     """How many matches `enumerate_matches` would find; definitions are of disjoint situations."""
     pattern = steps.pattern
     roles = len(pattern.definition)
-    tails = [tail_of(steps, trigger, triggers) for trigger in range(roles)]
+    used = [tail if tail is not None and tail.quiet(triggers) else None for tail in tails]
+    first = np.array([roles if tail is None else tail.first for tail in used], dtype=np.int64)
     sums = np.zeros((roles, len(situations.ts) + 1), dtype=np.int64)
-    for trigger, first in enumerate(tails):
-        if first < roles:
-            sums[trigger, 1:] = np.cumsum(_tails(steps, trigger, first, situations))
+    for role, tail in enumerate(used):
+        if tail is not None and triggers.first[pattern.definition[role]] < triggers.first[pattern.definition[role] + 1]:
+            sums[role, 1:] = np.cumsum(_beginning(tail, situations))
     counters = np.zeros((roles, roles, 2), dtype=np.int64)
     found = np.zeros(len(triggers.hit), dtype=np.int64)
     _count(
@@ -65,26 +95,13 @@ def count_matches(steps: Steps, situations: Situations, triggers: Triggers, afte
         steps.order, steps.bound_first, steps.bounds, steps.pair_first, steps.pairs,
         situations.definitions, situations.offsets, situations.ts, situations.te,
         triggers.first, triggers.hit, triggers.slot, triggers.quiet, after, min(until, OPEN - 1),
-        np.array(tails, dtype=np.int64), sums, found, counters,
+        first, sums, found, counters,
     )  # fmt: skip
     return Counted(int(found.sum()), counters)
 
 
-def tail_of(steps: Steps, trigger: int, triggers: Triggers) -> int:
-    """The first step of the longest tail of a trigger's order; the number of roles where there is none."""
-    order = steps.order[trigger].tolist()
-    hull = hull_of(steps.pattern)
-    for step in range(1, len(order)):
-        if _is_tail(steps, order[:step], order[step], order[step + 1 :], hull, triggers):
-            return step
-    return len(order)
-
-
-def _is_tail(
-    steps: Steps, before: Sequence[int], root: int, rest: Sequence[int], hull: Matrix, triggers: Triggers
-) -> bool:
-    pattern, roles = steps.pattern, len(steps.pattern.definition)
-    own = pattern.definition[[root, *rest]]
+def _is_tail(pattern: Pattern, before: Sequence[int], tail: Sequence[int], hull: Matrix) -> bool:
+    root, *rest = tail
     related = [mask for role in before if (mask := mask_of(pattern, role, root)) is not None]
     return (
         not len(pattern.zones)
@@ -93,66 +110,60 @@ def _is_tail(
         and pattern.at_most[root] == NONE
         and all(map(exact, related))
         and all(mask_of(pattern, role, other) is None for role in before for other in rest)
-        and all(any(hull[2 * role][2 * other + 1] <= 0 for role in before) for other in (root, *rest))
+        and all(any(hull[2 * role][2 * other + 1] <= 0 for role in before) for other in tail)
         and (pattern.within == NONE or all(hull[2 * other][2 * root] <= 0 for other in rest))
-        and bool((triggers.first[own] == triggers.first[own + 1]).all())
-        and roles > 1
     )
 
 
-def _tails(steps: Steps, trigger: int, first: int, situations: Situations) -> Ints:
-    """How many tails begin with each situation of the root's definition; 0 for others."""
-    pattern = steps.pattern
-    order = steps.order[trigger, first:]
-    root = int(pattern.definition[order[0]])
-    cells = np.arange(root, len(situations.offsets) - 1, situations.definitions)
-    lengths = situations.offsets[cells + 1] - situations.offsets[cells]
-    slot = np.repeat(np.arange(len(cells), dtype=np.int32), lengths)
-    hit = np.arange(len(slot)) + np.repeat(situations.offsets[cells] - np.cumsum(lengths) + lengths, lengths)
-    closed = situations.te[hit] != OPEN
-    slot, hit = slot[closed], hit[closed]
-    weights = np.zeros(len(situations.ts), dtype=np.int64)
-    if len(order) == 1:
-        weights[hit] = 1
-        return weights
+def _alone(pattern: Pattern, tail: Sequence[int]) -> Steps:
+    """A tail as a pattern, its first role the root; only that role triggers."""
+    count, places = len(tail), np.arange(len(tail))
+    masks = np.full((count, count), ALL, dtype=np.int64)
+    for i in range(count):
+        for j in range(i + 1, count):
+            mask = mask_of(pattern, tail[i], tail[j])
+            masks[i, j] = ALL if mask is None else mask
     own = replace(
         pattern,
-        definition=pattern.definition[order],
-        masks=_oriented(steps, order),
-        at_least=pattern.at_least[order],
-        at_most=pattern.at_most[order],
-        zones=np.empty((0, 2 * len(order), 2 * len(order)), dtype=np.int64),
-        implied=np.full((2 * len(order),) * 2, NONE),
+        definition=pattern.definition[list(tail)],
+        masks=masks,
+        at_least=pattern.at_least[list(tail)],
+        at_most=pattern.at_most[list(tail)],
+        zones=np.empty((0, 2 * count, 2 * count), dtype=np.int64),
+        implied=np.full((2 * count, 2 * count), NONE),
         within=NONE,
         final=False,
     )
-    places = np.arange(len(order))
-    planned = plan_steps(own, np.array([[role, *(places[places != role])] for role in places]))
-    first_hit = np.full(situations.definitions + 1, len(hit), dtype=np.int64)
-    first_hit[: root + 1] = 0
+    return plan_steps(own, np.array([[role, *places[places != role]] for role in places]))
+
+
+def _beginning(tail: Tail, situations: Situations) -> Ints:
+    """How many tails begin with each situation; 0 where it is open or no root."""
+    offsets, definitions = situations.offsets, situations.definitions
+    cells = np.arange(tail.root, len(offsets) - 1, definitions)
+    lengths = offsets[cells + 1] - offsets[cells]
+    slot = np.repeat(np.arange(len(cells), dtype=np.int32), lengths)
+    hit = np.arange(len(slot)) + np.repeat(offsets[cells] - np.cumsum(lengths) + lengths, lengths)
+    closed = situations.te[hit] != OPEN
+    slot, hit = slot[closed], hit[closed]
+    weights = np.zeros(len(situations.ts), dtype=np.int64)
+    weights[hit] = 1
+    steps, roles = tail.steps, len(tail.steps.pattern.definition)
+    if roles == 1:
+        return weights
+    pattern = steps.pattern
+    hit_first = np.full(definitions + 1, len(hit), dtype=np.int64)
+    hit_first[: tail.root + 1] = 0
     found = np.zeros(len(hit), dtype=np.int64)
-    none = np.full(len(order), len(order), dtype=np.int64)
     _count(
-        own.definition, own.at_least, own.at_most, own.zones, own.within, own.final,
-        planned.order[:1], planned.bound_first, planned.bounds, planned.pair_first, planned.pairs,
-        situations.definitions, situations.offsets, situations.ts, situations.te,
-        first_hit, hit, slot, np.arange(len(situations.ts) + 1), NEVER, OPEN - 1,
-        none, np.zeros((len(order), 1), dtype=np.int64), found, np.zeros((len(order), len(order), 2), dtype=np.int64),
+        pattern.definition, pattern.at_least, pattern.at_most, pattern.zones, pattern.within, pattern.final,
+        steps.order[:1], steps.bound_first, steps.bounds, steps.pair_first, steps.pairs,
+        definitions, offsets, situations.ts, situations.te,
+        hit_first, hit, slot, np.arange(len(situations.ts) + 1), NEVER, OPEN - 1,
+        np.full(1, roles), np.zeros((1, 1), dtype=np.int64), found, np.zeros((roles, roles, 2), dtype=np.int64),
     )  # fmt: skip
     weights[hit] = found
     return weights
-
-
-def _oriented(steps: Steps, order: Ints) -> Ints:
-    """The masks between the roles of an order, as that order numbers them."""
-    count = len(order)
-    masks = np.full((count, count), (1 << 13) - 1, dtype=np.int64)
-    for i in range(count):
-        for j in range(i + 1, count):
-            mask = mask_of(steps.pattern, int(order[i]), int(order[j]))
-            if mask is not None:
-                masks[i, j] = mask
-    return masks
 
 
 @nb.njit(nb.int64(nb.int64, nb.int64, nb.int64, nb.int64, _INTS, _INTS), cache=True)

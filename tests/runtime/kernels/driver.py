@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tests.runtime.kernels.reference import Compiled, Event, Match, Spec, compile_spec
-from tidegate.runtime.kernels.counting import count_matches, tail_of
+from tidegate.runtime.kernels.counting import count_matches, tails_of
 from tidegate.runtime.kernels.layout import NONE, Ints, Situations, Symbols, arrange, find_triggers, purge
 from tidegate.runtime.kernels.pattern_plan import plan_steps, triggering
 from tidegate.runtime.kernels.patterns import enumerate_matches
@@ -141,11 +141,9 @@ class Increments:
             self.examined += int(made.counters[..., 0].sum())
             assert (made.counters[..., 1] <= made.counters[..., 0]).all()
             assert made.counters[:, -1, 1].sum() == len(made.detected)
-            counted = count_matches(steps, laid, triggers, after, until)
-            assert counted.matches == len(made.detected)
-            self.tails += sum(
-                tail_of(steps, role, triggers) < len(pattern.definition) for role in range(len(pattern.definition))
-            )
+            tails = tails_of(steps)
+            assert count_matches(steps, tails, laid, triggers, after, until).matches == len(made.detected)
+            self.tails += sum(tail is not None and tail.quiet(triggers) for tail in tails)
             for chosen, detected in zip(made.situation, made.detected, strict=True):
                 cells = np.searchsorted(laid.offsets, chosen, side="right") - 1
                 starts = laid.ts[chosen]

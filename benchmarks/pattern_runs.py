@@ -1,0 +1,148 @@
+"""A pattern over one key's generated events, through the kernels, increment by increment, with what it took."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from benchmarks.situations_data import GAP, SITUATION, Ints, Span, attribute, intervals
+from tidegate.algebra.allen import ANY
+from tidegate.analysis.order import Statistics, best_order, initial_statistics
+from tidegate.runtime.kernels.counting import Tail, count_matches, tails_of
+from tidegate.runtime.kernels.layout import NONE, Situations, arrange, find_triggers, purge
+from tidegate.runtime.kernels.pattern_plan import RELATIONS, Pattern, Steps, plan_steps, triggering
+from tidegate.runtime.kernels.patterns import Matches, enumerate_matches
+from tidegate.runtime.kernels.situations import Bits, Closed, Runs, derive, mark
+
+Relations = Mapping[tuple[int, int], str]
+Kinds = tuple[tuple[Ints, ...], tuple[Ints, ...]]
+#: A table: its head, then its rows.
+Rows = list[tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """Events of one key at 1 Hz: the conditions that hold of each, a bit per situation."""
+
+    time: Ints
+    holds: Bits
+    conditions: int
+
+    @classmethod
+    def generate(cls, seconds: int, conditions: int, seed: int = 1) -> Events:
+        rng = np.random.default_rng(seed)
+        holds = np.zeros(seconds, dtype=np.uint64)
+        for bit in range(conditions):
+            mark(holds, np.ascontiguousarray(attribute(rng, seconds, 1)[0]), bit)
+        return cls(np.arange(seconds, dtype=np.int64), holds, conditions)
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """Matches, candidates examined, situations kept at most, and seconds of the thread."""
+
+    matches: int
+    examined: int
+    kept: int
+    seconds: float
+
+
+def pattern_of(relations: Relations, roles: int, *, within: int, final: bool = False) -> Pattern:
+    """Roles by number, each with situations of its own, and the relations between pairs, alternatives joined by `;`."""
+    masks = np.full((roles, roles), ANY)
+    for (i, j), names in relations.items():
+        masks[i, j] = sum(1 << RELATIONS.index(name) for name in names.split(";"))
+    return Pattern.of_pairs(masks, within=within, final=final)
+
+
+def initial(pattern: Pattern) -> Statistics:
+    """What the cost model assumes of a pattern before anything is seen."""
+    roles = range(len(pattern.definition))
+    masks = {(i, j): int(pattern.masks[i, j]) for i in roles for j in roles if i < j and pattern.masks[i, j] != ANY}
+    return initial_statistics(masks, [], len(roles))
+
+
+def planned(pattern: Pattern) -> Ints:
+    """The initial order for every trigger."""
+    statistics = initial(pattern)
+    return np.array([best_order(role, statistics).symbols for role in range(len(pattern.definition))])
+
+
+def run(events: Events, pattern: Pattern, orders: Ints, *, increments: int = 10, counting: bool = False) -> Ran:
+    """Situations derived and matched, from the first event to the last."""
+    steps = plan_steps(pattern, orders)
+    kinds, tails = offsets(pattern), tails_of(steps) if counting else None
+    ends = np.linspace(-1, events.time[-1], increments + 1).astype(np.int64)
+    slot = np.zeros(len(events.time), dtype=np.int32)
+    runs, state = Runs.empty(1, events.conditions), Situations.empty(events.conditions)
+    matches = examined = kept = 0
+    start = time.thread_time()
+    for after, until in pairwise(ends.tolist()):
+        new = slice(after + 1, until + 1)
+        _, closed, _, _ = derive(slot[new], events.time[new], events.holds[new], runs)
+        state, found, looked = step(steps, kinds, state, closed, runs, after, until, tails)
+        matches, examined, kept = matches + found, examined + looked, max(kept, len(state.ts))
+    return Ran(matches, examined, kept, time.thread_time() - start)
+
+
+def step(
+    steps: Steps,
+    kinds: Kinds,
+    state: Situations,
+    closed: Closed,
+    runs: Runs | None,
+    after: int,
+    until: int,
+    tails: Sequence[Tail | None] | None,
+) -> tuple[Situations, int, int]:
+    """What is kept after an increment, its matches and the candidates examined; with `tails` they are only counted."""
+    laid = arrange(state, closed, runs, 1)
+    triggers = find_triggers(laid, *kinds, after, until)
+    if tails is None:
+        listed = enumerate_matches(steps, laid, triggers, after, until)
+        matches, counters = len(listed.detected), listed.counters
+    else:
+        counted = count_matches(steps, tails, laid, triggers, after, until)
+        matches, counters = counted.matches, counted.counters
+    horizons = np.full(laid.definitions, NONE)
+    return purge(laid, steps.pattern.within, horizons, until), matches, int(counters[..., 0].sum())
+
+
+def offsets(pattern: Pattern) -> Kinds:
+    """Triggers of pair constraints: starts and ends of the situations that can make a match certain."""
+    found = tuple(np.zeros(int(last), dtype=np.int64) for last in triggering(pattern))
+    return found, found
+
+
+def at_once(situations: Sequence[tuple[Ints, Ints]], pattern: Pattern) -> tuple[Situations, Matches]:
+    """All situations of one key, and the matches among them, in one increment."""
+    closed = closed_of(situations)
+    laid = arrange(Situations.empty(len(situations)), closed, None, 1)
+    until = int(closed.te.max())
+    triggers = find_triggers(laid, *offsets(pattern), -1, until)
+    return laid, enumerate_matches(plan_steps(pattern, planned(pattern)), laid, triggers, -1, until)
+
+
+def closed_of(situations: Sequence[tuple[Ints, Ints]]) -> Closed:
+    """Situations of one key, definition by definition."""
+    counts = [len(starts) for starts, _ in situations]
+    return Closed(
+        np.zeros(sum(counts), dtype=np.int32),
+        np.repeat(np.arange(len(counts), dtype=np.int16), counts),
+        np.concatenate([starts for starts, _ in situations]),
+        np.concatenate([ends for _, ends in situations]),
+        np.arange(sum(counts)),
+    )
+
+
+def periods(seconds: int, seed: int, situation: Span = SITUATION, gap: Span = GAP) -> tuple[Ints, Ints]:
+    return intervals(np.random.default_rng(seed), seconds, situation, gap)
+
+
+def best(action: Callable[[], Ran], times: int = 3) -> Ran:
+    """The quickest of several runs."""
+    return min((action() for _ in range(times)), key=lambda ran: ran.seconds)
