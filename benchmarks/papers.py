@@ -172,15 +172,14 @@ def adaptation(page: Page, count: int) -> None:
 
 
 def live(page: Page, count: int) -> None:
-    """Situations kept at most, beside the bound that follows from the window and the shortest cycle."""
+    """Situations kept at most, beside the bound that the analysis derives from the window and the least duration."""
     rows: Rows = [("window", "kept at most", "bound", "share")]
     relations = DISCONNECTED["A before B, B overlaps C"]
     events, right = Events.generate(count, 3), True
     for window in WINDOWS:
         pattern = pattern_of(relations, 3, within=window)
         kept = run(events, pattern, planned(pattern), increments=200, counting=True).kept
-        # A situation stays while its start is less than a window ago; a cycle lasts 20 s at least.
-        bound = 3 * (window // 20 + 1)
+        bound = papers_latency.most_kept(window)
         right = right and kept <= bound
         rows.append((f"{window:,} s", f"{kept:,}", f"{bound:,}", f"{kept / bound:.2f}"))
     page.table("Live situations against their bound, without the partner rule", rows)

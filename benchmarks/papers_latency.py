@@ -9,6 +9,8 @@ import numpy as np
 import tidegate as tg
 from benchmarks.pattern_runs import Rows, at_once, pattern_of, periods
 from benchmarks.situations_data import GAP, SITUATION, booleans
+from tidegate.algebra.nodes import Match
+from tidegate.analysis.situation_bounds import situation_bounds
 
 RATIOS = {"2:1": 0.5, "4:3": 0.75, "1:1": 1.0, "2:3": 1.5, "1:2": 2.0}
 RATES = (1_000_000, 100_000, 10_000, 1_000, 100, 10, 1)
@@ -46,10 +48,7 @@ def in_wall_time(window: int) -> Rows:
     """Result latency by the rate of events: waiting for events that settle the match, for the increment, and for its work."""
     rows: Rows = [("events/s", "event latency, final", "event latency, earliest", "gathering", "processing")]
     events = booleans(window + 60_000, 1)
-    stream = tg.stream("E", "key bigint, time bigint, a boolean, b boolean, c boolean", progress="time")
-    on = stream.partition_by("key").derive(A=tg.situation(stream.a), B=tg.situation(stream.b), C=tg.situation(stream.c))
-    program = tg.program(Found=on.match(on.A.before(on.B), on.B.overlaps(on.C), within=window))
-    session = program.session()
+    session = tg.program(Found=disconnected(window)).session()
 
     def take(first: int, count: int) -> float:
         start = time.process_time()
@@ -72,6 +71,24 @@ def in_wall_time(window: int) -> Rows:
         )
     session.close()
     return rows
+
+
+def disconnected(window: int) -> tg.Relation:
+    """The pattern over boolean attributes, situations of 10 s at least."""
+    stream = tg.stream("E", "key bigint, time bigint, a boolean, b boolean, c boolean", progress="time")
+    on = stream.partition_by("key").derive(
+        A=tg.situation(stream.a, at_least=10),
+        B=tg.situation(stream.b, at_least=10),
+        C=tg.situation(stream.c, at_least=10),
+    )
+    return on.match(on.A.before(on.B), on.B.overlaps(on.C), within=window)
+
+
+def most_kept(window: int) -> int:
+    """How many situations of the pattern a partition holds at most that are over, by the analysis."""
+    node = disconnected(window)._node
+    assert isinstance(node, Match)
+    return int(sum(bound.most for bound in situation_bounds(node)))
 
 
 def _remaining() -> float:

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import large, run
+from benchmarks import large, papers, run
 from benchmarks.figures import BEGIN, DECLARED, END, UNMEASURED, declared, rows_of, table, write_table
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "explanation" / "figures.md"
+PAPERS = PAGE.with_name("tpstream-figures.md")
 
 
 def test_the_table_of_the_page_has_the_figures_that_are_measured() -> None:
@@ -112,3 +113,19 @@ def test_each_limit_of_an_increment_of_gigabytes_can_fail(bad: dict[str, object]
 
 def test_a_place_that_was_asked_for_is_checked() -> None:
     assert large.faults(GOOD, "sharded", 2.2) == ["the increment was evaluated catalyst"]
+
+
+def test_the_papers_page_has_the_tables_that_are_made(capsys: pytest.CaptureFixture[str]) -> None:
+    """On few events, whose times say nothing; counts are compared with lists inside."""
+    page = papers.Page()
+    papers.windows(page, 20_000)
+    papers.application_time(page, 200_000)
+    papers.adaptation(page, 50_000)
+    papers.live(page, 20_000)
+    assert "does not hold" not in capsys.readouterr().out
+    assert _titles("\n".join(page.lines)) <= _titles(PAPERS.read_text())
+    assert len(_titles(PAPERS.read_text())) == len(papers.SECTIONS) + 1
+
+
+def _titles(text: str) -> set[str]:
+    return {line for line in text.splitlines() if line.startswith("### ")}
