@@ -73,20 +73,20 @@ def in_wall_time(window: int) -> Rows:
     return rows
 
 
-def disconnected(window: int) -> tg.Relation:
-    """The pattern over boolean attributes, situations of 10 s at least."""
+def disconnected(window: int, at_least: int | None = None) -> tg.Relation:
+    """The pattern over boolean attributes; `at_least` is how long situations last, where that is said."""
     stream = tg.stream("E", "key bigint, time bigint, a boolean, b boolean, c boolean", progress="time")
     on = stream.partition_by("key").derive(
-        A=tg.situation(stream.a, at_least=10),
-        B=tg.situation(stream.b, at_least=10),
-        C=tg.situation(stream.c, at_least=10),
+        A=tg.situation(stream.a, at_least=at_least),
+        B=tg.situation(stream.b, at_least=at_least),
+        C=tg.situation(stream.c, at_least=at_least),
     )
     return on.match(on.A.before(on.B), on.B.overlaps(on.C), within=window)
 
 
 def most_kept(window: int) -> int:
     """How many situations of the pattern a partition holds at most that are over, by the analysis."""
-    node = disconnected(window)._node
+    node = disconnected(window, at_least=SITUATION[0])._node
     assert isinstance(node, Match)
     return int(sum(bound.most for bound in situation_bounds(node)))
 

@@ -10,7 +10,18 @@ from itertools import pairwise, permutations, product
 
 import numpy as np
 
-from benchmarks.pattern_runs import Events, Rows, best, closed_of, initial, offsets, pattern_of, periods, planned, run
+from benchmarks.pattern_runs import (
+    Events,
+    Rows,
+    closed_of,
+    in_turn,
+    initial,
+    offsets,
+    pattern_of,
+    periods,
+    planned,
+    run,
+)
 from benchmarks.situations_data import SITUATION, Ints, Span
 from tidegate.runtime.embedded.match_order import MatchOrder
 from tidegate.runtime.kernels.layout import NONE, Situations, arrange, find_triggers, purge
@@ -40,7 +51,7 @@ def quality(seconds: int) -> Rows:
     for name, relations in QUERIES.items():
         pattern = pattern_of(relations, 3, within=5_000)
         plans = list(all_orders(3))
-        ran = [best(partial(run, events, pattern, plan), 2) for plan in plans]
+        ran = in_turn([partial(run, events, pattern, plan) for plan in plans], 3)
         chosen = ran[next(n for n, plan in enumerate(plans) if np.array_equal(plan, planned(pattern)))]
         by_work, by_time = sorted(one.examined for one in ran), sorted(one.seconds for one in ran)
         rows.append(

@@ -35,9 +35,8 @@ class Events:
     @classmethod
     def generate(cls, seconds: int, conditions: int, seed: int = 1) -> Events:
         rng = np.random.default_rng(seed)
-        holds = np.zeros(seconds, dtype=np.uint64)
-        for bit in range(conditions):
-            mark(holds, np.ascontiguousarray(attribute(rng, seconds, 1)[0]), bit)
+        bitmaps = [np.packbits(attribute(rng, seconds, 1)[0], bitorder="little") for _ in range(conditions)]
+        holds = mark([(bitmap, 0) for bitmap in bitmaps], seconds)
         return cls(np.arange(seconds, dtype=np.int64), holds, conditions)
 
 
@@ -143,6 +142,7 @@ def periods(seconds: int, seed: int, situation: Span = SITUATION, gap: Span = GA
     return intervals(np.random.default_rng(seed), seconds, situation, gap)
 
 
-def best(action: Callable[[], Ran], times: int = 3) -> Ran:
-    """The quickest of several runs."""
-    return min((action() for _ in range(times)), key=lambda ran: ran.seconds)
+def in_turn(actions: Sequence[Callable[[], Ran]], times: int = 9) -> list[Ran]:
+    """The quickest of several runs of each; they take turns, so that other work on the machine slows all alike."""
+    rounds = [[action() for action in actions] for _ in range(times)]
+    return [min(runs, key=lambda ran: ran.seconds) for runs in zip(*rounds, strict=True)]
