@@ -41,18 +41,22 @@ def check_spark(
     per_batch: int | None,
     place: tuple[int, int],
     schedule: Schedule | None = None,
+    delayed: bool = False,
 ) -> list[BatchReport]:
-    """Runs the script on Spark; after every batch as many rows have passed as are final, at the end exactly these."""
+    """Runs the script on Spark; after every batch as many rows have passed as are final, at the end exactly these.
+
+    `delayed`: a delay is declared that the script's rows keep, instead of columns that say how far they have arrived.
+    """
     inputs = as_tuples(case)
-    complete = {**inputs, **evaluate_program(case.program, inputs)}
+    complete = {**inputs, **evaluate_program(facts.program, inputs)}
     whole = {q.query.name: evaluate(q.query.node, complete) for q in facts.queries}
     reports: list[BatchReport] = []
     query = start(
         spark,
         facts,
-        sources=written_sources(case, script, folder / "in", per_batch),
+        sources=written_sources(case, script, folder / "in", per_batch, delayed=delayed),
         statics=given_statics(case),
-        sinks={name: parquet_sink(folder / "out" / name) for name in facts.streams},
+        sinks={name: parquet_sink(folder / "out" / name) for name in case.program.result_names},
         checkpoint=folder / "checkpoint",
         driver_bytes=place[0],
         shard_bytes=place[1],
@@ -71,7 +75,8 @@ def check_spark(
         for name, counts in report.counts.items():
             if counts.rejected:
                 raise Broken(f"batch {report.seq}: rows of {name} were rejected: {counts}")
-    for name, output in facts.streams.items():
+    for name in case.program.result_names:
+        output = facts.streams[name]
         paths = sorted((folder / "out" / name).glob("*.parquet"))
         found = [as_taken(row, output.schema) for path in paths for row in pq.read_table(path).to_pylist()]
         wanted_rows = [row for q in facts.queries if q.query.stream == name for row in whole[q.query.name]]
@@ -88,15 +93,31 @@ def waits_embedded(
         return any(report.waiting for report in session.process())
 
 
-def written_sources(case: Case, script: Script, folder: Path, per_batch: int | None) -> dict[str, Source]:
-    return {
-        stream.name: Source(
-            Files(str(write_files(stream, case, script, folder / stream.name)), "parquet", per_batch),
-            progress_columns={a: f"until {a}" for a in stream.progress},
-            bounded=True,
-        )
-        for stream in case.streams
-    }
+def written_sources(
+    case: Case, script: Script, folder: Path, per_batch: int | None, *, delayed: bool = False
+) -> dict[str, Source]:
+    found = {}
+    for stream in case.streams:
+        files = Files(str(write_files(stream, case, script, folder / stream.name)), "parquet", per_batch)
+        if delayed:
+            found[stream.name] = Source(files, delay=_delays(stream, script), bounded=True)
+        else:
+            columns = {a: f"until {a}" for a in stream.progress}
+            found[stream.name] = Source(files, progress_columns=columns, bounded=True)
+    return found
+
+
+def _delays(stream: StreamDef, script: Script) -> dict[str, int]:
+    """How far rows are behind the greatest instant before them, per attribute, in ticks of integers."""
+    found = dict.fromkeys(stream.progress, 0)
+    for a in stream.progress:
+        greatest: Extended = -INF
+        for step in script:
+            for row in step.rows.get(stream.name, ()):
+                value = int(row[a])  # type: ignore[call-overload]  # an instant
+                greatest = max(greatest, value)
+                found[a] = max(found[a], int(greatest - value))
+    return found
 
 
 def given_statics(case: Case) -> dict[str, list[dict[str, object]]]:

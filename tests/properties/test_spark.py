@@ -14,6 +14,7 @@ from tests.properties.drive import Broken
 from tests.properties.sparks import check_spark, waits_embedded
 from tests.strategies.programs import STAGED, Case, random_case
 from tests.strategies.recursive import random_recursive_case
+from tests.strategies.situations import random_situation_case
 from tests.strategies.streams import random_script, show_script
 from tidegate.algebra.errors import QueryError
 from tidegate.analysis.facts import ProgramFacts
@@ -49,10 +50,14 @@ def run(
     per_batch: int | None,
     place: tuple[int, int],
     schedule: Schedule | None = None,
+    *,
+    delayed: bool = False,
 ) -> None:
     script = random_script(case, 0)
     try:
-        reports = check_spark(spark, case, script, facts, folder, per_batch=per_batch, place=place, schedule=schedule)
+        reports = check_spark(
+            spark, case, script, facts, folder, per_batch=per_batch, place=place, schedule=schedule, delayed=delayed
+        )
     except Broken as broken:
         pytest.fail(f"{broken}\n{case}\n{show_script(script)}")
     # With a budget, what waits depends on how long queries took before: that something does is shown without it.
@@ -69,6 +74,21 @@ def test_spark_is_the_complete_result(spark: SparkSession, tmp_path: Path, numbe
 def test_recursion_on_spark_is_the_complete_result(spark: SparkSession, tmp_path: Path) -> None:
     case, facts = valid_case(50, random_recursive_case)
     run(spark, case, facts, tmp_path, None, PLACES[2])
+
+
+@pytest.mark.parametrize("number", range(2))
+def test_situations_on_spark_are_the_complete_result(spark: SparkSession, tmp_path: Path, number: int) -> None:
+    case, facts = valid_case(10 * number, random_situation_case)
+    run(spark, case, facts, tmp_path, BATCHINGS[number], PLACES[1 + number], delayed=True)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_situations_on_spark_are_the_complete_result_of_many(spark: SparkSession, tmp_path: Path, shard: int) -> None:
+    for number in range(PROGRAMS):
+        case, facts = valid_case(30_000 + 100 * shard + 20 * number, random_situation_case)
+        place = PLACES[1 + (number + shard) % 2]
+        run(spark, case, facts, tmp_path / str(number), BATCHINGS[number % 2], place, delayed=number < 4)
 
 
 def chosen_schedule(number: int, facts: ProgramFacts) -> Schedule:
