@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tidegate as tg
+from tests.runtime.conftest import Start
 from tidegate.algebra.errors import QueryError
 from tidegate.testing import drive
 
@@ -43,11 +44,11 @@ def test_an_end_decides_when_it_is_reached_although_the_row_said_it_before() -> 
         run.expect(M=[(1, 1, 9, "a", 5, 7, "b", 7)])
 
 
-def test_given_beside_derived() -> None:
+def test_given_beside_derived(start: Start) -> None:
     shift = intervals(by_end, "Shift")
     high = readings.partition_by("k").derive(High=tg.situation(readings.x > 4, top=tg.max(readings.x))).High
     program = tg.program(M=tg.match(high.during(shift), shift.te - high.te <= 10))
-    with drive(program) as run:
+    with start(program) as run:
         run.add("R", [(1, 0, 0), (1, 1, 9), (1, 3, 0)])
         run.add("T", [(1, 0, 8, "Ada"), (1, 2, 9, "Bob"), (2, 0, 8, "Eve")])
         run.advance("R", t=50)

@@ -1,0 +1,118 @@
+"""Slips in what rows give a pattern, in closing what is open, in pinned orders and in the bound of what is held."""
+
+from __future__ import annotations
+
+from tools.planted.bugs import Group, bug
+
+GIVEN = "runtime/embedded/given.py"
+MATCHES = "runtime/embedded/matches.py"
+SEARCH = "runtime/kernels/patterns.py"
+FEDERATION = "analysis/federation.py"
+PIPELINE = "analysis/pipeline.py"
+BOUNDS = "analysis/situation_bounds.py"
+SITUATIONS = "runtime/embedded/situations.py"
+RUNNER = "runtime/runner.py"
+
+GROUP = Group(
+    "given",
+    (
+        "tests/runtime/test_given.py",
+        "tests/runtime/test_closing.py",
+        "tests/runtime/test_match_order.py",
+        "tests/runtime/test_situation_state.py",
+    ),
+    (
+        bug(
+            "given situations are searched as if they were disjoint",
+            MATCHES,
+            "disjoint=np.arange(len(definitions) + len(given)) < len(definitions)",
+            "disjoint=np.ones(len(definitions) + len(given), dtype=np.bool_)",
+            required=True,
+        ),
+        bug(
+            "rows are searched in the order in which they came",
+            GIVEN,
+            "rows.sort(START, maintain_order=True)",
+            "rows",
+            required=True,
+        ),
+        bug(
+            "an end that the row says is withheld",
+            MATCHES,
+            "(te > detected) & (definition not in given)",
+            "te > detected",
+        ),
+        bug(
+            "no situation given may be a point",
+            MATCHES,
+            "return (0 if one.points else 1), NONE",
+            "return 1, NONE",
+        ),
+        bug(
+            "a match does not wait for the rows that it is made of",
+            FEDERATION,
+            "                awaited.update(own)\n",
+            "                awaited.update(own if not awaited else ())\n",
+        ),
+        bug(
+            "the reach of a given situation is that of its neighbour",
+            SEARCH,
+            "found[place] = max(found[place], found[place - 1])",
+            "found[place] = found[place - 1]",
+        ),
+        bug(
+            "matches of given situations pass by other instants than their detection",
+            PIPELINE,
+            " and all(a == detected for detected in found_by)",
+            "",
+        ),
+        bug(
+            "rows that may end before they begin are taken",
+            FEDERATION,
+            "least = 0 if given.points else -1",
+            "least = 1",
+        ),
+        bug(
+            "what is open is closed a tick early",
+            SITUATIONS,
+            "np.full(len(slots), at, dtype=np.int64)",
+            "np.full(len(slots), at - 1, dtype=np.int64)",
+        ),
+        bug(
+            "what is open is closed before an event",
+            SITUATIONS,
+            "late = runs.last[slots] >= at",
+            "late = runs.last[slots] > at",
+        ),
+        bug(
+            "what is open is closed before all streams have ended",
+            RUNNER,
+            "last = query.ordered is not None and new[query.ordered.time] == INF",
+            "last = query.ordered is not None",
+        ),
+        bug(
+            "the manifest does not say that situations were closed",
+            RUNNER,
+            "extra=extra if closed_at is None else {**extra, CLOSED_AT: closed_at}",
+            "extra=extra",
+        ),
+        bug(
+            "a pinned order is given up",
+            "runtime/embedded/match_order.py",
+            "if self.pinned or not",
+            "if not",
+        ),
+        bug(
+            "a checkpoint depends on the order of evaluation",
+            "runtime/plan/lower.py",
+            ' and not f.metadata.get("advice")',
+            "",
+        ),
+        bug(
+            "one situation more fits into a window than is said",
+            BOUNDS,
+            "(int(instants) - 1) // apart + 1",
+            "(int(instants) - 1) // apart",
+        ),
+    ),
+)
