@@ -4,7 +4,7 @@ The pattern is `A before B and B overlaps C within 300 s` over three boolean att
 batch (window functions find gaps and islands, joins by key and span of time) and Spark's own state functions, a Python
 function per key with numpy inside. Rates are rows a second; results are compared.
 
-python benchmarks/situations_spark.py [--batch 5000000] [--times 3]
+python benchmarks/situations_spark.py [--times 3]
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from pyspark.sql.window import Window
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import tidegate as tg
 from benchmarks.comparing import same
-from benchmarks.figures import Figure, print_table
+from benchmarks.figures import SQL, Figure, declared, print_table
 from benchmarks.files import write_files
+from benchmarks.situations import program
 from benchmarks.situations_data import booleans
 from tidegate.runtime.sinks import parquet_sink
 from tidegate.runtime.sources import parquet
@@ -39,82 +39,70 @@ from tidegate.runtime.spark.engine import start
 from tidegate.runtime.spark.session import spark_session
 
 WITHIN = 300
-#: Files of a batch, each with the rows of a span of time.
-FILES = 4
+#: Batches of a run, and files of a batch, each with the rows of a span of time.
+BATCHES, FILES = 2, 4
 NAMES = "abc"
 COLUMNS = ["key", "a_ts", "a_te", "b_ts", "b_te", "c_ts"]
 CONFIG = {"spark.driver.memory": "6g"}
 
 
-def program() -> tg.Program:
-    """The pattern over situations of the three attributes."""
-    events = tg.stream("Events", "key bigint, time bigint, a boolean, b boolean, c boolean", progress="time")
-    found = events.partition_by("key").derive(
-        A=tg.situation(events.a), B=tg.situation(events.b), C=tg.situation(events.c)
-    )
-    return tg.program(Q1=found.match(found.A.before(found.B), found.B.overlaps(found.C), within=WITHIN))
-
-
 def main() -> int:
     """Prints the figures; the exit status is 1 where results differ."""
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--batch", type=int, default=5_000_000, help="rows a batch")
     options.add_argument("--times", type=int, default=3)
     chosen = options.parse_args()
     spark = spark_session("tidegate-situations", config=CONFIG)
-    figures, equal = measure(spark, chosen.batch, chosen.times)
+    figures, equal = measure(spark, chosen.times)
     spark.stop()
     print_table(figures)
     print("results: equal" if equal else "results: DIFFERENT")
     return 0 if equal else 1
 
 
-def measure(spark: SparkSession, batch: int = 5_000_000, times: int = 3) -> tuple[list[Figure], bool]:
-    """Figures at `batch` rows a batch and at a quarter of that, and of many keys."""
+def measure(spark: SparkSession, times: int = 3) -> tuple[list[Figure], bool]:
+    """Both sizes of batches in pairs of runs, state functions once, and two numbers of keys."""
     figures: list[Figure] = []
     equal = True
 
-    def add(name: str, value: float, unit: str = "", *, least: float | None = None, most: float | None = None) -> None:
-        figures.append(Figure(name, value, unit, most, least))
+    def add(name: str, value: float, detail: str = "") -> None:
+        figures.append(declared(name, value, detail))
         print(figures[-1].line(), flush=True)
 
     with tempfile.TemporaryDirectory() as work:
-        few = written(Path(work) / "few", 40_000, 10, 2)
+        few = written(Path(work) / "few", 40_000, 10)
         for run in (tidegate, sql, states):
             run(spark, few, work)
-        for rows, sql_least in ((batch, 5.0), (batch // 4, 2.0)):
-            files = written(Path(work) / f"rows{rows}", 2 * rows, 1000, 2)
+        for rows in SQL:
+            title, count = f"Q1, Spark, {rows:,} rows a batch", BATCHES * rows
+            files = written(Path(work) / str(rows), count, 1000)
             ours, theirs = [], []
-            for number in range(times):
+            for _ in range(times):
                 taken, found = tidegate(spark, files, work)
-                ours.append(2 * rows / taken)
+                ours.append(taken)
                 taken, wanted = sql(spark, files, work)
-                theirs.append(2 * rows / taken)
-                if number == 0:
-                    equal = same(f"Q1, Spark, {rows:,} rows a batch", found, wanted) and equal
-            label = f"Q1, Spark, {rows:,} rows a batch"
-            add(label, statistics.median(ours), "rows/s")
-            add(f"{label}: Spark SQL in batch", statistics.median(theirs), "rows/s")
-            ratios = [one / other for one, other in zip(ours, theirs, strict=True)]
-            add(f"{label} / Spark SQL", statistics.median(ratios), "", least=sql_least)
-            if rows == batch:
+                theirs.append(taken)
+                equal = same(title, found, wanted) and equal
+            add(title, count / statistics.median(ours))
+            add(f"{title}: Spark SQL in batch", count / statistics.median(theirs))
+            ratios = [other / own for own, other in zip(ours, theirs, strict=True)]
+            shown = ", ".join(f"{ratio:.2f}" for ratio in ratios)
+            add(f"{title}: rows/s, Spark / Spark SQL", statistics.median(ratios), shown)
+            if rows == max(SQL):
                 taken, wanted = states(spark, files, work)
-                equal = same("Q1, Spark's state functions", found, wanted) and equal
-                add("Q1, Spark's own state functions", 2 * rows / taken, "rows/s")
-                ratio = statistics.median(ours) * taken / (2 * rows)
-                add(f"{label} / Spark's own state functions", ratio, "", least=20.0)
+                equal = same("Q1, Spark's own state functions", found, wanted) and equal
+                add("Q1, Spark's own state functions", count / taken)
+                add("Q1, Spark: rows/s, Spark / its state functions", taken / statistics.median(ours))
         by_keys = {}
         for keys in (100, 100_000):
-            files = written(Path(work) / f"keys{keys}", 2 * batch, keys, 2)
+            files = written(Path(work) / f"{keys} keys", BATCHES * max(SQL), keys)
             by_keys[keys] = statistics.median(tidegate(spark, files, work)[0] for _ in range(times))
-        ratio = by_keys[100_000] / by_keys[100]
-        add("Q1, Spark, 100,000 keys: time / that with 100", ratio, "", most=1.5)
+        add("Q1, Spark: time, 100,000 keys / 100 keys", by_keys[100_000] / by_keys[100])
     return figures, equal
 
 
-def written(folder: Path, rows: int, keys: int, batches: int) -> Path:
+def written(folder: Path, rows: int, keys: int) -> Path:
     """The events as Parquet files of neighbouring spans of time."""
-    write_files(folder, booleans(rows, keys, NAMES), FILES * batches)
+    write_files(folder, booleans(rows, keys, NAMES), FILES * BATCHES)
     return folder
 
 
@@ -124,7 +112,7 @@ def tidegate(spark: SparkSession, files: Path, work: str) -> tuple[float, pl.Dat
     began = time.perf_counter()
     query = start(
         spark,
-        program().facts,
+        program("Q1").facts,
         sources={"Events": parquet(files, per_batch=FILES, delay=0, bounded=True)},
         sinks={"Q1": parquet_sink(folder / "out")},
         checkpoint=folder / "checkpoint",
