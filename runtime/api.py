@@ -154,8 +154,9 @@ def run(
         while not reports or live.waiting_files():
             reports.append(live.step())
         unread = {name for name, sink in (sinks or {}).items() if isinstance(sink, CallbackSink | DiscardSink)}
-        names = {query.stream for query in live.plan.queries} - unread
-        return Results({name: live.table(name) for name in names}, tuple(reports), tuple(live.quarantine()))
+        names = dict.fromkeys(query.stream for query in facts.program.queries)  # in the program's order
+        tables = {name: live.table(name) for name in names if name not in unread}
+        return Results(tables, tuple(reports), tuple(live.quarantine()))
 
 
 def _complete(data: Any) -> Any:

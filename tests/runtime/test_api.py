@@ -46,3 +46,9 @@ def test_a_misspelt_name_is_told_with_the_one_that_is_meant(name: str) -> None:
         assert raised.value.hint == "did you mean Orders? it has Orders"
     with pytest.raises(tg.QueryError, match="TG407"):
         program.run({})
+
+
+def test_results_come_in_the_order_of_the_program() -> None:
+    names = ["Zebra", "Ant", "Mouse", "Bee", "Yak", "Cat", "Owl"]
+    found = tg.program(**{name: events.where(events.k > n) for n, name in enumerate(names)}).run({"E": [(1, 1)]})
+    assert list(found) == names
