@@ -6,10 +6,11 @@ from tools.planted.bugs import Group, bug
 
 SLICES = "runtime/plan/slices.py"
 KERNEL = "runtime/kernels/stretches.py"
+STATE = "runtime/embedded/operator_state.py"
 
 GROUP = Group(
     "stretches",
-    ("tests/runtime/test_stretching.py",),
+    ("tests/runtime/test_stretching.py", "tests/runtime/test_operator_state.py"),
     (
         bug(
             "the head of a slice is joined before others are seen",
@@ -70,6 +71,24 @@ GROUP = Group(
             "runtime/embedded/matches.py",
             "places = [ordered.node.situations.index(one) for one in definitions]",
             "places = list(range(len(definitions)))",
+        ),
+        bug(
+            "runs of different parts of a state keep their numbers",
+            STATE,
+            "found.setdefault(name, []).append(rows.with_columns(pl.col(number) + first))",
+            "found.setdefault(name, []).append(rows)",
+        ),
+        bug(
+            "a share has the state of all partitions",
+            STATE,
+            "return tables if share is None else _shared(tables, share)",
+            "return tables",
+        ),
+        bug(
+            "parts of a state are told apart by their number alone",
+            STATE,
+            "if share is not None and hash_ == _hash() and len(parts) == share.shards:",
+            "if share is not None and len(parts) == share.shards:",
         ),
     ),
 )

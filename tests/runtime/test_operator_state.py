@@ -1,0 +1,109 @@
+"""The state of an operator in parts: however partitions are shared out, all parts together go on as the whole does."""
+
+from __future__ import annotations
+
+import random
+from itertools import count
+
+import polars as pl
+import pytest
+
+import tidegate as tg
+from tidegate.algebra.time import INF
+from tidegate.runtime.embedded.operator_state import Share, read_state, shard_of, shared_state, whole_state
+from tidegate.runtime.embedded.ordered import Operator, Tables, events_of, load_operator, start_operator
+from tidegate.runtime.plan.steps import Ordered
+from tidegate.runtime.state.codec import Json
+from tidegate.runtime.state.errors import StateError
+from tidegate.runtime.state.manifest import KernelState
+from tidegate.runtime.state.memory import MemoryStore
+from tidegate.runtime.state.store import FileRef, Store
+
+readings = tg.stream("R", "name string, t bigint, x bigint", progress="t")
+SCHEMA = {"name": pl.String, "t": pl.Int64, "x": pl.Int64}
+#: So many batches, each with the readings of so long.
+BATCHES, SPAN = 3, 12
+_names = count()
+
+
+def operator() -> Ordered:
+    """A pattern with aggregates: open runs, situations that are over, and values of both are kept."""
+    found = readings.partition_by("name").derive(
+        A=tg.situation(readings.x > 0, n=tg.count(), total=tg.sum(readings.x)),
+        B=tg.situation(readings.x > 1, top=tg.max(readings.x)),
+    )
+    program = tg.program(Found=found.match(found.A.contains(found.B) | found.A.before(found.B), within=15))
+    ordered = program.explain().lowered().queries[0].ordered
+    assert ordered is not None
+    return ordered
+
+
+def random_readings(seed: int) -> pl.DataFrame:
+    rng = random.Random(seed)
+    rows = []
+    for name in ("one", "two", "three", "four", None):
+        value = 0
+        for t in range(BATCHES * SPAN):
+            value = rng.randrange(4) if rng.random() < 0.3 else value
+            rows.append((name, t, value))
+    return pl.DataFrame(rows, schema=SCHEMA, orient="row").sort("t")
+
+
+def written(store: Store, tables: Tables) -> tuple[list[str], list[FileRef]]:
+    return list(tables), [store.write_table(f"kernel/{next(_names)}", table.to_arrow()) for table in tables.values()]
+
+
+def step(one: Operator, rows: pl.DataFrame, batch: int) -> tuple[Operator, list[str]]:
+    old, new = (batch * SPAN - 1 if batch else -INF), ((batch + 1) * SPAN - 1 if batch < BATCHES - 1 else INF)
+    after, completed = one.step(events_of(one, {0: rows.select(*SCHEMA)}, old, new), old, new)
+    return after, [str(row) for row in completed.rows()]
+
+
+def whole_run(ordered: Ordered, rows: pl.DataFrame) -> list[list[str]]:
+    one: Operator = start_operator(ordered)
+    found = []
+    for batch in range(BATCHES):
+        one, completed = step(one, rows, batch)
+        found.append(sorted(completed))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("shards", [(3, 3, 3), (2, 5, 2), (1, 4, 1), (4, 0, 4), (0, 3, 0), (0, 0, 0)])
+def test_parts_go_on_as_the_whole_does(seed: int, shards: tuple[int, ...]) -> None:
+    """So many shards in each batch; with 0, all partitions in one place."""
+    ordered, rows, store = operator(), random_readings(seed), MemoryStore()
+    state: KernelState | None = None
+    for batch, (number, wanted) in enumerate(zip(shards, whole_run(ordered, rows), strict=True)):
+        parts, found = [], list[str]()
+        for shard in range(max(number, 1)):
+            share = Share(0, shard, number) if number else None
+            own = rows if share is None else rows.filter(shard_of("name", number) == shard)
+            tables = None if state is None else read_state(store, "Found", state, share)
+            one = start_operator(ordered) if tables is None else load_operator(ordered, tables)
+            one, completed = step(one, own, batch)
+            found += completed
+            parts.append(written(store, one.tables()))
+        state = shared_state(parts) if number else whole_state(*parts[0])
+        assert sorted(found) == wanted
+
+
+def test_parts_are_told_apart_by_what_they_rest_on() -> None:
+    ordered, rows, store = operator(), random_readings(1), MemoryStore()
+    one, _ = step(start_operator(ordered), rows, 0)
+    names, files = written(store, one.tables())
+    halves = [(names, files), ([], [])]
+    state = shared_state(halves)
+    assert read_state(store, "Found", state, Share(0, 1, 2)) == {}
+    # Written with another hash, each part may have anything of a share.
+    assert isinstance(state.values, dict)
+    other = KernelState(state.version, state.files, state.values | {"hash": "another"})
+    kept = [read_state(store, "Found", other, Share(0, shard, 2)) for shard in range(2)]
+    assert sum(part["open"].height for part in kept if "open" in part) == one.tables()["open"].height
+    assert all("open" in part for part in kept)
+
+
+@pytest.mark.parametrize("values", [None, {"hash": "x"}, ["open"], {"hash": "x", "shards": ["open"]}, {"shards": [[]]}])
+def test_a_state_of_another_layout_is_refused(values: Json) -> None:
+    with pytest.raises(StateError, match="TG504"):
+        read_state(MemoryStore(), "Found", KernelState(1, (), values))
