@@ -42,7 +42,7 @@ VALUES: Mapping[Kind, tuple[Value, ...]] = {
     Kind.TIMESTAMP: (-7, -1, 0, 1, 2, 3, 5, 8),
     Kind.BIGINT: (-3, -1, 0, 1, 2, 3),
     Kind.DOUBLE: (0.0, -0.0, 0.5, -1.5, 2.25, math.nan, math.inf, 1e16, -1e16),
-    Kind.STRING: ("", "a", "b", "B", "é", "￿", "😀"),
+    Kind.STRING: ("", "a", "a\0", "b", "B", "é", "￿", "😀"),
     Kind.BOOLEAN: (False, True),
     Kind.DURATION: (-2, 0, 1, 3),
     Kind.DATE: (-1, 0, 1, 2),

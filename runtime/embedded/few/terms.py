@@ -76,8 +76,12 @@ def _compile(term: Typed) -> Value | None:
         return lambda columns: columns[name]
     if term.kernel == "literal":
         assert isinstance(source, Lit)
-        value = source.value
-        return None if value is None or value != value else lambda _: value  # NaN differs from itself
+        value: Any = source.value
+        if value is None or value != value:  # NaN differs from itself
+            return None
+        if isinstance(value, str):  # as NumPy's own text it would lose NUL at its end
+            value = np.array(value, dtype=np.object_)
+        return lambda _: value
     args = [_compile(arg) for arg in term.args]
     known = [arg for arg in args if arg is not None]
     if term.own_failure or len(known) < len(args):
