@@ -75,7 +75,9 @@ def test_every_place_to_die_is_reached_and_survived(place: str) -> None:
             run.advance("Orders", ordered=at(minute))
             run.step()
         run.add("Orders", [(40, at(40))])
+        run.advance("Payments", paid=at(45))  # some are reported, and the last one is kept
         run.kill(place)
+        run.step()
         run.finish()
         run.step()
         run.expect(Unpaid=[(minute, at(minute)) for minute in range(0, 50, 10)])
