@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,23 +13,27 @@ import pyarrow.parquet as pq
 import pytest
 
 import tidegate as tg
-from tests.docs.bad_input import CASES, NOON, Fed, S, fate, stream
+from tests.docs.bad_input import CASES, CSV_LINE, HEADER, NOON, Fed, S, fate, stream
 from tidegate.runtime.inputs import input_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "bad-input.md"
-LINES: dict[str, str] = {
-    what: outcome
-    for what, outcome in re.findall(r"^\| ([^|]+) \| ([^|]+) \|.*\|$", PAGE.read_text(), re.MULTILINE)
-    if what not in ("what comes in", "---")
-}
+CELLS: list[tuple[str, str, str]] = re.findall(
+    r"^\| ([^|]+) \| ([^|]+) \| ([^|]+) \|.*\|$", PAGE.read_text(), re.MULTILINE
+)
+LINES = {what: outcome for what, outcome, _ in CELLS if what not in ("what comes in", "---")}
+ENGINES = {what: engines for what, _, engines in CELLS if what in LINES}
 
 
 def test_every_line_has_a_case_and_every_case_a_line() -> None:
     assert list(LINES) == list(CASES)
     assert len(LINES) >= 25
+
+
+def test_every_line_tells_its_engines() -> None:
+    assert {what: "both" if what in FED or what in ON_SPARK else "embedded" for what in CASES} == ENGINES
 
 
 @pytest.mark.parametrize("what", CASES)
@@ -62,7 +68,7 @@ def run(spark: SparkSession, sources: dict[str, tg.Source], place: Path) -> Any:
 def test_lines_about_rows_and_files_say_what_happens_on_spark(spark: SparkSession, tmp_path: Path) -> None:
     """All that only rejects or accepts in one batch, a stream each, judged by workers.
 
-    Calls on a session have no counterpart; what takes several batches is the batch loop's, which both engines share.
+    Calls on a session, and what takes several batches, are further down.
     """
     fates = {what: case for what, case in FED.items() if not LINES[what].startswith("TG")}
     assert len(fates) >= 45
@@ -79,3 +85,83 @@ def test_a_file_that_makes_the_batch_fail_does_so_on_spark(spark: SparkSession, 
     with pytest.raises(tg.TidegateError) as caught:
         run(spark, {"S": source}, tmp_path / "state")
     assert caught.value.code == LINES[what]
+
+
+SIMPLE = tg.program(Out=S)
+
+
+def started(spark: SparkSession, folder: Path, program: tg.Program = SIMPLE, **options: Any) -> str:
+    """What becomes of a program on Spark over what is in a directory, to its last batch or a refusal."""
+    (folder / "in").mkdir(parents=True, exist_ok=True)
+    sources = {"S": tg.csv(folder / "in", per_batch=1)}
+    options = {"sources": sources, "checkpoint": folder / "state", "clock": lambda: NOON} | options
+    try:
+        query = program.start(spark, **options)
+        query.awaitTermination()
+    except tg.TidegateError as error:
+        return error.code
+    return fate(query.reports[-1]) if query.reports else "no rows"
+
+
+def put(folder: Path, number: int, *rows: str) -> None:
+    (folder / "in").mkdir(parents=True, exist_ok=True)
+    path = folder / "in" / f"{number}.csv"
+    path.write_text(HEADER + "".join(rows))
+    os.utime(path, (1_600_000_000 + number, 1_600_000_000 + number))  # the oldest is read first
+
+
+EARLY = CSV_LINE.replace("12:00Z", "11:54Z")
+
+
+def late_on_spark(spark: SparkSession, folder: Path) -> str:
+    put(folder, 1)
+    started(spark, folder, advance={"S": {"t": NOON}})
+    put(folder, 2, CSV_LINE)
+    return started(spark, folder)
+
+
+def behind_on_spark(spark: SparkSession, folder: Path) -> str:
+    put(folder, 1, CSV_LINE)
+    put(folder, 2, EARLY)
+    return started(spark, folder, sources={"S": tg.csv(folder / "in", per_batch=1, delay="5m")})
+
+
+def policy_on_spark(spark: SparkSession, folder: Path) -> str:
+    put(folder, 1, CSV_LINE, CSV_LINE.replace(",1,", ",many,"))
+    return started(spark, folder, sources={"S": tg.csv(folder / "in", policy="fail")})
+
+
+def changed_on_spark(spark: SparkSession, folder: Path) -> str:
+    put(folder, 1, CSV_LINE)
+    started(spark, folder)
+    put(folder, 1, CSV_LINE * 2)
+    put(folder, 2, CSV_LINE)
+    return started(spark, folder)
+
+
+def static_on_spark(spark: SparkSession, folder: Path) -> str:
+    s, table = S.as_("s"), tg.table("T", "i bigint").as_("r")
+    joined = tg.program(Out=s.join(table, table.i == s.i).select(s.t))
+    return started(spark, folder, joined, statics={"T": [("many",)]})
+
+
+#: Lines about several batches, and about calls that have a counterpart in what `start` is told.
+ON_SPARK: dict[str, Callable[[SparkSession, Path], str]] = {
+    "a row at or below progress": late_on_spark,
+    "a row further behind than the delay": behind_on_spark,
+    'any of these under `policy="fail"`': policy_on_spark,
+    "a directory that does not exist": lambda spark, at: started(spark, at, sources={"S": tg.csv(at / "nowhere")}),
+    "a malformed row of a static table": static_on_spark,
+    "rows for a stream that the program has not": lambda spark, at: started(
+        spark, at, sources={"S": tg.csv(at / "in"), "T": tg.csv(at / "in")}
+    ),
+    "progress on another attribute": lambda spark, at: started(spark, at, advance={"S": {"began": NOON}}),
+    "progress up to something that is no instant": lambda spark, at: started(spark, at, advance={"S": {"t": "soon"}}),
+}
+
+
+@pytest.mark.spark
+def test_lines_about_several_batches_and_calls_say_what_happens_on_spark(spark: SparkSession, tmp_path: Path) -> None:
+    found = {what: case(spark, tmp_path / str(number)) for number, (what, case) in enumerate(ON_SPARK.items())}
+    assert found == {what: LINES[what] for what in ON_SPARK}
+    assert changed_on_spark(spark, tmp_path / "changed") == "accepted"  # the new file; nobody looks at the other again
