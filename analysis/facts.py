@@ -13,6 +13,7 @@ from tidegate.algebra.time import Extended
 from tidegate.analysis.bounds import Bound
 from tidegate.analysis.components import Component
 from tidegate.analysis.federation import Federation
+from tidegate.analysis.grid import Grid, may_pass
 from tidegate.analysis.keep import Keep
 from tidegate.analysis.pass_ import pass_condition
 from tidegate.analysis.propagation import Propagation
@@ -35,13 +36,17 @@ class OccurrenceFacts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QueryFacts:
-    """A valid query. `propagation` has a function per promised attribute; it is empty for a static result."""
+    """A valid query. `propagation` has a function per promised attribute; it is empty for a static result.
+
+    `grids`: those of the promised attributes that have one.
+    """
 
     query: Query
     output: StreamDef
     federation: Federation
     propagation: Mapping[str, Propagation]
     occurrences: tuple[OccurrenceFacts, ...]
+    grids: Mapping[str, Grid]
 
     @property
     def is_static(self) -> bool:
@@ -56,6 +61,10 @@ class QueryFacts:
         """How far at most the own progress p is behind what that of the inputs allows: 0 but for a schedule (rule R24)."""
         reached = {a: function.evaluate(b) for a, function in self.propagation.items()}
         return max((f - p[a] for a, f in reached.items() if f > p[a]), default=0)
+
+    def may_pass(self, old: Mapping[str, Extended], new: Mapping[str, Extended]) -> bool:
+        """Whether an increment may have rows: none where every instant that progressed lies on a grid without a point there."""
+        return may_pass(self.grids, old, new)
 
     def passes(self, old: Mapping[str, Extended], new: Mapping[str, Extended]) -> Term:
         """The pass condition over the result's attributes (rule R13)."""

@@ -16,6 +16,7 @@ from tidegate.analysis.derived import derived_relations
 from tidegate.analysis.detection import detection_of
 from tidegate.analysis.facts import OccurrenceFacts, ProgramFacts, QueryFacts, Recursion
 from tidegate.analysis.federation import Federation, federation
+from tidegate.analysis.grid import grids
 from tidegate.analysis.keep import keep
 from tidegate.analysis.match_problems import match_problems
 from tidegate.analysis.progress_sets import is_static
@@ -262,7 +263,7 @@ def _facts(one: _Analysed, output: StreamDef) -> QueryFacts:
         kept = keep(one.federation, i, waited)
         limit = bound(one.federation, i, kept, promised, tables.get(i, ()))
         found.append(OccurrenceFacts(i, stream, kept, relevance(kept), limit))
-    return QueryFacts(one.query, output, one.federation, promised, tuple(found))
+    return QueryFacts(one.query, output, one.federation, promised, tuple(found), grids(one.query.node, tuple(promised)))
 
 
 def _conflicting_inputs(program: ProgramDef) -> list[Problem]:

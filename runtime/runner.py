@@ -344,7 +344,8 @@ class Runner:
             old, new = self.progress.queries[query.name], reached[query.name]
             if new == old and not (query.facts.is_static and self.checkpoint.manifest is None):
                 continue
-            jobs += self._job(query, relevant(query, offered(query, self.segments), old, new), old, new)
+            if new == old or query.may_pass(old, new):
+                jobs += self._job(query, relevant(query, offered(query, self.segments), old, new), old, new)
             self.progress.queries[query.name] = new
         for job, increment in zip(jobs, self.executor.increments(batch, jobs) if jobs else [], strict=True):
             done[job.query.name] = increment

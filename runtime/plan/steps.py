@@ -216,6 +216,10 @@ class QueryPlan:
         """p' of every promised attribute from the progress of the inputs (rule on propagation)."""
         return self.facts.progress(b, p)
 
+    def may_pass(self, p: Progress, new: Progress) -> bool:
+        """Whether an increment is to be evaluated: it may have rows, or it is one of an operator, which reads its events."""
+        return self.ordered is not None or self.facts.may_pass(p, new)
+
     def passes(self, p: Progress, new: Progress) -> Term:
         """The pass condition of an increment over the result's attributes (TSA Def. 27)."""
         return self.facts.passes(p, new)
