@@ -255,8 +255,17 @@ def _sum(present: Sequence[Value], type_: DataType, name: str) -> Value:
     total = sum(int(value) for value in present if value is not None)
     limits = (-(10**18) + 1, 10**18 - 1) if type_.kind is Kind.DECIMAL else type_range(type_)
     if limits is not None and not limits[0] <= total <= limits[1]:
-        raise EvaluationError(OVERFLOW, f"{name}: the sum is out of range", because=(f"total = {total}",))
+        raise sum_out_of_range(name, type_, total)
     return total
+
+
+def sum_out_of_range(name: str, type_: DataType, total: int | None = None) -> EvaluationError:
+    """TG301 of an aggregate: a sum, as it is held, that its type has no room for; None where it is not known."""
+    hint = "sum fewer rows per group"
+    if type_.kind is not Kind.DURATION:
+        hint += ", or cast to double first: such a sum is rounded"
+    because = () if total is None else (f"total = {value_text(total, type_)}",)
+    return EvaluationError(OVERFLOW, f"{name}: the sum is out of range", because=because, hint=hint)
 
 
 def _sum_doubles(present: Sequence[Value]) -> float:

@@ -24,6 +24,8 @@ from tidegate.runtime.state.store import Store
 
 #: Readings of a checkpoint that a running writer leaves behind meanwhile, before it is taken to be damaged.
 _TRIES: Final = 5
+#: One of what a buffer holds, where that is not what it holds without an s.
+_WORDS: Final = {"stretches of events": "stretch"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +246,7 @@ def _head(listing: StateListing) -> str:
 
 def _buffer_text(one: BufferState) -> str:
     held = one.held
-    what = "row" if held.holds == "rows" else "partial aggregate"
+    what = _WORDS.get(held.holds, held.holds.removesuffix("s"))
     head = f"buffer {held.buffer}: {_count(one.rows, what)} of {held.stream}"
     if one.rows:
         head += f", {_count(one.bytes, 'byte')} in {_count(one.segments, 'segment')}"
@@ -298,4 +300,4 @@ def _buffer_dict(one: BufferState) -> dict[str, object]:
 
 
 def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+    return f"{number:,} {what}{'' if number == 1 else 'es' if what.endswith('ch') else 's'}"

@@ -325,13 +325,15 @@ def drive(
     directory: str | Path | None = None,
     collect_garbage: GarbageCollection = "exact",
     driver_bytes: int | None = None,
+    shard_bytes: int | None = None,
     schedule: Schedule | None = None,
 ) -> Drive:
     """Drive a program embedded, or on Spark where a session is given.
 
     `sources` says per stream what is promised of its rows (`tg.source(None, delay="10m")`). `clock` is where the clock
     stands at first; without one no row is ever ahead. `directory` holds the checkpoint; by default it is in memory, on
-    Spark in a temporary directory. `driver_bytes=0` makes Spark evaluate even the smallest increment.
+    Spark in a temporary directory. `driver_bytes=0` makes Spark evaluate even the smallest increment,
+    with `shard_bytes=0` as DataFrames.
     """
     if not isinstance(program, Program):
         raise QueryError("TG114", f"drive takes a program, not {kind_of(program)}", hint="write tg.program(Name=...)")
@@ -348,6 +350,8 @@ def drive(
     place = None if directory is None else Path(local_directory(directory))
     if driver_bytes is not None:
         check_bytes("driver_bytes", driver_bytes)
+    if shard_bytes is not None:
+        check_bytes("shard_bytes", shard_bytes)
     engine: Driven
     if spark is None:
         engine = Embedded(program.facts, given, tables, test_clock, collect_garbage, place, schedule)
@@ -355,7 +359,7 @@ def drive(
         from tidegate.runtime.spark.testing import OnSpark
 
         engine = OnSpark(
-            spark, program.facts, given, tables, test_clock, collect_garbage, place, driver_bytes, schedule
+            spark, program.facts, given, tables, test_clock, collect_garbage, place, driver_bytes, shard_bytes, schedule
         )
     return Drive(program.facts, test_clock, engine)
 

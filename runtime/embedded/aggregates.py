@@ -11,8 +11,7 @@ from functools import partial as partial_function
 
 import polars as pl
 
-from tidegate.algebra.evaluation import EvaluationError
-from tidegate.algebra.kernels import OVERFLOW
+from tidegate.algebra.evaluation import sum_out_of_range
 from tidegate.algebra.nodes import Function, Group
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Term
@@ -195,9 +194,7 @@ def _total(packed: pl.Series, *, state: State) -> pl.Series:
         return high * _HALF + low
     for one, other in parts.iter_rows():
         if one is not None and not limits[0] <= one * _HALF + other <= limits[1]:
-            total = one * _HALF + other
-            because = (f"total = {total}",)
-            raise EvaluationError(OVERFLOW, f"{state.aggregate.name}: the sum is out of range", because=because)
+            raise sum_out_of_range(state.aggregate.name, state.result, one * _HALF + other)
     return high * _HALF + low
 
 

@@ -13,8 +13,7 @@ from operator import or_
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from tidegate.algebra.evaluation import EvaluationError
-from tidegate.algebra.kernels import OVERFLOW
+from tidegate.algebra.evaluation import sum_out_of_range
 from tidegate.algebra.nodes import Function, Group
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Term
@@ -297,6 +296,6 @@ def _total(high: Column, low: Column, state: State) -> Column:
             (high == most[0]) & (low > most[1]),
         ],
     )
-    message = str(EvaluationError(OVERFLOW, f"{state.aggregate.name}: the sum is out of range"))
+    message = str(sum_out_of_range(state.aggregate.name, state.result))
     failed = F.raise_error(F.lit(message)).cast("bigint")
     return F.when(outside, failed).otherwise(F.shiftleft(high, 32).bitwiseOR(low))

@@ -18,7 +18,7 @@ from tidegate.algebra.time import Extended
 from tidegate.analysis.facts import ProgramFacts
 from tidegate.runtime.batch_report import BatchReport
 from tidegate.runtime.inputs import input_table
-from tidegate.runtime.plan.sharding import DRIVER_BYTES
+from tidegate.runtime.plan.sharding import DRIVER_BYTES, SHARD_BYTES
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.runner import GarbageCollection
 from tidegate.runtime.schedule import Schedule
@@ -44,6 +44,7 @@ class OnSpark:
     collect_garbage: GarbageCollection
     directory: Path | None
     driver_bytes: int | None
+    shard_bytes: int | None
     schedule: Schedule | None = None
     plan: Plan = field(init=False)
     _root: Path = field(init=False)
@@ -97,6 +98,7 @@ class OnSpark:
             checkpoint=self._store,
             statics=self.statics,
             driver_bytes=DRIVER_BYTES if self.driver_bytes is None else self.driver_bytes,
+            shard_bytes=SHARD_BYTES if self.shard_bytes is None else self.shard_bytes,
             collect_garbage=self.collect_garbage,
             clock=self.clock,
             schedule=self.schedule,

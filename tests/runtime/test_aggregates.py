@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tidegate as tg
 from tests.strategies.trees import PRICE, Row
 from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.nodes import Aggregate, Function, Group, Scan
@@ -240,8 +241,9 @@ def test_only_the_total_can_overflow(values: list[int], total: int | None) -> No
     rows: list[list[Row]] = [[(0, None, value, None, None, None, None, None)] for value in values]
     partials = merged(TOTAL, rows, random.Random(0))
     if total is None:
-        with pytest.raises(EvaluationError, match="total: the sum is out of range"):
+        with pytest.raises(EvaluationError, match="total: the sum is out of range") as failure:
             embedded.final(TOTAL, partials)
+        assert failure.value.problems[0].hint.startswith("sum fewer rows per group")
     else:
         assert embedded.final(TOTAL, partials).rows() == [(total,)]
 
@@ -314,3 +316,14 @@ def test_spark_sums_doubles_without_loss_and_only_totals_overflow(spark: SparkSe
         with pytest.raises(Exception, match="total: the sum is out of range") as failure:
             result.collect()
         assert raised_error(failure.value) is not None
+
+
+def test_a_decimal_sum_out_of_range_is_shown_with_its_scale() -> None:
+    """With a hint that helps with sums."""
+    payments = tg.stream("P", "t bigint, x decimal(18,2)", progress="t")
+    program = tg.program(S=payments.group_by(end=tg.tumbling(payments.t, 10)).agg(x=tg.sum(payments.x)))
+    with pytest.raises(EvaluationError) as failure:
+        program.run({"P": [(1, "9999999999999999.99"), (2, "0.02")]})
+    (problem,) = failure.value.problems
+    assert problem.because == ("total = 10000000000000000.01",)
+    assert "double" in problem.hint
