@@ -114,7 +114,7 @@ def tidegate(spark: SparkSession, files: Path, work: str) -> tuple[float, pl.Dat
         spark,
         program("Q1").facts,
         sources={"Events": parquet(files, per_batch=FILES, delay=0, bounded=True)},
-        sinks={"Q1": parquet_sink(folder / "out")},
+        sinks={"Found": parquet_sink(folder / "out")},
         checkpoint=folder / "checkpoint",
     )
     query.awaitTermination()
