@@ -1,26 +1,34 @@
 """Closing what is open when all streams have ended: a statement about the end of the input, which no event makes.
 
 As if every partition had one more event at an instant after all others, for which no condition is true: a situation that is
-still open ends there.
+still open ends there. That event has to be later than all others, and later than what any progress has declared: else what
+would be closed depended on how far the queries had come by then, and so on how the input was cut into batches.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.nodes import Derive
+from tidegate.algebra.pretty import value_text
 from tidegate.algebra.row_wise import periods
 from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.situations import START
-from tidegate.algebra.time import INF
+from tidegate.algebra.time import INF, Extended
+from tidegate.algebra.types import DataType
+from tidegate.runtime.executor import Ingested, Work
 from tidegate.runtime.inputs import instant_of
 from tidegate.runtime.plan.steps import Plan, QueryPlan
-from tidegate.runtime.progress import ProgressState
+from tidegate.runtime.progress import ProgressState, input_streams, reach
+from tidegate.runtime.state.codec import Json
 
-#: Where a manifest says at which instant situations were closed.
-CLOSED_AT: Final = "closed at"
+#: Where it stands in a manifest's `extra`.
+CLOSING: Final = "closing"
+
+Declared = Mapping[tuple[str, str], int]
 
 
 def closing_queries(plan: Plan) -> list[tuple[QueryPlan, list[Derive]]]:
@@ -53,16 +61,90 @@ def closing_instant(plan: Plan, value: Any) -> int:
     return ticks
 
 
-def has_ended(plan: Plan, progress: ProgressState) -> bool:
-    """Whether some operator has read all of its events already."""
-    queries: Sequence[QueryPlan] = [query for query, _ in closing_queries(plan)]
-    return any(progress.queries[q.name][q.ordered.time] == INF for q in queries if q.ordered is not None)
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """What a run knows of closing: where situations end (`at`, None: nobody has said), and per input stream and attribute the
+    greatest instant that an event had or that progress declared. The end of a stream declares no instant.
+    """
+
+    at: int | None = None
+    declared: Declared = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, found: Json) -> Closing:
+        """What a manifest says; nothing where it is silent."""
+        match found:
+            case [int() | None as at, list() as declared]:
+                return cls(at, {(stream, a): value for stream, a, value in declared})
+        return cls()
+
+    def to_json(self) -> Json:
+        return [self.at, [[stream, a, value] for (stream, a), value in sorted(self.declared.items())]]
+
+    def after(self, work: Work, ingested: Mapping[str, Ingested], progress: ProgressState) -> Closing:
+        """With what a batch says, whose inputs have come to `progress`."""
+        said = [*work.declared.items(), *progress.inputs.items()]
+        for name, one in ingested.items():
+            said += [((name, a), value) for values in (one.greatest, one.punctuation) for a, value in values.items()]
+        declared = dict(self.declared)
+        for key, value in said:
+            if isinstance(value, int):
+                declared[key] = max(value, declared.get(key, value))
+        return replace(self, at=self.at if work.close_at is None else work.close_at, declared=declared)
+
+    def check(self, plan: Plan, progress: ProgressState) -> None:
+        """`QueryError` TG417 where the inputs have ended and all is to end by an instant that has passed."""
+        for query, derived in closing_queries(plan) if self.at is not None else []:
+            if _reached(plan, progress.inputs, query) == INF:
+                passed = _passed(plan, self.declared, query)
+                if passed is not None and self.at is not None and self.at <= passed:
+                    raise _too_early(self.at, passed, query.stream, derived[0].schema[START].type)
+
+    def check_open(self, plan: Plan, progress: ProgressState, asked: int) -> None:
+        """`QueryError` TG417 where the end has been stated already, in another way."""
+        if self.at == asked:
+            return
+        for query, _ in closing_queries(plan):
+            if query.ordered is not None and progress.queries[query.name][query.ordered.time] == INF:
+                how = "what was open then is not reported" if self.at is None else "situations were closed elsewhere"
+                raise QueryError(
+                    "TG417",
+                    f"the streams have ended before, and {how}",
+                    hint="state close_at together with the end, once",
+                )
 
 
-def check_still_open(plan: Plan, progress: ProgressState, closed_at: int | None, asked: int) -> None:
-    """`QueryError` TG417 where the end has been stated already, in another way."""
-    if closed_at != asked and has_ended(plan, progress):
-        how = "and what was open then is not reported" if closed_at is None else "and situations were closed elsewhere"
-        raise QueryError(
-            "TG417", f"the streams have ended before, {how}", hint="state close_at together with the end, once"
-        )
+def _reached(plan: Plan, inputs: Mapping[tuple[str, str], Extended], query: QueryPlan) -> Extended:
+    """How far an operator reads its events once every query has come as far as these inputs let it."""
+    ahead = ProgressState.start(plan)
+    ahead.inputs |= inputs
+    for level in plan.levels():
+        ahead.queries |= reach(plan, level, ahead)
+    assert query.ordered is not None
+    return ahead.queries[query.name][query.ordered.time]
+
+
+def _passed(plan: Plan, declared: Declared, query: QueryPlan) -> int | None:
+    """The greatest instant of the operator's timeline that what was declared amounts to; None where nothing was.
+
+    Stream by stream, as if the others had ended: whatever was read in whichever batches, no operator can have come further
+    before its end. And with all of them, for results that are final by progress of one stream or another.
+    """
+    names = {stream.name for stream in input_streams(plan)}
+    found = []
+    for own in (*({name} for name in sorted(names)), names):
+        inputs: dict[tuple[str, str], Extended] = {
+            (name, a): declared.get((name, a), -INF) if name in own else INF
+            for name, a in ProgressState.start(plan).inputs
+        }
+        found.append(_reached(plan, inputs, query))
+    return max((instant for instant in found if isinstance(instant, int)), default=None)
+
+
+def _too_early(at: int, passed: int, stream: str, type_: DataType) -> QueryError:
+    end, last, least = (value_text(instant, type_) for instant in (at, passed, passed + 1))
+    return QueryError(
+        "TG417",
+        f"{stream}: open situations can not end at {end}: events or declared progress have come to {last}",
+        hint=f"close them at {least} or later",
+    )

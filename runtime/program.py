@@ -111,8 +111,8 @@ class Program:
     ) -> Results:
         """Results over complete inputs, by stream and table name, in this process.
 
-        Situations that are open at the end are not reported, unless `close_at`, an instant after all events, says when they
-        are over.
+        Situations that are open at the end are not reported, unless `close_at`, an instant after all events and all
+        declared progress, says when they are over.
         """
         from tidegate.runtime.api import run
 

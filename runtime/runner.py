@@ -18,7 +18,7 @@ from tidegate.algebra.time import INF
 from tidegate.analysis.facts import Rank, Recursion
 from tidegate.runtime import turns
 from tidegate.runtime.batch_report import BatchReport
-from tidegate.runtime.closing import CLOSED_AT, has_ended
+from tidegate.runtime.closing import CLOSING, Closing, closing_queries
 from tidegate.runtime.columns import stored_arrow_schema
 from tidegate.runtime.executor import Executor, Increment, Ingested, Job, Rewrite, Work
 from tidegate.runtime.heard import HEARD, Heard, from_json, means_of, to_json
@@ -53,6 +53,7 @@ _State = tuple[
     dict[str, Heard],
     dict[str, Missed],
     dict[str, KernelState],
+    Closing | None,
 ]
 
 
@@ -78,10 +79,8 @@ class Runner:
     """What the operators that gather events in order keep, by their queries."""
     missed: dict[str, Missed] = field(init=False, default_factory=dict)
     """The results that had no turn in the last batch."""
-    close_at: int | None = field(init=False, default=None)
-    """Where situations end that are open when all streams have ended; None: nobody has said so."""
-    closed_at: int | None = field(init=False, default=None)
-    """Where they did end, once that has happened."""
+    closing: Closing | None = field(init=False, default=None)
+    """Where situations end that are open when all streams have ended; None: nothing derives any."""
     read: dict[str, tuple[int, int]] = field(init=False, default_factory=dict)
     """Rows and bytes that this batch's increments read, per query."""
     interleaved: int | None = field(init=False, default=None)
@@ -94,6 +93,8 @@ class Runner:
         self.segments = {buffer.id: () for buffer in self._buffers}
         self.counts = {stream.name: SourceCounts() for stream in input_streams(self.plan)}
         last = self.checkpoint.manifest
+        if closing_queries(self.plan):
+            self.closing = Closing.from_json(None if last is None else last.extra.get(CLOSING))
         if last is not None:
             self.progress.load(last.progress)
             self._check_segments(last.segments)
@@ -102,8 +103,6 @@ class Runner:
             self.heard |= from_json(last.extra.get(HEARD))
             self.kernel |= self._known_states(last.kernel)
             self.missed |= turns.from_json(last.extra.get(MISSED))
-            closed_at = last.extra.get(CLOSED_AT)
-            self.closed_at = closed_at if isinstance(closed_at, int) else None
 
     def _check_segments(self, stored: Mapping[str, Sequence[Segment]]) -> None:
         """`StateError` TG504 for segments of no buffer, of other columns, or without the bounds by which they are found."""
@@ -132,7 +131,6 @@ class Runner:
         """One batch from ingest to commit. On any error nothing of it counts; the batch can be run again."""
         seconds: dict[str, float] = {}
         self.read.clear()
-        self.close_at = work.close_at
         before = self._state()
         try:
             try:
@@ -178,10 +176,10 @@ class Runner:
     def _state(self) -> _State:
         """What a batch changes, to go back to."""
         progress, segments, counts = self.progress.copy(), dict(self.segments), dict(self.counts)
-        return progress, segments, counts, dict(self.heard), self.missed, dict(self.kernel)
+        return progress, segments, counts, dict(self.heard), self.missed, dict(self.kernel), self.closing
 
     def _restore(self, before: _State) -> None:
-        progress, segments, counts, heard, self.missed, kernel = before
+        progress, segments, counts, heard, self.missed, kernel, self.closing = before
         self.progress, self.segments, self.counts = progress.copy(), dict(segments), dict(counts)
         self.heard, self.kernel = dict(heard), dict(kernel)
         self.read.clear()
@@ -316,6 +314,9 @@ class Runner:
         followed = idle_progress(streams, self.options, self.heard, self.progress.inputs, clock)
         for (name, attribute), value in followed.items():
             self.progress.raise_input(name, attribute, value)
+        if self.closing is not None:
+            self.closing = self.closing.after(work, ingested, self.progress)
+            self.closing.check(self.plan, self.progress)
 
     def _store(self, new: Mapping[str, tuple[Segment, ...]]) -> None:
         for buffer, segments in new.items():
@@ -411,7 +412,7 @@ class Runner:
         feeds = self.plan.feeds(query.stream)
         doors = self._doors(feeds)
         last = query.ordered is not None and new[query.ordered.time] == INF
-        close_at = self.close_at if last else None
+        close_at = self.closing.at if last and self.closing is not None else None
         job = Job(query, inputs, old, new, [(buffer, doors[buffer.id]) for buffer in feeds], state, close_at)
         rows, bytes_ = self.read.get(query.name, (0, 0))
         self.read[query.name] = rows + job.rows, bytes_ + job.bytes
@@ -478,18 +479,14 @@ class Runner:
         return not self._needed(buffer, segment, _earlier_half)
 
     def _commit(self, batch: Batch, ingested: Mapping[str, Ingested]) -> None:
-        closed_at = self.closed_at
-        if closed_at is None and self.close_at is not None and has_ended(self.plan, self.progress):
-            closed_at = self.close_at
         extra: dict[str, Json] = {HEARD: to_json(self.heard), MISSED: turns.to_json(self.missed)}
         batch.commit(
             segments={name: segments for name, segments in self.segments.items() if segments},
             progress=self.progress.to_json(),
             counts={name: one.counts for name, one in ingested.items()},
             kernel=self.kernel,
-            extra=extra if closed_at is None else {**extra, CLOSED_AT: closed_at},
+            extra=extra if self.closing is None else {**extra, CLOSING: self.closing.to_json()},
         )
-        self.closed_at = closed_at
 
 
 def beyond(rank: Rank, stream: str, limit: int | None, old: Progress) -> Progress:

@@ -18,7 +18,7 @@ from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.pipeline import ProgramFacts
 from tidegate.runtime.batch_report import BatchReport
 from tidegate.runtime.clock import Clock, read_clock, system_clock
-from tidegate.runtime.closing import check_still_open, closing_instant
+from tidegate.runtime.closing import closing_instant
 from tidegate.runtime.columns import Rows, raw, user_arrow_schema, user_rows
 from tidegate.runtime.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.executor import Work
@@ -70,6 +70,7 @@ class Session:
     _pushed: dict[str, list[Arrival]] = field(init=False, default_factory=dict)
     _closed: bool = field(init=False, default=False)
     _advances: dict[tuple[str, str], Extended] = field(init=False, default_factory=dict)
+    _declared: dict[tuple[str, str], int] = field(init=False, default_factory=dict)
     _close_at: int | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
@@ -130,6 +131,7 @@ class Session:
         """Forget what was pushed and advanced since the last batch, for instance after it made the batch fail."""
         self._pushed.clear()
         self._advances.clear()
+        self._declared.clear()
         self._close_at = None
 
     def advance(self, stream: str, progress: Mapping[str, Any]) -> None:
@@ -137,12 +139,14 @@ class Session:
         definition = self._check_stream(stream)
         for key, ticks in advances_of(definition, progress, self._setup.options[stream].arrival).items():
             self._advances[key] = max(ticks, self._advances.get(key, -INF))
+            if isinstance(ticks, int):
+                self._declared[key] = max(ticks, self._declared.get(key, ticks))
 
     def finish(self, stream: str | None = None, *, close_at: Any = None) -> None:
         """Declare the end of a stream, or of all.
 
-        With `close_at`, an instant after all events, situations that are open then end there, and complete what matches they
-        can. It is recorded with the batch: said again, it changes nothing.
+        With `close_at`, an instant after all events and all declared progress, situations that are open then end there, and
+        complete what matches they can. It is recorded with the batch: said again, it changes nothing.
         """
         if close_at is not None:
             if stream is not None:
@@ -155,9 +159,13 @@ class Session:
             self._advances |= {(definition.name, a): INF for a in definition.progress}
 
     def close_open(self, at: Any) -> None:
-        """Say where situations end that are open when all streams have ended, without ending any stream."""
+        """Say where situations end that are open when all streams have ended, without ending any stream.
+
+        It is recorded with the next batch and judged in the one with the end; until then another instant can be said.
+        """
         ticks = closing_instant(self.plan, at)
-        check_still_open(self.plan, self._runner.progress, self._runner.closed_at, ticks)
+        if self._runner.closing is not None:
+            self._runner.closing.check_open(self.plan, self._runner.progress, ticks)
         self._close_at = ticks
 
     def step(self) -> BatchReport:
@@ -174,9 +182,11 @@ class Session:
             schema = self._setup.options[name].judged(self._setup.streams[name].schema)
             arrivals.setdefault(name, []).extend(Arrival(f.path, read_file(f.path, format_, schema)) for f in files)
         ended = self._setup.ended(self._setup.read_by(reading, found))
-        report = self._runner.run(batch, Work(arrivals, self._advances | ended, self._close_at))
+        report = self._runner.run(batch, Work(arrivals, self._advances | ended, self._close_at, self._declared))
         self._pushed.clear()
         self._advances.clear()
+        self._declared.clear()
+        self._close_at = None
         if self.on_batch is not None:
             self.on_batch(report)
         return report

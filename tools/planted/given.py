@@ -12,12 +12,14 @@ PIPELINE = "analysis/pipeline.py"
 BOUNDS = "analysis/situation_bounds.py"
 SITUATIONS = "runtime/embedded/situations.py"
 RUNNER = "runtime/runner.py"
+CLOSING = "runtime/closing.py"
 
 GROUP = Group(
     "given",
     (
         "tests/runtime/test_given.py",
         "tests/runtime/test_closing.py",
+        "tests/runtime/test_closing_cuts.py",
         "tests/runtime/test_match_order.py",
         "tests/runtime/test_situation_state.py",
     ),
@@ -93,8 +95,33 @@ GROUP = Group(
         bug(
             "the manifest does not say that situations were closed",
             RUNNER,
-            "extra=extra if closed_at is None else {**extra, CLOSED_AT: closed_at}",
+            "extra=extra if self.closing is None else {**extra, CLOSING: self.closing.to_json()}",
             "extra=extra",
+        ),
+        bug(
+            "where situations end is forgotten by a restart",
+            CLOSING,
+            "return [self.at, [[",
+            "return [None, [[",
+        ),
+        bug(
+            "events do not say that the instant of closing has passed",
+            CLOSING,
+            "(one.greatest, one.punctuation)",
+            "(one.punctuation,)",
+        ),
+        bug(
+            "progress of a stream that ends in the same batch was never declared",
+            "runtime/embedded/session.py",
+            "self._close_at, self._declared))",
+            "self._close_at))",
+            required=True,
+        ),
+        bug(
+            "an instant that progress has just come to is taken for a later one",
+            CLOSING,
+            "self.at <= passed",
+            "self.at < passed",
         ),
         bug(
             "a pinned order is given up",

@@ -59,8 +59,8 @@ GROUP = Group(
         bug(
             "a batch that fails uses up a turn",
             RUNNER,
-            "segments, counts, heard, self.missed, kernel = before",
-            "segments, counts, heard, _, kernel = before",
+            "segments, counts, heard, self.missed, kernel, self.closing = before",
+            "segments, counts, heard, _, kernel, self.closing = before",
         ),
         bug(
             "what has ended waits for its turn",
