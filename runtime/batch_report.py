@@ -17,6 +17,7 @@ class BatchReport:
     """What one batch did: rows by fate per source, new rows per query, progress, live rows per buffer, time per step.
 
     Of every stream that a query reads, by attribute: `bounds` says how far it has arrived, `greatest` what the batch brought.
+    `live_rows` has rows per buffer and, as "Q: situations", those that the query Q keeps, open ones and such as may be matched.
     `waiting` says of results that had no turn by the schedule why. `live_ranges` has the least and greatest instants that a buffer holds, `clock` is in microseconds. `read` has rows and
     bytes of the segments that a query's increment read, `places` where, by `limits` (None: embedded, one place).
     `interleaved`: slices of the input reached into each other, so it was read a second time, event by event.

@@ -24,6 +24,7 @@ from tidegate.runtime.executor import Executor, Increment, Ingested, Job, Rewrit
 from tidegate.runtime.heard import HEARD, Heard, from_json, means_of, to_json
 from tidegate.runtime.idle import idle_progress
 from tidegate.runtime.intake import Intake
+from tidegate.runtime.kept_situations import situation_bytes, situation_rows
 from tidegate.runtime.keys import KeyMemory, key_memory
 from tidegate.runtime.plan.slices import Interleaved
 from tidegate.runtime.plan.steps import Buffer, Plan, Progress, QueryPlan
@@ -162,7 +163,7 @@ class Runner:
             seconds,
             {name: increment.place for name, increment in increments.items()},
             freed,
-            {name: sum(segment.bytes for segment in segments) for name, segments in self.segments.items()},
+            self._live_bytes(),
             self._ranges(),
             batch.intent.clock,
             batch.intent.offer.spark,
@@ -227,8 +228,13 @@ class Runner:
         return found
 
     def live_rows(self) -> dict[str, int]:
-        """Rows stored per buffer."""
-        return {name: sum(segment.rows for segment in segments) for name, segments in self.segments.items()}
+        """Rows stored per buffer, and the situations that operators keep."""
+        stored = {name: sum(segment.rows for segment in segments) for name, segments in self.segments.items()}
+        return stored | situation_rows(self.plan, self.kernel)
+
+    def _live_bytes(self) -> dict[str, int]:
+        stored = {name: sum(segment.bytes for segment in segments) for name, segments in self.segments.items()}
+        return stored | situation_bytes(self.plan, self.kernel)
 
     @property
     def _buffers(self) -> tuple[Buffer, ...]:

@@ -1,4 +1,5 @@
-"""What a checkpoint holds, for people and tools: per buffer rows, bytes, oldest, newest, and why they are kept.
+"""What a checkpoint holds, for people and tools: per buffer rows, bytes, oldest, newest, and why they are kept;
+of situations too.
 
 Read from the last commit without a lock, so also while a run writes.
 """
@@ -15,6 +16,13 @@ from tidegate.algebra.types import Kind
 from tidegate.runtime.keys import memory_of
 from tidegate.runtime.moments import moment, plain_moment
 from tidegate.runtime.plan.layout import Held, Kinds, Layout, Reader
+from tidegate.runtime.situation_listing import (
+    SituationState,
+    count_of,
+    situation_dict,
+    situation_states,
+    situation_text,
+)
 from tidegate.runtime.state.checkpoint import Snapshot, inspect
 from tidegate.runtime.state.codec import parse_plain
 from tidegate.runtime.state.errors import LOCATION, MANIFEST, StateError
@@ -67,9 +75,20 @@ class StateListing:
     snapshot: Snapshot
     layout: Layout
     buffers: tuple[BufferState, ...]
+    situations: tuple[SituationState, ...]
+
+    @property
+    def rows(self) -> int:
+        """Rows of buffers, and situations."""
+        return sum(one.rows for one in self.buffers) + sum(one.rows for one in self.situations)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of both."""
+        return sum(one.bytes for one in self.buffers) + sum(one.bytes for one in self.situations)
 
     def __str__(self) -> str:
-        return "\n\n".join([_head(self), *(_buffer_text(one) for one in self.buffers)])
+        return "\n\n".join([_head(self), *map(_buffer_text, self.buffers), *map(situation_text, self.situations)])
 
     def to_dict(self) -> dict[str, object]:
         manifest = self.snapshot.manifest
@@ -84,9 +103,10 @@ class StateListing:
                 {"of": of, "attribute": a, "reached": plain_moment(value, Kind(kind))}
                 for of, a, value, kind in _progress(self)
             ],
-            "rows": sum(one.rows for one in self.buffers),
-            "bytes": sum(one.bytes for one in self.buffers),
+            "rows": self.rows,
+            "bytes": self.bytes,
             "buffers": [_buffer_dict(one) for one in self.buffers],
+            "situations": [situation_dict(one) for one in self.situations],
         }
 
 
@@ -131,7 +151,9 @@ def _listing(where: str, snapshot: Snapshot) -> StateListing:
         buffers += [
             _keys(layout, stream, manifest) for stream in layout.inputs if memory_of(stream) in manifest.segments
         ]
-    return StateListing(where, snapshot, layout, tuple(buffers))
+    progress = {(name, a): value for (of, name, a), value in _known(manifest).items() if of == "query"}
+    kernel = {} if manifest is None else manifest.kernel
+    return StateListing(where, snapshot, layout, tuple(buffers), situation_states(layout, kernel, progress))
 
 
 def _check(layout: Layout, manifest: Manifest | None) -> None:
@@ -146,8 +168,13 @@ def _check(layout: Layout, manifest: Manifest | None) -> None:
         for a in view
         if a not in layout.queries.get(reader.query, {})
     }
+    missing |= set(manifest.kernel if manifest is not None else ()) - {one.query for one in layout.situations}
+    promised |= {
+        (one.query, one.time) for one in layout.situations if one.time not in layout.queries.get(one.query, {})
+    }
     every = [*layout.inputs.values(), *layout.queries.values(), *(held.instants for held in layout.buffers)]
-    kinds = {kind for some in every for kind in some.values()} - {kind.value for kind in Kind}
+    kinds = {kind for some in every for kind in some.values()} | {one.kind for one in layout.situations}
+    kinds -= {kind.value for kind in Kind}
     if missing or promised or kinds:
         raise StateError(
             MANIFEST, f"the layout in meta.json does not fit: {min(map(str, (*missing, *promised, *kinds)))}"
@@ -237,19 +264,19 @@ def _head(listing: StateListing) -> str:
     rows = [(f"{of}.{a}", moment(value, Kind(kind))) for of, a, value, kind in _progress(listing)]
     width = max((len(name) for name, _ in rows), default=0)
     lines += [f"  {'' if i else 'progress':<12}{name.ljust(width)}  {text}" for i, (name, text) in enumerate(rows)]
-    total, size = sum(one.rows for one in listing.buffers), sum(one.bytes for one in listing.buffers)
-    lines.append(
-        f"  held        {_count(total, 'row')} in {_count(len(listing.buffers), 'buffer')}, {_count(size, 'byte')}"
-    )
+    places = count_of(len(listing.buffers), "buffer")
+    if listing.situations:
+        places += f" and {count_of(len(listing.situations), 'operator')}"
+    lines.append(f"  held        {count_of(listing.rows, 'row')} in {places}, {count_of(listing.bytes, 'byte')}")
     return "\n".join(lines)
 
 
 def _buffer_text(one: BufferState) -> str:
     held = one.held
     what = _WORDS.get(held.holds, held.holds.removesuffix("s"))
-    head = f"buffer {held.buffer}: {_count(one.rows, what)} of {held.stream}"
+    head = f"buffer {held.buffer}: {count_of(one.rows, what)} of {held.stream}"
     if one.rows:
-        head += f", {_count(one.bytes, 'byte')} in {_count(one.segments, 'segment')}"
+        head += f", {count_of(one.bytes, 'byte')} in {count_of(one.segments, 'segment')}"
     lines = [head]
     for name, (low, high) in one.range.items():
         kind = held.instants[name]
@@ -297,7 +324,3 @@ def _buffer_dict(one: BufferState) -> dict[str, object]:
             for kept in one.kept
         ],
     }
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 'es' if what.endswith('ch') else 's'}"

@@ -30,6 +30,7 @@ from tidegate.runtime.columns import Rows, user_arrow_schema, user_rows, validat
 from tidegate.runtime.embedded.session import Session
 from tidegate.runtime.given import check_bytes, check_count, check_rows, kind_of, mapping_of
 from tidegate.runtime.inputs import advances_of
+from tidegate.runtime.kept_situations import situation_rows
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.program import Program
 from tidegate.runtime.progress import ProgressState, check_known, input_streams
@@ -259,10 +260,12 @@ class Drive:
 
     @property
     def live_rows(self) -> dict[str, int]:
-        """Rows stored per buffer after the last step."""
+        """Rows stored per buffer after the last step, and the situations that are kept."""
         found = dict.fromkeys((buffer.id for buffer in self.engine.plan.buffers), 0)
         segments = {} if self._manifest is None else self._manifest.segments
-        return found | {name: sum(segment.rows for segment in parts) for name, parts in segments.items()}
+        found |= {name: sum(segment.rows for segment in parts) for name, parts in segments.items()}
+        kernel = {} if self._manifest is None else self._manifest.kernel
+        return found | situation_rows(self.engine.plan, kernel)
 
     @property
     def progress(self) -> dict[str, dict[str, Extended]]:

@@ -27,7 +27,7 @@ from tidegate.runtime.embedded.few.increment import (
 from tidegate.runtime.embedded.few.rows import Few, Unfit
 from tidegate.runtime.embedded.increment import Ready, common_parts, increment, keep_true, read_leaf
 from tidegate.runtime.embedded.operators import Operators
-from tidegate.runtime.embedded.ordered import events_of
+from tidegate.runtime.embedded.ordered import events_of, left_at
 from tidegate.runtime.embedded.sweep import surviving
 from tidegate.runtime.executor import Increment, Ingested, Job, Rewrite, Stratum, Work
 from tidegate.runtime.intake import Intake, absorb, absorbed, ingest_rows, load_seen
@@ -122,6 +122,7 @@ class EmbeddedExecutor:
             operator = self.operators.of(job)
             events = events_of(operator, leaves, job.old[ordered.time], job.new[ordered.time])
             after, completed = operator.step(events, job.old[ordered.time], job.new[ordered.time], job.close_at)
+            after = left_at(after, job.new[ordered.time])
             rows = increment(job.query, {0: completed}, job.old, job.new, {})
         except EvaluationError as error:
             problems = tuple(replace(problem, query=job.query.name) for problem in error.problems)

@@ -202,6 +202,13 @@ class MatchOperator:
         steps = self.steps if same else plan_steps(self.matching.pattern, order.order)
         return MatchOperator(self.matching, live_runs(derivation, number), kept, number, order, steps), rows
 
+    def emptied(self) -> MatchOperator:
+        """The operator without situations, in the order of search that it has come to."""
+        one = self.matching
+        derivation = Derivation.start(one.definitions, one.leaves, self.derivation.partitions.schema, one.stretched)
+        kept, number = Situations.empty(one.count), np.empty(0, dtype=np.int64)
+        return replace(self, derivation=derivation, kept=kept, number=number)
+
     def _given(self, rows: Sequence[pl.DataFrame]) -> dict[int, GivenRows]:
         first = len(self.matching.definitions)
         parts = zip(self.matching.given, rows, strict=True)

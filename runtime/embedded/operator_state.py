@@ -8,10 +8,11 @@ from typing import Any, Final
 
 import polars as pl
 
+from tidegate.runtime.kept_situations import END, SITUATIONS, START
 from tidegate.runtime.progress import not_of_this_program
 from tidegate.runtime.state.codec import Json
 from tidegate.runtime.state.errors import storage_errors
-from tidegate.runtime.state.manifest import KernelState
+from tidegate.runtime.state.manifest import KeptRows, KernelState
 from tidegate.runtime.state.store import FileRef, Store
 
 #: The layout of what an operator keeps.
@@ -40,15 +41,29 @@ def shard_of(column: str, shards: int) -> pl.Expr:
     return pl.col(column).hash(0) % shards
 
 
-def whole_state(names: Sequence[str], files: Sequence[FileRef]) -> KernelState:
+def kept_rows(tables: Tables) -> tuple[KeptRows, ...]:
+    """What each of an operator's tables holds."""
+    return tuple(
+        KeptRows(name, rows.height, _range(rows) if name in SITUATIONS else {}) for name, rows in tables.items()
+    )
+
+
+def _range(rows: pl.DataFrame) -> dict[str, tuple[int, int]]:
+    """When situations began and, where that is known, ended."""
+    columns = [rows.get_column(name) for name in (START, END) if name in rows.columns]
+    return {one.name: (int(one.min()), int(one.max())) for one in columns}  # type: ignore[arg-type]  # int64, some rows
+
+
+def whole_state(kept: Sequence[KeptRows], files: Sequence[FileRef]) -> KernelState:
     """The state of an operator in one place."""
-    return KernelState(VERSION, tuple(files), list(names))
+    return KernelState(VERSION, tuple(files), [one.holds for one in kept], tuple(kept))
 
 
-def shared_state(parts: Sequence[tuple[Sequence[str], Sequence[FileRef]]]) -> KernelState:
+def shared_state(parts: Sequence[tuple[Sequence[KeptRows], Sequence[FileRef]]]) -> KernelState:
     """The state of operators with a share each, in the order of their shards."""
-    values: Json = {"hash": _hash(), "shards": [list(names) for names, _ in parts]}
-    return KernelState(VERSION, tuple(file for _, files in parts for file in files), values)
+    values: Json = {"hash": _hash(), "shards": [[one.holds for one in kept] for kept, _ in parts]}
+    files = tuple(file for _, files in parts for file in files)
+    return KernelState(VERSION, files, values, tuple(one for kept, _ in parts for one in kept))
 
 
 def read_state(store: Store, query: str, state: KernelState, share: Share | None = None) -> dict[str, pl.DataFrame]:

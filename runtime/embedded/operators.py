@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tidegate.analysis.match_orders import order_lines
 from tidegate.runtime.embedded.matches import MatchOperator
-from tidegate.runtime.embedded.operator_state import read_state, whole_state
+from tidegate.runtime.embedded.operator_state import kept_rows, read_state, whole_state
 from tidegate.runtime.embedded.ordered import Operator, load_operator, start_operator
 from tidegate.runtime.executor import Job
 from tidegate.runtime.plan.steps import QueryPlan
@@ -48,6 +48,6 @@ class Operators:
         """Writes what an operator keeps from this batch on."""
         tables = operator.tables()
         files = tuple(batch.write_state(query.name, table.to_arrow()) for table in tables.values())
-        state = whole_state(list(tables), files)
+        state = whole_state(kept_rows(tables), files)
         self.known[query.name] = state, operator
         return state

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from tidegate.algebra.nodes import Derive, Match
-from tidegate.algebra.time import Extended
+from tidegate.algebra.time import INF, Extended
 from tidegate.runtime.columns import polars_schema
 from tidegate.runtime.embedded.events import Source
 from tidegate.runtime.embedded.matches import MatchOperator
@@ -79,6 +79,15 @@ def load_operator(ordered: Ordered, tables: Tables) -> Operator:
             return SituationOperator.load(ordered, tables)
         case Match():
             return MatchOperator.load(ordered, tables)
+
+
+def left_at(operator: Operator, reached: Extended) -> Operator:
+    """What is left of an operator that has read its events so far: nothing once there are no more, as none ends then."""
+    if reached != INF:
+        return operator
+    if isinstance(operator, SituationOperator):
+        return SituationOperator.start(operator.ordered)
+    return operator.emptied()
 
 
 def events_of(

@@ -235,7 +235,7 @@ class Session:
         return user_rows(self.table(name))
 
     def live_rows(self) -> dict[str, int]:
-        """Rows stored per buffer."""
+        """Rows stored per buffer, and the situations that are kept."""
         return self._runner.live_rows()
 
     def orders(self, name: str) -> list[str]:

@@ -5,14 +5,11 @@ from __future__ import annotations
 from tidegate.algebra.nodes import Derive, Group, Match
 from tidegate.algebra.pretty import node_text, term_text
 from tidegate.algebra.row_wise import periods
-from tidegate.algebra.situations import START
-from tidegate.algebra.time import INF
 from tidegate.analysis.detection import detection_of
 from tidegate.analysis.match_orders import chosen_orders, first_statistics, order_lines, pinned_order
-from tidegate.analysis.situation_bounds import situation_bounds
-from tidegate.analysis.wording import amount
 from tidegate.runtime.plan.common import sharers
 from tidegate.runtime.plan.places import Limits, size_text
+from tidegate.runtime.plan.situation_state import bound_lines
 from tidegate.runtime.plan.steps import Buffer, Ordered, Plan, QueryPlan
 from tidegate.runtime.schedule import Timetable
 
@@ -53,7 +50,7 @@ def plan_dict(plan: Plan, timetable: Timetable | None = None, limits: Limits | N
                 "order": _orders(query.ordered.node)
                 if query.ordered is not None and isinstance(query.ordered.node, Match)
                 else None,
-                "holds": _held(query.ordered.node)
+                "holds": bound_lines(query.ordered.node)
                 if query.ordered is not None and isinstance(query.ordered.node, Match)
                 else None,
                 "events": None if query.ordered is None else _events(query.ordered),
@@ -93,27 +90,13 @@ def _query_text(plan: Plan, query: QueryPlan, timetable: Timetable, limits: Limi
         lines.append(f"  events      {_events(query.ordered)}")
         if isinstance(query.ordered.node, Match):
             lines.append(_indented("order", "\n".join(_orders(query.ordered.node))))
-            if held := _held(query.ordered.node):
+            if held := bound_lines(query.ordered.node):
                 lines.append(_indented("holds", "\n".join(held)))
     lines.append(f"  on Spark    {limits.describe(query)}")
     for part, names in sharers(plan.queries, query):
         operator = node_text(part).splitlines()[0]
         lines.append(f"  shares      {operator}, computed once for {', '.join(names)} where they advance together")
     return "\n".join([*lines, _indented("tree", node_text(query.tree))])
-
-
-def _held(node: Match) -> list[str]:
-    """The derived bound of a pattern's state, per derivation."""
-    time = node.situations[0].schema[START].type
-    lines = []
-    for bound in situation_bounds(node):
-        names = " or ".join(bound.symbols)
-        if bound.most <= 0 or bound.span == INF:
-            lines.append(f"of a partition one {names} that is open" + (", and all that are over" if bound.most else ""))
-            continue
-        since = f"{'began' if bound.windowed else 'ended'} within {amount(int(bound.span), time)}"
-        lines.append(f"of a partition at most {bound.most} {names} that {since} and are over, and one that is open")
-    return lines
 
 
 def _orders(node: Match) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from tidegate.analysis.wording import shifted
+from tidegate.runtime.plan.situation_state import Situations, situation_state
 from tidegate.runtime.plan.steps import Buffer, Leaf, Plan
 from tidegate.runtime.progress import input_streams
 
@@ -43,11 +44,12 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """All buffers of a program, and the progressing attributes of its inputs and queries."""
+    """All buffers of a program, the progressing attributes of its inputs and queries, and the situations that it keeps."""
 
     buffers: tuple[Held, ...]
     inputs: Mapping[str, Kinds]
     queries: Mapping[str, Kinds]
+    situations: tuple[Situations, ...]
 
 
 def layout(plan: Plan, remembered: Iterable[tuple[Buffer, tuple[str, ...]]] = ()) -> Layout:
@@ -66,6 +68,7 @@ def layout(plan: Plan, remembered: Iterable[tuple[Buffer, tuple[str, ...]]] = ()
         (*buffers, *(_remembered(buffer, key) for buffer, key in remembered)),
         {s.name: {a: s.schema[a].type.kind.value for a in s.progress} for s in input_streams(plan)},
         {q.name: {a: q.facts.output.schema[a].type.kind.value for a in q.facts.propagation} for q in plan.queries},
+        situation_state(plan),
     )
 
 

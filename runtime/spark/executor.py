@@ -42,7 +42,9 @@ from tidegate.runtime.spark.workers import (
     store_segments,
 )
 from tidegate.runtime.state.batch import Batch
-from tidegate.runtime.state.manifest import SourceCounts
+from tidegate.runtime.state.codec import parse_plain
+from tidegate.runtime.state.errors import MANIFEST
+from tidegate.runtime.state.manifest import KeptRows, SourceCounts
 from tidegate.runtime.state.segments import Segment
 from tidegate.runtime.state.store import FileRef
 from tidegate.runtime.sweep import Sweep
@@ -354,10 +356,11 @@ def _shard_job(job: Job, written: Collection[str]) -> ShardJob:
 def _gathered(batch: Batch, query: str, summaries: Sequence[Mapping[str, Any]], place: str) -> Increment:
     total = 0
     segments: dict[str, tuple[Segment, ...]] = {}
-    kept: dict[int, tuple[list[str], list[FileRef]]] = {}
+    kept: dict[int, tuple[list[KeptRows], list[FileRef]]] = {}
     for summary in summaries:
         if "shard" in summary:
-            kept[summary["shard"]] = summary["names"], [FileRef(*file) for file in summary["files"]]
+            rows = [parse_plain(KeptRows, one, code=MANIFEST, where=f"the state of {query}") for one in summary["kept"]]
+            kept[summary["shard"]] = rows, [FileRef(*file) for file in summary["files"]]
             continue
         total += summary["rows"]
         if summary["output"]:

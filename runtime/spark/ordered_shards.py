@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
 
 from tidegate.runtime.embedded.increment import increment
-from tidegate.runtime.embedded.operator_state import Share, read_state
-from tidegate.runtime.embedded.ordered import events_of, load_operator, start_operator
+from tidegate.runtime.embedded.operator_state import Share, kept_rows, read_state
+from tidegate.runtime.embedded.ordered import events_of, left_at, load_operator, start_operator
 from tidegate.runtime.plan.common import Demand
 from tidegate.runtime.plan.slices import Interleaved
 from tidegate.runtime.spark.shards import ShardJob, read_shares
 from tidegate.runtime.spark.workers import Batches, Place, reported, store_rows, summary_batch
+from tidegate.runtime.state.codec import plain
 from tidegate.runtime.state.errors import storage_errors
 from tidegate.runtime.state.local import LocalStore
 from tidegate.runtime.state.manifest import KernelState
@@ -59,13 +60,14 @@ def _evaluate(place: Place, one: OrderedJob, shard: int, shards: int) -> list[st
     old, new = job.old[ordered.time], job.new[ordered.time]
     after, completed = operator.step(events_of(operator, leaves, old, new), old, new, one.close_at)
     rows = increment(query, {0: completed}, job.old, job.new, {})
-    tables = {name: table.to_arrow() for name, table in after.tables().items()}
+    tables = left_at(after, new).tables()
+    kept = [plain(one) for one in kept_rows(tables)]
     with storage_errors(f"writing state of {query.name!r}"):
         files = [
-            astuple(store.write_table(new_path("kernel", query.name, place.seq, place.attempt), table))
+            astuple(store.write_table(new_path("kernel", query.name, place.seq, place.attempt), table.to_arrow()))
             for table in tables.values()
         ]
-    lines = [json.dumps({"query": query.name, "shard": shard, "names": list(tables), "files": files})]
+    lines = [json.dumps({"query": query.name, "shard": shard, "kept": kept, "files": files})]
     if rows.height:
         schema = query.facts.output.schema
         lines.append(store_rows(place, query.name, schema, job.feeds, rows, written=job.written))

@@ -29,12 +29,25 @@ class StagedOutput:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptRows:
+    """What a file of an operator's state holds, its rows, and the least and greatest instant of some columns."""
+
+    holds: str
+    rows: int
+    bounds: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class KernelState:
-    """State of an operator that is not rows of a buffer: its own layout version, its files, small values."""
+    """State of an operator that is not rows of a buffer: its own layout version, its files, small values.
+
+    `kept` says of each file, in order, what is in it, so that the state is counted without reading it.
+    """
 
     version: int
     files: tuple[FileRef, ...] = ()
     values: Json = None
+    kept: tuple[KeptRows, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

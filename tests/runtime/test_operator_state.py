@@ -10,12 +10,12 @@ import pytest
 
 import tidegate as tg
 from tidegate.algebra.time import INF
-from tidegate.runtime.embedded.operator_state import Share, read_state, shard_of, shared_state, whole_state
+from tidegate.runtime.embedded.operator_state import Share, kept_rows, read_state, shard_of, shared_state, whole_state
 from tidegate.runtime.embedded.ordered import Operator, Tables, events_of, load_operator, start_operator
 from tidegate.runtime.plan.steps import Ordered
 from tidegate.runtime.state.codec import Json
 from tidegate.runtime.state.errors import StateError
-from tidegate.runtime.state.manifest import KernelState
+from tidegate.runtime.state.manifest import KeptRows, KernelState
 from tidegate.runtime.state.memory import MemoryStore
 from tidegate.runtime.state.store import FileRef, Store
 
@@ -49,8 +49,10 @@ def random_readings(seed: int) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=SCHEMA, orient="row").sort("t")
 
 
-def written(store: Store, tables: Tables) -> tuple[list[str], list[FileRef]]:
-    return list(tables), [store.write_table(f"kernel/{next(_names)}", table.to_arrow()) for table in tables.values()]
+def written(store: Store, tables: Tables) -> tuple[tuple[KeptRows, ...], list[FileRef]]:
+    return kept_rows(tables), [
+        store.write_table(f"kernel/{next(_names)}", table.to_arrow()) for table in tables.values()
+    ]
 
 
 def step(one: Operator, rows: pl.DataFrame, batch: int) -> tuple[Operator, list[str]]:
@@ -92,7 +94,7 @@ def test_parts_are_told_apart_by_what_they_rest_on() -> None:
     ordered, rows, store = operator(), random_readings(1), MemoryStore()
     one, _ = step(start_operator(ordered), rows, 0)
     names, files = written(store, one.tables())
-    halves = [(names, files), ([], [])]
+    halves: list[tuple[tuple[KeptRows, ...], list[FileRef]]] = [(names, files), ((), [])]
     state = shared_state(halves)
     assert read_state(store, "Found", state, Share(0, 1, 2)) == {}
     # Written with another hash, each part may have anything of a share.

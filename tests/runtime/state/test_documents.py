@@ -17,6 +17,7 @@ from tidegate.runtime.state.codec import FORMAT_VERSION, INT64_MAX, INT64_MIN, c
 from tidegate.runtime.state.errors import FORMAT, INTENT, MANIFEST, StateError
 from tidegate.runtime.state.manifest import (
     Intent,
+    KeptRows,
     KernelState,
     Manifest,
     SourceCounts,
@@ -57,6 +58,7 @@ segments = st.builds(
     batch=counts,
     shard=counts,
 )
+kept_bounds = st.dictionaries(names, st.tuples(ints, ints), max_size=2)
 kernel_files = st.builds(FileRef, path=paths("kernel"), bytes=counts, checksum=names)
 outputs = st.builds(
     StagedOutput,
@@ -83,7 +85,15 @@ manifests = st.builds(
     spark_batch=spark_batches,
     segments=st.dictionaries(names, st.lists(segments, max_size=2).map(tuple), max_size=2),
     kernel=st.dictionaries(
-        names, st.builds(KernelState, counts, st.lists(kernel_files, max_size=2).map(tuple), json_values), max_size=2
+        names,
+        st.builds(
+            KernelState,
+            counts,
+            st.lists(kernel_files, max_size=2).map(tuple),
+            json_values,
+            st.lists(st.builds(KeptRows, names, counts, kept_bounds), max_size=2).map(tuple),
+        ),
+        max_size=2,
     ),
     outputs=st.lists(outputs, max_size=2).map(tuple),
     quarantine=st.lists(outputs, max_size=1).map(tuple),
@@ -204,13 +214,27 @@ def body_with(**changes: Any) -> dict[str, Any]:
         ({"spark_batch": {"query_id": "q", "batch_id": 1, "x": 2}}, ".spark_batch: unknown key 'x'"),
         ({"seq": 13}, "is the manifest of batch 13"),
         (
-            {"kernel": {"o": {"version": 1, "files": [{"path": "../x", "bytes": 1, "checksum": ""}], "values": 1}}},
+            {
+                "kernel": {
+                    "o": {
+                        "version": 1,
+                        "files": [{"path": "../x", "bytes": 1, "checksum": ""}],
+                        "values": 1,
+                        "kept": [],
+                    }
+                }
+            },
             "'../x'",
         ),
         (
             {
                 "kernel": {
-                    "o": {"version": 1, "files": [{"path": "meta.json", "bytes": 1, "checksum": ""}], "values": 1}
+                    "o": {
+                        "version": 1,
+                        "files": [{"path": "meta.json", "bytes": 1, "checksum": ""}],
+                        "values": 1,
+                        "kept": [],
+                    }
                 }
             },
             "no state file",
@@ -252,7 +276,7 @@ def test_another_format_is_not_called_damage(other: int) -> None:
     document = json.loads(encode_manifest(SAMPLE))
     del document["body"]["extra"]
     data = json.dumps(document | {"format": other}).encode()
-    with pytest.raises(StateError, match=f"has format {other}; this version of Tidegate reads format 2") as caught:
+    with pytest.raises(StateError, match=f"has format {other}; this version of Tidegate reads format 3") as caught:
         decode_manifest(data, 12)
     assert caught.value.code == FORMAT
 

@@ -1,0 +1,36 @@
+"""What operators keep of situations, in numbers: rows and bytes, beside those of buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from tidegate.runtime.plan.situation_state import keeping, situations_of
+from tidegate.runtime.plan.steps import Plan
+from tidegate.runtime.state.manifest import KernelState
+
+#: Situations that are open, and those that are over and may still be matched.
+OPEN: Final = "open"
+CLOSED: Final = "closed"
+SITUATIONS: Final = frozenset((OPEN, CLOSED))
+#: Their instants.
+START: Final = "start"
+END: Final = "end"
+
+
+def situation_rows(plan: Plan, kernel: Mapping[str, KernelState]) -> dict[str, int]:
+    """Situations kept, open ones and such as may still be matched, by the name under which they are counted."""
+    return _summed(plan, kernel, lambda state: sum(one.rows for one in state.kept if one.holds in SITUATIONS))
+
+
+def situation_bytes(plan: Plan, kernel: Mapping[str, KernelState]) -> dict[str, int]:
+    """Bytes of what is kept of situations, aggregates included, by the same names."""
+    return _summed(plan, kernel, lambda state: sum(file.bytes for file in state.files))
+
+
+def _summed(plan: Plan, kernel: Mapping[str, KernelState], size: Callable[[KernelState], int]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for query in keeping(plan):
+        name = situations_of(query.name)
+        found[name] = found.get(name, 0) + (size(kernel[query.name]) if query.name in kernel else 0)
+    return found

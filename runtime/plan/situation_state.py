@@ -1,0 +1,81 @@
+"""What operators that derive situations keep, for people: whose it is, until when it matters, and its bound."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tidegate.algebra.nodes import Derive, Match
+from tidegate.algebra.row_wise import periods
+from tidegate.algebra.situations import START
+from tidegate.algebra.time import INF
+from tidegate.analysis.situation_bounds import SituationBound, situation_bounds
+from tidegate.analysis.wording import amount
+from tidegate.runtime.plan.steps import Plan, QueryPlan
+
+#: What separates the number of a query inside another one from the name of that one.
+_INSIDE = "~"
+
+
+@dataclass(frozen=True, slots=True)
+class Situations:
+    """What the operator of a query keeps: it has read its events up to the query's progress p at `time`.
+
+    `kind` is that of its instants. Situations that are over may be matched until p reaches, for some entry of `ahead`, their
+    `start` or `end` plus so many ticks; none are kept where nothing is matched. `bounds` is the bound of what is kept.
+    """
+
+    query: str
+    time: str
+    kind: str
+    ahead: Mapping[str, int]
+    bounds: tuple[str, ...]
+
+
+def situations_of(query: str) -> str:
+    """The name of what a query's operator keeps, beside those of buffers; a query inside another one counts as that one."""
+    return f"{query.partition(_INSIDE)[0]}: situations"
+
+
+def keeping(plan: Plan) -> tuple[QueryPlan, ...]:
+    """The queries whose operators keep situations: those that derive some."""
+    return tuple(
+        query
+        for query in plan.queries
+        if query.ordered is not None and any(isinstance(one, Derive) for one in periods(query.ordered.node))
+    )
+
+
+def situation_state(plan: Plan) -> tuple[Situations, ...]:
+    """What is to be said of the operators of a plan, in the order of their queries."""
+    return tuple(_situations(query) for query in keeping(plan))
+
+
+def _situations(query: QueryPlan) -> Situations:
+    ordered = query.ordered
+    assert ordered is not None
+    node = ordered.node
+    kind = periods(node)[0].schema[START].type.kind.value
+    if isinstance(node, Derive):
+        return Situations(query.name, ordered.time, kind, {}, ("of a partition one that is open",))
+    return Situations(query.name, ordered.time, kind, _ahead(situation_bounds(node)), tuple(bound_lines(node)))
+
+
+def _ahead(bounds: list[SituationBound]) -> dict[str, int]:
+    """How far ahead of a situation's start, with a window, or else of its end, progress has to come for it to go."""
+    longest = max((bound.span for bound in bounds), default=INF)
+    return {} if isinstance(longest, float) else {"start" if bounds[0].windowed else "end": longest}
+
+
+def bound_lines(node: Match) -> list[str]:
+    """The derived bound of a pattern's state, per derivation."""
+    time = node.situations[0].schema[START].type
+    lines = []
+    for bound in situation_bounds(node):
+        names = " or ".join(bound.symbols)
+        if bound.most <= 0 or bound.span == INF:
+            lines.append(f"of a partition one {names} that is open" + (", and all that are over" if bound.most else ""))
+            continue
+        since = f"{'began' if bound.windowed else 'ended'} within {amount(int(bound.span), time)}"
+        lines.append(f"of a partition at most {bound.most} {names} that {since} and are over, and one that is open")
+    return lines
