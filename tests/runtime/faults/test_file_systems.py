@@ -15,7 +15,7 @@ import pytest
 
 from tests.runtime.faults.scenarios import go_on, outcome, scenario, undisturbed
 from tidegate.runtime.state import LocalStore, StateError, inspect
-from tidegate.runtime.state.codec import canonical
+from tidegate.runtime.state.codec import FORMAT_VERSION, canonical
 from tidegate.runtime.state.errors import FORMAT, STORAGE
 
 NAME = "chain of queries"
@@ -150,7 +150,7 @@ def test_files_that_another_version_wrote_in_this_format_are_gone_on_with(tmp_pa
     check_goes_on(place)
 
 
-@pytest.mark.parametrize("version", [1, 3])
+@pytest.mark.parametrize("version", [FORMAT_VERSION - 1, FORMAT_VERSION + 1])
 @pytest.mark.parametrize("which", ["meta.json", "manifest"])
 def test_files_of_another_format_are_refused_and_left_alone(tmp_path: Path, which: str, version: int) -> None:
     place = tmp_path / "state"
