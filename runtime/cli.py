@@ -1,4 +1,4 @@
-"""The command line: `tidegate check`, `explain`, `run`, `why`, `state`, `doctor` and `version`."""
+"""The command line: `tidegate check`, `explain`, `run`, `timeline`, `why`, `state`, `doctor` and `version`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tidegate.algebra.errors import Problem, QueryError, TidegateError
 
 if TYPE_CHECKING:
     from tidegate.runtime.explain import ProgramExplanation
+    from tidegate.runtime.run_query import QueryRun
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -175,26 +176,25 @@ def _explain(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from tidegate.runtime.run_query import QueryRun, pairs, print_results
+    from tidegate.runtime.run_query import print_results
 
-    inputs = {name: Path(path) for name, path in pairs(options.input, "--input").items()}
-    units = pairs(options.unit, "--unit")
-    asked = QueryRun(
-        options.query,
-        inputs,
-        options.schema,
-        options.time,
-        units,
-        options.dialect,
-        options.name,
-        options.close_open,
-    )
-    print_results(asked.run(), options.name, options.out)
+    print_results(_asked(options, options.name).run(), options.name, options.out)
     return 0
 
 
+def _asked(options: argparse.Namespace, name: str = "Matches") -> QueryRun:
+    """What `run` and `timeline` are to do; `name` is that of the results."""
+    from tidegate.runtime.run_query import QueryRun, pairs
+
+    inputs = {stream: Path(path) for stream, path in pairs(options.input, "--input").items()}
+    units = pairs(options.unit, "--unit")
+    return QueryRun(
+        options.query, inputs, options.schema, options.time, units, options.dialect, name, options.close_open
+    )
+
+
 def _timeline(options: argparse.Namespace) -> int:
-    from tidegate.runtime.run_query import QueryRun, pairs, save_timeline, timeline_of_files
+    from tidegate.runtime.run_query import pairs, save_timeline, timeline_of_files
 
     if (options.query is None) == (not options.situations):
         raise QueryError(
@@ -204,18 +204,7 @@ def _timeline(options: argparse.Namespace) -> int:
         named = {name: Path(path) for name, path in pairs(options.situations, "--situations").items()}
         shown = timeline_of_files(named, options.matches, options.by, options.most)
     else:
-        inputs = {name: Path(path) for name, path in pairs(options.input, "--input").items()}
-        units = pairs(options.unit, "--unit")
-        asked = QueryRun(
-            options.query,
-            inputs,
-            options.schema,
-            options.time,
-            units,
-            options.dialect,
-            close_at=options.close_open,
-        )
-        shown = asked.timeline(options.most)
+        shown = _asked(options).timeline(options.most)
     save_timeline(shown, options.out)
     print(f"{len(shown.partitions)} partitions in {options.out}", file=sys.stderr)
     return 0

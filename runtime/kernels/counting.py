@@ -18,21 +18,19 @@ import numpy as np
 from tidegate.runtime.kernels.layout import NONE, Situations, Triggers
 from tidegate.runtime.kernels.pattern_plan import ALL, Matrix, Pattern, Steps, exact, hull_of, mask_of, plan_steps
 from tidegate.runtime.kernels.patterns import (
-    _BOUND,
     _INSTANT,
     _NEXT,
-    _START,
     _STOP,
-    _formula_instant,
-    _instant,
-    _open_step,
+    _TE_TO,
+    _TS_TO,
+    _bind,
+    _detected,
 )
 from tidegate.runtime.kernels.situations import NEVER, OPEN
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Slots = np.ndarray[Any, np.dtype[np.int32]]
 
-_TS_TO, _TE_TO = 3, 4
 _INTS = nb.types.Array(nb.int64, 1, "C", readonly=True)
 _TABLE = nb.types.Array(nb.int64, 2, "C", readonly=True)
 _CUBE = nb.types.Array(nb.int64, 3, "C", readonly=True)
@@ -199,7 +197,7 @@ def _count(
     stack, ends = np.zeros((7, roles), dtype=np.int64), np.zeros(2 * roles, dtype=np.int64)
     for trigger in range(order.shape[0]):
         for hit in range(hit_first[definition[trigger]], hit_first[definition[trigger] + 1]):
-            first_cell = np.int64(hit_slots[hit]) * definitions
+            first_cell = hit_slots[hit] * definitions
             step = 0
             stack[_NEXT, 0], stack[_STOP, 0] = hits[hit], hits[hit] + 1
             stack[_TS_TO, 0], stack[_TE_TO, 0] = NONE, NONE
@@ -220,31 +218,13 @@ def _count(
                     step -= 1
                     continue
                 stack[_NEXT, step] = place + 1
-                counters[trigger, step, 0] += 1
-                instant = stack[_INSTANT, step - 1] if step else NEVER
-                start = min(stack[_START, step - 1], ts[place]) if step else ts[place]
-                cell = trigger * roles + step
-                instant = _instant(
-                    ts[place], te[place], at_least[role], at_most[role], final, pair_first[cell], pair_first[cell + 1],
-                    pairs, instant, ends,
-                )  # fmt: skip
-                if instant > until or (within != NONE and instant - start > within):
+                if not _bind(
+                    trigger, step, place, definition, at_least, at_most, within, final, order, bound_first, bounds,
+                    pair_first, pairs, first_cell, offsets, ts, te, te, until, stack, ends, counters,
+                ):  # fmt: skip
                     continue
-                ends[2 * role], ends[2 * role + 1] = ts[place], te[place]
-                stack[_BOUND, step], stack[_INSTANT, step], stack[_START, step] = place, instant, start
                 if step < roles - 1:
-                    counters[trigger, step, 1] += 1
                     step += 1
-                    cell += 1
-                    own = first_cell + definition[order[trigger, step]]
-                    _open_step(
-                        step, bound_first[cell], bound_first[cell + 1], bounds, within, final, ends, ts, te,
-                        offsets[own], offsets[own + 1], stack,
-                    )  # fmt: skip
-                    continue
-                known = _formula_instant(zones, ends)
-                if not final or known == NONE:
-                    instant = max(instant, known)
-                if after < instant <= until and (within == NONE or instant - start <= within):
+                elif after < _detected(zones, within, final, ends, stack) <= until:
                     counters[trigger, step, 1] += 1
                     found[hit] += 1

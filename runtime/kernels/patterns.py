@@ -189,6 +189,53 @@ def _open_step(
 
 
 @nb.njit(
+    nb.boolean(
+        nb.int64, nb.int64, nb.int64, _INTS, _INTS, _INTS, nb.int64, nb.boolean, _TABLE, _INTS, _TABLE,
+        _INTS, _TABLE, nb.int64, _INTS, _INTS, _INTS, _INTS, nb.int64, nb.int64[:, ::1], _OUT, nb.int64[:, :, ::1],
+    ),
+    cache=True,
+)  # fmt: skip
+def _bind(
+    trigger: int, step: int, place: int, definition: Ints, at_least: Ints, at_most: Ints, within: int, final: bool,
+    order: Ints, bound_first: Ints, bounds: Ints, pair_first: Ints, pairs: Ints,
+    first_cell: int, offsets: Ints, ts: Ints, te: Ints, reach: Ints, until: int,
+    stack: Ints, ends: Ints, counters: Ints,
+) -> bool:  # fmt: skip
+    """Binds a step's candidate and opens the next step; False if the candidate can be in no match detected up to `until`."""
+    roles = definition.shape[0]
+    role, cell = order[trigger, step], trigger * roles + step
+    counters[trigger, step, 0] += 1
+    instant = stack[_INSTANT, step - 1] if step else NEVER
+    start = min(stack[_START, step - 1], ts[place]) if step else ts[place]
+    instant = _instant(
+        ts[place], te[place], at_least[role], at_most[role], final, pair_first[cell], pair_first[cell + 1],
+        pairs, instant, ends,
+    )  # fmt: skip
+    if instant > until or (within != NONE and instant - start > within):
+        return False
+    ends[2 * role], ends[2 * role + 1] = ts[place], te[place]
+    stack[_BOUND, step], stack[_INSTANT, step], stack[_START, step] = place, instant, start
+    if step < roles - 1:
+        counters[trigger, step, 1] += 1
+        own = first_cell + definition[order[trigger, step + 1]]
+        _open_step(
+            step + 1, bound_first[cell + 1], bound_first[cell + 2], bounds, within, final, ends, ts, reach,
+            offsets[own], offsets[own + 1], stack,
+        )  # fmt: skip
+    return True
+
+
+@nb.njit(nb.int64(_CUBE, nb.int64, nb.boolean, _INTS, nb.int64[:, ::1]), cache=True)
+def _detected(zones: Ints, within: int, final: bool, ends: Ints, stack: Ints) -> int:
+    """When the match of which every role is bound is detected; OPEN if it is none."""
+    last = stack.shape[1] - 1
+    instant, known = stack[_INSTANT, last], _formula_instant(zones, ends)
+    if not final or known == NONE:
+        instant = max(instant, known)
+    return OPEN if within != NONE and instant - stack[_START, last] > within else instant
+
+
+@nb.njit(
     nb.int64(
         _INTS, _INTS, _INTS, _CUBE, nb.int64, nb.boolean, _TABLE, _INTS, _TABLE, _INTS, _TABLE,
         nb.int64, _INTS, _INTS, _INTS, _INTS, _FLAGS, _INTS, _INTS, _SLOTS, _INTS, nb.int64, nb.int64,
@@ -244,32 +291,16 @@ def _search(
                 position[0], position[1], position[2] = trigger, hit, step
                 return count
             stack[_NEXT, step] = place + 1
-            counters[trigger, step, 0] += 1
-            instant = stack[_INSTANT, step - 1] if step else NEVER
-            start = min(stack[_START, step - 1], ts[place]) if step else ts[place]
-            cell = trigger * roles + step
-            instant = _instant(
-                ts[place], te[place], at_least[role], at_most[role], final, pair_first[cell], pair_first[cell + 1],
-                pairs, instant, ends,
-            )  # fmt: skip
-            if instant > until or (within != NONE and instant - start > within):
+            if not _bind(
+                trigger, step, place, definition, at_least, at_most, within, final, order, bound_first, bounds,
+                pair_first, pairs, first_cell, offsets, ts, te, reach, until, stack, ends, counters,
+            ):  # fmt: skip
                 continue
-            ends[2 * role], ends[2 * role + 1] = ts[place], te[place]
-            stack[_BOUND, step], stack[_INSTANT, step], stack[_START, step] = place, instant, start
             if step < roles - 1:
-                counters[trigger, step, 1] += 1
                 step += 1
-                cell += 1
-                own = first_cell + definition[order[trigger, step]]
-                _open_step(
-                    step, bound_first[cell], bound_first[cell + 1], bounds, within, final, ends, ts, reach,
-                    offsets[own], offsets[own + 1], stack,
-                )  # fmt: skip
                 continue
-            known = _formula_instant(zones, ends)
-            if not final or known == NONE:
-                instant = max(instant, known)
-            if after < instant <= until and (within == NONE or instant - start <= within):
+            instant = _detected(zones, within, final, ends, stack)
+            if after < instant <= until:
                 counters[trigger, step, 1] += 1
                 for bound in range(roles):
                     found[count, order[trigger, bound]] = stack[_BOUND, bound]

@@ -135,29 +135,6 @@ def derive(
         room *= 2
 
 
-def flush(runs: Runs) -> Closed:
-    """Ends every open run one tick after the last event of its slot; the state has none afterwards."""
-    slots, symbols = np.nonzero(runs.start != NEVER)
-    closed = Closed(
-        slots.astype(np.int32),
-        symbols.astype(np.int16),
-        runs.start[slots, symbols],
-        runs.last[slots] + 1,
-        runs.number[slots, symbols],
-    )
-    runs.start.fill(NEVER)
-    runs.held.fill(0)
-    return closed
-
-
-def renumber(runs: Runs) -> Ints:
-    """Numbers the open runs from 0 on; the numbers that they had, int64[open], to carry what is known of them."""
-    slots, symbols = np.nonzero(runs.start != NEVER)
-    before = runs.number[slots, symbols]
-    runs.number[slots, symbols] = np.arange(len(slots))
-    return before
-
-
 def mark(conditions: Sequence[tuple[Bytes, int]], events: int) -> Bits:
     """The conditions of every event in one number: uint64[n], bit j set where bit offset + row of bitmap j is.
 

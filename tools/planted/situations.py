@@ -93,8 +93,8 @@ GROUP = Group(
         bug(
             "a match that just fits into the window is missed",
             SEARCH,
-            "(within == NONE or instant - start <= within):",
-            "(within == NONE or instant - start < within):",
+            "instant - stack[_START, last] > within else instant",
+            "instant - stack[_START, last] >= within else instant",
         ),
         bug(
             "final matches come before the last end",

@@ -21,7 +21,7 @@ from tidegate.runtime.kernels.accumulate import (
     accumulate_doubles,
     accumulate_ints,
 )
-from tidegate.runtime.kernels.situations import NEVER, Runs, Status, derive, renumber
+from tidegate.runtime.kernels.situations import NEVER, Runs, Status, derive
 
 Value = int | float | None
 NO_INSTANTS = Instants(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
@@ -86,6 +86,14 @@ class States:
     def _values(self, high: Doubles, low: Doubles, seen: Bools) -> list[Value]:
         exact = high + low if self.fold is Fold.SUM else high
         return [float(value) if there else None for value, there in zip(exact, seen, strict=True)]
+
+
+def renumber(runs: Runs) -> Ints:
+    """Numbers the open runs from 0 on; the numbers that they had, to carry what is known of them."""
+    slots, symbols = np.nonzero(runs.start != NEVER)
+    before = runs.number[slots, symbols]
+    runs.number[slots, symbols] = np.arange(len(slots))
+    return before
 
 
 def random_value(rng: random.Random, doubles: bool) -> Value:
