@@ -1,8 +1,8 @@
-"""Situations and a pattern on Spark beside what Spark has for it: the same files, from Parquet to committed results.
+"""Situations and patterns on Spark beside what Spark has for them: the same files, from Parquet to committed results.
 
-The pattern is `A before B and B overlaps C within 300 s` over three boolean attributes at 1 Hz. Compared are Spark SQL in
-batch (window functions find gaps and islands, joins by key and span of time) and Spark's own state functions, a Python
-function per key with numpy inside. Rates are rows a second; results are compared.
+Q1 is `A before B and B overlaps C within 300 s` over three boolean attributes at 1 Hz, Q2 the aggressive drivers. Compared
+are Spark SQL in batch (window functions find gaps and islands, joins by key and span of time) and, for Q1, Spark's own state
+functions, a Python function per key with numpy inside. Rates are rows a second; results are compared.
 
 python benchmarks/situations_spark.py [--times 3]
 """
@@ -29,16 +29,15 @@ from pyspark.sql.window import Window
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.comparing import same
-from benchmarks.figures import SQL, Figure, declared, print_table
+from benchmarks.figures import SQL, SQL_KEYS, STATE_KEYS, Figure, declared, print_table
 from benchmarks.files import write_files
-from benchmarks.situations import program
-from benchmarks.situations_data import booleans
+from benchmarks.situations import events, program
+from benchmarks.situations_batch import DETECTED, FIRST, OPEN, SECOND, SITUATIONS, SPAN, WITHIN
 from tidegate.runtime.sinks import parquet_sink
 from tidegate.runtime.sources import parquet
 from tidegate.runtime.spark.engine import start
 from tidegate.runtime.spark.session import spark_session
 
-WITHIN = 300
 #: Batches of a run, and files of a batch, each with the rows of a span of time.
 BATCHES, FILES = 2, 4
 NAMES = "abc"
@@ -69,17 +68,18 @@ def measure(spark: SparkSession, times: int = 3) -> tuple[list[Figure], bool]:
         print(figures[-1].line(), flush=True)
 
     with tempfile.TemporaryDirectory() as work:
-        few = written(Path(work) / "few", 40_000, 10)
-        for run in (tidegate, sql, states):
-            run(spark, few, work)
-        for rows in SQL:
-            title, count = f"Q1, Spark, {rows:,} rows a batch", BATCHES * rows
-            files = written(Path(work) / str(rows), count, 1000)
+        few = written(Path(work) / "few", "Q1", 40_000, 10)
+        for run in (tidegate, sql):
+            run(spark, "Q1", few, work)
+        states(spark, few, work)
+        for query, rows in SQL:
+            title, count = f"{query}, Spark, {rows:,} rows a batch", BATCHES * rows
+            files = written(Path(work) / f"{query} {rows}", query, count, SQL_KEYS)
             ours, theirs = [], []
             for _ in range(times):
-                taken, found = tidegate(spark, files, work)
+                taken, found = tidegate(spark, query, files, work)
                 ours.append(taken)
-                taken, wanted = sql(spark, files, work)
+                taken, wanted = sql(spark, query, files, work)
                 theirs.append(taken)
                 equal = same(title, found, wanted) and equal
             add(title, count / statistics.median(ours))
@@ -87,37 +87,41 @@ def measure(spark: SparkSession, times: int = 3) -> tuple[list[Figure], bool]:
             ratios = [other / own for own, other in zip(ours, theirs, strict=True)]
             shown = ", ".join(f"{ratio:.2f}" for ratio in ratios)
             add(f"{title}: rows/s, Spark / Spark SQL", statistics.median(ratios), shown)
-            if rows == max(SQL):
+        by_keys, count = {}, BATCHES * max(rows for _, rows in SQL)
+        for keys in (100, *STATE_KEYS):
+            files = written(Path(work) / f"{keys} keys", "Q1", count, keys)
+            ours = []
+            for _ in range(times):
+                taken, found = tidegate(spark, "Q1", files, work)
+                ours.append(taken)
+            by_keys[keys] = statistics.median(ours)
+            if keys in STATE_KEYS:
                 taken, wanted = states(spark, files, work)
-                equal = same("Q1, Spark's own state functions", found, wanted) and equal
-                add("Q1, Spark's own state functions", count / taken)
-                add("Q1, Spark: rows/s, Spark / its state functions", taken / statistics.median(ours))
-        by_keys = {}
-        for keys in (100, 100_000):
-            files = written(Path(work) / f"{keys} keys", BATCHES * max(SQL), keys)
-            by_keys[keys] = statistics.median(tidegate(spark, files, work)[0] for _ in range(times))
+                equal = same(f"Q1, {keys:,} keys, Spark's own state functions", found, wanted) and equal
+                add(f"Q1, {keys:,} keys, Spark's own state functions", count / taken)
+                add(f"Q1, {keys:,} keys: rows/s, Spark / its state functions", taken / by_keys[keys])
         add("Q1, Spark: time, 100,000 keys / 100 keys", by_keys[100_000] / by_keys[100])
     return figures, equal
 
 
-def written(folder: Path, rows: int, keys: int) -> Path:
+def written(folder: Path, query: str, rows: int, keys: int) -> Path:
     """The events as Parquet files of neighbouring spans of time."""
-    write_files(folder, booleans(rows, keys, NAMES), FILES * BATCHES)
+    write_files(folder, events(query, rows, keys), FILES * BATCHES)
     return folder
 
 
-def tidegate(spark: SparkSession, files: Path, work: str) -> tuple[float, pl.DataFrame]:
+def tidegate(spark: SparkSession, query: str, files: Path, work: str) -> tuple[float, pl.DataFrame]:
     """Seconds of a run, exactly once, and its results."""
     folder = Path(tempfile.mkdtemp(dir=work))
     began = time.perf_counter()
-    query = start(
+    running = start(
         spark,
-        program("Q1").facts,
+        program(query).facts,
         sources={"Events": parquet(files, per_batch=FILES, delay=0, bounded=True)},
         sinks={"Found": parquet_sink(folder / "out")},
         checkpoint=folder / "checkpoint",
     )
-    query.awaitTermination()
+    running.awaitTermination()
     taken = time.perf_counter() - began
     return taken, results(folder, {"key": "key"} | {f"{name[0].upper()}.{name[2:]}": name for name in COLUMNS[1:]})
 
@@ -129,43 +133,57 @@ def results(folder: Path, names: Mapping[str, str]) -> pl.DataFrame:
     return pl.read_parquet(f"{folder}/out/*.parquet").select(pl.col(old).alias(new) for old, new in names.items())
 
 
-def sql(spark: SparkSession, files: Path, work: str) -> tuple[float, pl.DataFrame]:
+def sql(spark: SparkSession, query: str, files: Path, work: str) -> tuple[float, pl.DataFrame]:
     """The same in one batch job: changes by a window function, situations from each to the next, joins."""
     folder = Path(tempfile.mkdtemp(dir=work))
     began = time.perf_counter()
+    conditions = (F.expr(condition).alias(symbol) for symbol, (condition, _, _) in SITUATIONS[query].items())
+    rows = spark.read.parquet(str(files)).select("key", "time", *conditions)
     by_time = Window.partitionBy("key").orderBy("time")
-    rows = spark.read.parquet(str(files))
-    before = rows.select("*", *(F.lag(name).over(by_time).alias(f"{name}0") for name in NAMES))
+    before = rows.select("*", *(F.lag(symbol).over(by_time).alias(f"{symbol}0") for symbol in SITUATIONS[query]))
     changes = before.select(
-        "key", "time", F.explode(F.array_compact(F.array(*(_as_change(name) for name in NAMES)))).alias("change")
+        "key", "time", F.explode(F.array_compact(F.array(*map(_as_change, SITUATIONS[query])))).alias("change")
     )
     turns = changes.select("key", "time", "change.symbol", "change.now")
     by_symbol = Window.partitionBy("key", "symbol").orderBy("time")
-    spans = turns.select("key", "symbol", "now", F.col("time").alias("ts"), F.lead("time").over(by_symbol).alias("te"))
+    te = F.coalesce(F.lead("time").over(by_symbol), F.lit(OPEN))
+    spans = turns.select("key", "symbol", "now", F.col("time").alias("ts"), te.alias("te"))
     situations = spans.where("now").persist()
-    _matched(situations).write.parquet(str(folder / "out"))
+    _matched(query, situations).write.parquet(str(folder / "out"))
     taken = time.perf_counter() - began
     situations.unpersist()
     return taken, results(folder, dict(zip(COLUMNS, COLUMNS, strict=True)))
 
 
-def _as_change(name: str) -> Column:
-    change = F.struct(F.lit(name).alias("symbol"), F.col(name).alias("now"))
-    return F.when(F.coalesce(F.col(name) != F.col(f"{name}0"), F.col(name)), change)
+def _as_change(symbol: str) -> Column:
+    change = F.struct(F.lit(symbol).alias("symbol"), F.col(symbol).alias("now"))
+    return F.when(F.coalesce(F.col(symbol) != F.col(f"{symbol}0"), F.col(symbol)), change)
 
 
-def _matched(situations: DataFrame) -> DataFrame:
-    """A before B, B overlaps C, B.te - A.ts <= WITHIN; by key and span of WITHIN seconds."""
-    span = F.expr(f"b_te div {WITHIN}")
-    a = situations.where("symbol = 'a' and te is not null").selectExpr(
-        "key", "ts as a_ts", "te as a_te", f"explode(array(ts div {WITHIN}, ts div {WITHIN} + 1)) as span"
+def _matched(query: str, situations: DataFrame) -> DataFrame:
+    """The B and C that belong together, and the A of each; by key and span of time."""
+    a, b, c = (
+        situations.where(f"symbol = '{symbol}' and te - ts between {least} and {most}").select(
+            "key", F.col("ts").alias(f"{symbol.lower()}_ts"), F.col("te").alias(f"{symbol.lower()}_te")
+        )
+        for symbol, (_, least, most) in SITUATIONS[query].items()
     )
-    b = situations.where("symbol = 'b' and te is not null").selectExpr("key", "ts as b_ts", "te as b_te")
-    c = situations.where("symbol = 'c'").selectExpr("key", "ts as c_ts", "te as c_te")
-    pairs = a.join(b.withColumn("span", span), ["key", "span"]).where(f"a_te < b_ts and b_te - a_ts <= {WITHIN}")
-    overlap = "b_ts < c_ts and c_ts < b_te and (c_te is null or b_te < c_te)"
-    inside = c.selectExpr("*", f"explode(array(c_ts div {WITHIN}, c_ts div {WITHIN} + 1)) as span")
-    return pairs.join(inside, ["key", "span"]).where(overlap).select(*COLUMNS)
+    b = b.where(f"b_te < {OPEN}")
+    pairs = _near(b, f"b_ts div {SPAN} + shift", c, f"c_ts div {SPAN}").where(_named(SECOND[query]))
+    pairs = pairs.withColumn("detected", F.expr(_named(DETECTED[query])))
+    found = _near(pairs, "b_ts div 512 + shift - 1", a, "a_ts div 512").where(_named(FIRST[query]))
+    return found.where(f"detected - least(a_ts, b_ts) <= {WITHIN}").select(*COLUMNS)
+
+
+def _near(left: DataFrame, one: str, right: DataFrame, other: str) -> DataFrame:
+    """Pairs of a key whose spans are the same, or next to each other; a row of the left side stands in both, by its `shift`."""
+    both = left.withColumn("shift", F.explode(F.array(F.lit(0), F.lit(1)))).withColumn("span", F.expr(one))
+    return both.drop("shift").join(right.withColumn("span", F.expr(other)), ["key", "span"]).drop("span")
+
+
+def _named(text: str) -> str:
+    """With columns as they are named here."""
+    return text.replace(".ts", "_ts").replace(".te", "_te")
 
 
 #: As text: arrays in the state fail in Spark's workers (KeyError: 'elementType').
