@@ -142,6 +142,8 @@ def pattern() -> tg.Program:
 
 NAMES = [{"k": k, "name": f"name {k}"} for k in range(3)]
 KEYED = {"E": tg.source(None, delay=40, key=("k", "t"))}
+#: No two events of a partition may be equal in time and tie-break.
+ONCE = {"E": tg.source(None, delay=40, key=("k", "t", "v"))}
 MAKERS: Mapping[str, Callable[[], Scenario]] = {
     "tumbling": lambda: Scenario(tumbling(), script("E")),
     "interval join": lambda: Scenario(interval_join(), script("E", "F")),
@@ -152,7 +154,7 @@ MAKERS: Mapping[str, Callable[[], Scenario]] = {
     "keyed with duplicates": lambda: Scenario(tumbling(), script("E", repeat=True), sources=KEYED),
     "chain of queries": lambda: Scenario(chain(), script("E", "F")),
     "static join": lambda: Scenario(static_join(), script("E"), {"N": NAMES}),
-    "pattern": lambda: Scenario(pattern(), script("E")),
+    "pattern": lambda: Scenario(pattern(), script("E"), sources=ONCE),
     "event-controlled": lambda: Scenario(event_controlled(), script("E", "F")),
 }
 
