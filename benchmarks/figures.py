@@ -27,6 +27,8 @@ SQL = {("Q1", 5_000_000): 5.0, ("Q1", 1_250_000): 2.0, ("Q2", 5_000_000): 5.0}
 SQL_KEYS = 1000
 #: The numbers of keys for which it is compared with Spark's own state functions.
 STATE_KEYS = (1000, 100_000)
+#: The numbers of executors that are compared.
+EXECUTORS = (1, 2)
 #: How many times as fast as native Structured Streaming Spark is to be.
 NATIVE = {"tumbling": 2.0, "interval join": 1.5}
 
@@ -134,6 +136,10 @@ def _declared() -> Iterator[tuple[str, Target]]:
         yield f"Q1, {keys:,} keys, Spark's own state functions", Target("rows/s")
         yield f"Q1, {keys:,} keys: rows/s, Spark / its state functions", Target(least=20)
     yield "Q1, Spark: time, 100,000 keys / 100 keys", Target(most=1.5)
+    for title in ("1,000 keys", "no key"):
+        for executors in EXECUTORS:
+            yield f"Q1, {title}, executors: {executors}", Target("rows/s")
+        yield f"Q1, {title}: rows/s, two executors / one", Target()
 
 
 #: Every figure of a whole run, in the order of the table.

@@ -20,7 +20,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks import embedded, flat, floors, held, on_spark, queries, situations, situations_spark
+from benchmarks import embedded, flat, floors, held, on_spark, queries, situations, situations_spark, speedup
 from benchmarks.data import Data
 from benchmarks.figures import DECLARED, Figure, declared, machine, print_table, write_table
 from benchmarks.state import freed_state
@@ -96,6 +96,7 @@ SECTIONS: dict[str, Callable[[Data], Measured]] = {
     "spark-flat": lambda data: (flat.on_spark(data.spark, data.folder / "streaming", data.spark_batches), True),
     "spark-floor": lambda data: ([floors.on_spark(data.spark), floors.one_pattern_on_spark(data.spark)], True),
     "spark-situations": lambda data: situations_spark.measure(data.spark),
+    "spark-executors": lambda data: speedup.measure(data.rows),
     "spark-memory": lambda data: held.measure(data, "Spark"),
 }
 

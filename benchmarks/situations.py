@@ -46,12 +46,11 @@ switches = tg.stream("Events", "key bigint, time bigint, a boolean, b boolean, c
 readings = tg.stream("Events", "key bigint, time bigint, speed double, accel double", progress="time")
 
 
-def program(query: str) -> tg.Program:
-    """`A before B and B overlaps C within 300 s`; or the aggressive drivers with durations."""
+def program(query: str, *, keyed: bool = True) -> tg.Program:
+    """`A before B and B overlaps C within 300 s`, with or without a key; or the aggressive drivers with durations."""
     if query == "Q1":
-        derived = switches.partition_by("key").derive(
-            A=tg.situation(switches.a), B=tg.situation(switches.b), C=tg.situation(switches.c)
-        )
+        parted = switches.partition_by("key") if keyed else switches.partition_by()
+        derived = parted.derive(A=tg.situation(switches.a), B=tg.situation(switches.b), C=tg.situation(switches.c))
         found = derived.match(derived.A.before(derived.B), derived.B.overlaps(derived.C), within=300)
     else:
         derived = readings.partition_by("key").derive(

@@ -110,20 +110,23 @@ def written(folder: Path, query: str, rows: int, keys: int) -> Path:
     return folder
 
 
-def tidegate(spark: SparkSession, query: str, files: Path, work: str) -> tuple[float, pl.DataFrame]:
+def tidegate(
+    spark: SparkSession, query: str, files: Path, work: str, *, keyed: bool = True
+) -> tuple[float, pl.DataFrame]:
     """Seconds of a run, exactly once, and its results."""
     folder = Path(tempfile.mkdtemp(dir=work))
     began = time.perf_counter()
     running = start(
         spark,
-        program(query).facts,
+        program(query, keyed=keyed).facts,
         sources={"Events": parquet(files, per_batch=FILES, delay=0, bounded=True)},
         sinks={"Found": parquet_sink(folder / "out")},
         checkpoint=folder / "checkpoint",
     )
     running.awaitTermination()
     taken = time.perf_counter() - began
-    return taken, results(folder, {"key": "key"} | {f"{name[0].upper()}.{name[2:]}": name for name in COLUMNS[1:]})
+    own = {"key": "key"} if keyed else {}
+    return taken, results(folder, own | {f"{name[0].upper()}.{name[2:]}": name for name in COLUMNS[1:]})
 
 
 def results(folder: Path, names: Mapping[str, str]) -> pl.DataFrame:
