@@ -30,6 +30,7 @@ from tidegate.runtime.setup import Setup
 from tidegate.runtime.sources import Files, Source
 from tidegate.runtime.spark.increment import plainly_named
 from tidegate.runtime.spark.jobs import described
+from tidegate.runtime.spark.locations import local_uri
 from tidegate.runtime.spark.names import col
 from tidegate.runtime.state.codec import encode
 from tidegate.runtime.state.errors import DATA, StateError, storage_errors
@@ -83,7 +84,7 @@ def _write_input(data: Any, directory: Path, stream: StreamDef, source: Source) 
         frame, names = needed_columns(data, stream, source)
         seen = Observation()
         with described(frame.sparkSession, f"start: write rows of {stream.name}"):
-            frame.observe(seen, *_measures(frame)).toDF(*names).write.mode("overwrite").parquet(rows)
+            frame.observe(seen, *_measures(frame)).toDF(*names).write.mode("overwrite").parquet(local_uri(rows))
         return _measured(frame, names, seen.get)
     table = input_table(data, source.options(stream).judged(stream.schema))
     with storage_errors(f"writing the rows of {stream.name}"):

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidegate.algebra.time import INF
+from tidegate.runtime.spark.locations import literal
 from tidegate.runtime.spark.workers import TICK
 from tidegate.runtime.state.codec import Extended, decode, encode
 from tidegate.runtime.state.errors import DATA, StateError, storage_errors
@@ -136,7 +137,7 @@ def call_ticks(spark: SparkSession, root: str) -> DataFrame:
     directory = Path(root) / AREA
     directory.mkdir(exist_ok=True)
     reader = spark.readStream.format("binaryFile").schema(BINARY_FILE).option("ignoreMissingFiles", "true")
-    files = reader.load(str(directory))
+    files = reader.load(literal(directory))
     return files.select(F.lit(TICK).alias("source"))
 
 

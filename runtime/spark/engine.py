@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlparse
 
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
@@ -40,6 +39,7 @@ from tidegate.runtime.spark.calls import BINARY_FILE, ProgressCalls, call_ticks,
 from tidegate.runtime.spark.executor import Offered, SparkExecutor
 from tidegate.runtime.spark.failures import read_summaries
 from tidegate.runtime.spark.jobs import described
+from tidegate.runtime.spark.locations import literal, local_path, local_uri
 from tidegate.runtime.spark.own_files import check_query_id, how_to_go_on
 from tidegate.runtime.spark.session import check_session, own_session
 from tidegate.runtime.spark.workers import TICK, FileTask, Ingesting, Place, ingest_offered
@@ -296,7 +296,7 @@ def start(
         for stream, progress in advance.items():
             run.advance(stream, progress)
         calls.start(frozenset(columns), planned=is_planned(root))
-        writer = union.writeStream.foreachBatch(run.handle).option("checkpointLocation", f"{root}/spark")
+        writer = union.writeStream.foreachBatch(run.handle).option("checkpointLocation", local_uri(f"{root}/spark"))
         if name is not None:
             writer = writer.queryName(name)
         return RunningQuery(writer.trigger(**when).start(), run)
@@ -310,9 +310,9 @@ def _oldest_first(files: Sequence[SourceFile]) -> tuple[str, ...]:
     return tuple(file.path for file in sorted(files, key=lambda file: (file.mtime_ns, file.path)))
 
 
-def source_file(uri: str) -> SourceFile:
+def source_file(found: str) -> SourceFile:
     """A file that Spark names, as it is recorded: its path, size and time."""
-    path = Path(unquote(urlparse(uri).path))
+    path = local_path(found)
     status = path.stat()
     return SourceFile(str(path), status.st_size, status.st_mtime_ns)
 
@@ -370,7 +370,7 @@ def _paths(spark: SparkSession, name: str, files: Files) -> DataFrame:
     reader = spark.readStream.format("binaryFile").schema(BINARY_FILE).option("recursiveFileLookup", "true")
     if files.per_batch is not None:
         reader = reader.option("maxFilesPerTrigger", files.per_batch)
-    return reader.load(files.directory).select(
+    return reader.load(literal(files.directory)).select(
         F.lit(name).alias("source"),
         "path",
         "length",

@@ -29,6 +29,7 @@ from tidegate.runtime.spark.aggregates import merge
 from tidegate.runtime.spark.failures import read_summaries
 from tidegate.runtime.spark.increment import Common, empty, increment, keep_true, plainly_named, read_leaves
 from tidegate.runtime.spark.jobs import described
+from tidegate.runtime.spark.locations import literal
 from tidegate.runtime.spark.names import col
 from tidegate.runtime.spark.ordered_shards import OrderedJob, evaluate_ordered
 from tidegate.runtime.spark.shards import ShardJob, evaluate_shards
@@ -85,7 +86,7 @@ class SparkExecutor:
 
     def __post_init__(self) -> None:
         with described(self.spark, "start: what static tables hold"):  # Spark reads a file's columns in a job
-            self.statics = {name: self.spark.read.parquet(path) for name, path in self.static_paths.items()}
+            self.statics = {name: self.spark.read.parquet(literal(path)) for name, path in self.static_paths.items()}
         self.parallelism = max(1, self.spark.sparkContext.defaultParallelism)
         self.partitions = self._set_partitions = int(self.spark.conf.get(SHUFFLE_PARTITIONS) or 1)
 
@@ -338,7 +339,7 @@ class SparkExecutor:
     def _read(self, buffer: Buffer, segments: Sequence[Segment]) -> DataFrame:
         if not segments:
             return empty(self.spark, buffer)
-        paths = [f"{self.root}/{segment.path}" for segment in segments]
+        paths = [literal(f"{self.root}/{segment.path}") for segment in segments]
         return self.spark.read.schema(spark_schema(buffer.stored)).parquet(*paths)
 
 

@@ -15,6 +15,7 @@ from tidegate.runtime.plan.common import Demand
 from tidegate.runtime.plan.steps import Buffer, Plan, QueryPlan
 from tidegate.runtime.progress import static_tables
 from tidegate.runtime.spark.increment import increment, read_leaves
+from tidegate.runtime.spark.locations import literal
 
 #: Progress values that stand for "some instant": a plan for the first increment would fold its filters away.
 _OLD, _NEW = 1_000_000_000, 2_000_000_000
@@ -28,7 +29,7 @@ def spark_plans(spark: SparkSession, plan: Plan) -> dict[str, str]:
         for number, table in enumerate(static_tables(plan)):
             path = Path(folder) / f"table{number}.parquet"
             pq.write_table(held_arrow_schema(table.schema).empty_table(), path)
-            tables[table.name] = spark.read.parquet(str(path))
+            tables[table.name] = spark.read.parquet(literal(path))
         for query in plan.queries:
             if query.facts.is_static:
                 tables[query.stream] = spark.createDataFrame([], spark_schema(query.facts.output.schema))
@@ -38,7 +39,7 @@ def spark_plans(spark: SparkSession, plan: Plan) -> dict[str, str]:
 def _segments(spark: SparkSession, buffer: Buffer, folder: Path) -> DataFrame:
     path = folder / f"{abs(hash(buffer.id))}.parquet"
     pq.write_table(held_arrow_schema(buffer.stored).empty_table(), path)
-    return spark.read.schema(spark_schema(buffer.stored)).parquet(str(path))
+    return spark.read.schema(spark_schema(buffer.stored)).parquet(literal(path))
 
 
 def _plan(query: QueryPlan, frames: Mapping[str, DataFrame], tables: Mapping[str, DataFrame]) -> str:

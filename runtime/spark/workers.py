@@ -47,7 +47,7 @@ class Place:
     statics: Mapping[str, str]
 
     def load_statics(self, names: Iterable[str]) -> dict[str, pl.DataFrame]:
-        return {name: pl.read_parquet(self.statics[name]) for name in set(names)}
+        return {name: pl.read_parquet(self.statics[name], glob=False) for name in set(names)}
 
 
 @dataclass(frozen=True, slots=True)

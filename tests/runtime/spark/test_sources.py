@@ -240,3 +240,40 @@ def test_of_rows_with_one_key_that_of_the_oldest_file_counts(spark: SparkSession
         with program.session(sources={"E": source}) as session:
             session.step()
             assert [row["v"] for row in session.results("Out")] == [ord(first)]
+
+
+#: Patterns, escapes and separators, in paths and in addresses. (A colon beside a pattern is beyond Hadoop.)
+ODD = "a #1?%20[x]{y,z}*\\é;b"
+
+
+def test_names_of_files_and_directories_are_taken_as_they_are(spark: SparkSession, tmp_path: Path) -> None:
+    """In input, checkpoint and output, also where Spark takes a path without a scheme to be of another file system."""
+    user = spark.newSession()
+    user.conf.set("fs.defaultFS", "hdfs://127.0.0.1:9")
+    folder, table = tmp_path / f"in {ODD}", tg.table("N", "k bigint, name string")
+    folder.mkdir()
+    for number, name in enumerate([f"{ODD}.csv", "x\ny.csv", "*.csv", "%zz.csv"]):
+        (folder / name).write_text(f"k,t\n{number},2026-03-02T12:0{number}Z\n")
+        os.utime(folder / name, (1_600_000_000 + number, 1_600_000_000 + number))
+    (tmp_path / "in a").mkdir()
+    (tmp_path / "in a" / "b.csv").write_text("k,t\n9,2026-03-02T12:09Z\n")  # what a pattern would find as well
+    e, n = instants.as_("e"), table.as_("n")
+    program = tg.program(Out=e.join(n, e.k == n.k).group_by(e.t, n.name).agg(k=tg.max(e.k)))
+    given: dict[str, Any] = {
+        "statics": {"N": [(k, f"name {k}") for k in range(10)]},
+        "checkpoint": tmp_path / f"state {ODD}",
+        "sinks": {"Out": tg.parquet_sink(tmp_path / f"out {ODD}")},
+        "sources": {"E": tg.csv(folder, per_batch=2)},
+    }
+    noon = dt.datetime(2026, 3, 2, 12, tzinfo=dt.UTC)
+    for minutes in (2, 30):  # after the second call nothing is new but the call
+        limits = {"driver_bytes": 0, "shard_bytes": 0}
+        query = program.start(
+            user, **given, **limits, clock=lambda: noon, advance={"E": {"t": noon + dt.timedelta(minutes=minutes)}}
+        )
+        query.awaitTermination()
+        assert {place for report in query.reports for place in report.places.values()} == {"catalyst"}
+    with program.session(**given) as session:
+        assert session.step().counts["E"].rows_in == 0
+        assert sorted((row["k"], row["name"]) for row in session.results("Out")) == [(k, f"name {k}") for k in range(4)]
+        assert session.counts["E"].rows_in == 4
