@@ -255,7 +255,7 @@ def _read_progress(source: Raw, intake: Intake, options: SourceOptions, judged: 
                 ahead.setdefault(int(position), column)
             said = pc.if_else(beyond, pa.scalar(None, said.type), said)
         values[attribute] = said
-    for name in intake.stream.schema:
+    for name in (name for name in intake.stream.schema if name != options.arrival):
         if not speaks.any():
             break
         speaks &= _null_mask(source.columns[name])

@@ -195,6 +195,19 @@ def test_an_event_time_beside_the_arrival_has_its_own_promises(start: Start) -> 
         assert run.progress["Lag"]["seen"] == ticks("13:01")
 
 
+def test_progress_columns_beside_the_arrival(start: Start) -> None:
+    """A row that carries progress and nothing else has no arrival either, since it is no row."""
+    both = tg.stream("E", "k bigint, t timestamp, seen timestamp", progress=("t", "seen"))
+    sources = {"E": tg.source(None, arrival="seen", progress_columns={"t": "upto"})}
+    with start(tg.program(Out=both.select(both.k, both.t)), sources=sources, clock=NOON) as run:
+        run.add("E", [{"k": 1, "t": at("11:59"), "upto": None}, {"k": 2, "t": at("11:58"), "upto": at("11:58")}])
+        run.add("E", [{"upto": at("11:59")}])
+        run.step()
+        run.expect(Out=[(1, at("11:59")), (2, at("11:58"))])
+        counts = run.counts["E"]
+        assert (counts.rows_in, counts.accepted, counts.punctuations) == (2, 2, 1)
+
+
 def test_the_idle_follow_what_happened_and_not_when_it_came() -> None:
     other = tg.stream("Other", "k bigint, t timestamp", progress="t")
     third = tg.stream("Third", "k bigint, t timestamp", progress="t")
