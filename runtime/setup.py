@@ -21,6 +21,7 @@ from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.pipeline import ProgramFacts
 from tidegate.runtime.embedded.executor import no_rows
 from tidegate.runtime.embedded.increment import increment, read_leaves
+from tidegate.runtime.given import kind_of
 from tidegate.runtime.inputs import hold_static, static_digest
 from tidegate.runtime.keys import key_memory
 from tidegate.runtime.plan.common import Demand
@@ -38,7 +39,7 @@ from tidegate.runtime.state.errors import storage_errors
 from tidegate.runtime.state.local import make_directory
 from tidegate.runtime.state.manifest import StagedOutput
 from tidegate.runtime.state.outputs import Sink as StateSink
-from tidegate.runtime.state.paths import slug
+from tidegate.runtime.state.paths import slug, without_secrets
 from tidegate.runtime.state.positions import Offer, SourceFile
 from tidegate.runtime.state.store import Store
 
@@ -148,12 +149,12 @@ def _check_sink(name: str, sink: object) -> None:
         return
     match sink:
         case str() | os.PathLike():
-            hint = f"a directory is tg.parquet_sink({os.fspath(sink)!r})"
+            hint = f"a directory is tg.parquet_sink({without_secrets(os.fsdecode(sink))!r})"
         case _ if callable(sink):
             hint = f"a function is tg.callback({getattr(sink, '__name__', 'function')}): it gets table and batch number"
         case _:
             hint = "give tg.parquet_sink(directory) or tg.callback(function)"
-    raise QueryError("TG401", f"{name}: {sink!r} is no sink", hint=hint)
+    raise QueryError("TG401", f"{name}: {kind_of(sink)} is no sink", hint=hint)
 
 
 def hold_statics(plan: Plan, given: Mapping[str, Any]) -> dict[str, pl.DataFrame]:

@@ -274,6 +274,13 @@ def test_secrets_in_locations_are_not_shown(place: str, tmp_path: Path, caplog: 
             with pytest.raises(TidegateError, match="TG500") as caught:
                 use()
             assert SECRET not in shown(caught.value)
+        # Nor where a location stands in the place of something else.
+        with pytest.raises(TidegateError, match="TG401") as caught:
+            made.session(checkpoint=tmp_path, sinks={"Out": place})  # type: ignore[dict-item]  # that is the point
+        assert SECRET not in shown(caught.value)
+        with pytest.raises(TidegateError, match="TG311") as caught:
+            made.session(sources={"E": place})
+        assert SECRET not in shown(caught.value)
     assert SECRET not in caplog.text
 
 
