@@ -259,11 +259,11 @@ def _why(options: argparse.Namespace) -> int:
 
 def _row(given: Sequence[str]) -> dict[str, object]:
     """Instants as they are written on the command line; whole numbers are integer time."""
-    from tidegate.runtime.run_query import pairs
+    from tidegate.runtime.run_query import TICKS, pairs
 
     found: dict[str, object] = {}
     for name, value in pairs(given, "--row").items():
-        found[name] = int(value) if value.lstrip("-").isdigit() else value
+        found[name] = int(value) if TICKS.fullmatch(value) else value
     return found
 
 

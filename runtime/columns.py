@@ -264,9 +264,10 @@ def raw(data: Rows, schema: Schema, *, absent: Collection[str] = ()) -> Raw:
         plain = data.toDF(*(f"c{i}" for i in range(len(data.columns)))).select(*(f"c{i}" for i in places))
         return _raw_table(plain.toArrow().rename_columns([data.columns[i] for i in places]), schema, absent)
     if module == "polars":
-        frame = data.collect() if hasattr(data, "collect") else data
-        return _raw_table(frame.to_arrow(), schema, absent)
-    if module == "pandas":
+        data = data.collect() if hasattr(data, "collect") else data
+        if hasattr(data, "columns"):  # a series has none: what it exports is judged below
+            return _raw_table(data.to_arrow(), schema, absent)
+    if module == "pandas" and hasattr(data, "columns"):
         missing = missing_columns(list(data.columns), schema, absent)
         found = {name: _from_pandas(data[name]) for name in schema if name not in missing}
         return _with_absent(found, len(data), missing)
@@ -504,6 +505,9 @@ def _judged(parts: pa.StructArray) -> Judged:
     return Judged(values, {int(i): Unreadable(str(texts[i]), str(reasons[i])) for i in malformed})
 
 
+#: Arrow reads a year 0, which Python, the judge of single values, does not know.
+_YEAR_1 = -62_135_596_800_000_000
+
 _Masks = list[tuple["np.ndarray[Any, np.dtype[np.bool_]]", str]]
 
 
@@ -599,7 +603,9 @@ def _parsed_timestamps(column: pa.Array) -> pa.Array | None:
     """ISO text as microseconds if every value parses one way: all without offset (read as UTC), or all with one."""
     for target in (pa.timestamp("us"), USER_TIMESTAMP):
         try:
-            return column.cast(target).cast(pa.int64())
+            parsed = column.cast(target).cast(pa.int64())
         except pa.ArrowInvalid:
             continue
+        least = pc.min(parsed).as_py()
+        return None if least is not None and least < _YEAR_1 else parsed
     return None

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 _FORMATS: Mapping[str, FileFormat] = {".parquet": "parquet", ".csv": "csv"}
 
 
-#: An instant on a timeline of integers.
-_TICKS = re.compile(r"-?\d+")
+#: An instant on a timeline of integers; longer numbers are none, and Python refuses to read very long ones.
+TICKS = re.compile(r"-?\d{1,40}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class QueryRun:
     def _results(self, queries: Mapping[str, Relation], sources: Mapping[str, Source]) -> Results:
         made = program(**queries)
         read = {one.name for one in made.facts.program.inputs}
-        at = int(self.close_at) if self.close_at is not None and _TICKS.fullmatch(self.close_at) else self.close_at
+        at = int(self.close_at) if self.close_at is not None and TICKS.fullmatch(self.close_at) else self.close_at
         return made.run({name: source for name, source in sources.items() if name in read}, close_at=at)
 
     def _stream(self, name: str, files: Files, ordered_by: str | None) -> Relation:

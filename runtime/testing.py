@@ -194,7 +194,14 @@ class Drive:
         ticks = duration_ticks(duration)
         if ticks < 0:
             raise QueryError("TG401", f"a clock does not go back: {duration!r}", hint="wait for a positive duration")
-        self.clock.now += dt.timedelta(microseconds=ticks)
+        try:
+            self.clock.now += dt.timedelta(microseconds=ticks)
+        except OverflowError:
+            raise QueryError(
+                "TG401",
+                f"{duration!r} after {self.clock.now:%Y-%m-%d} is beyond the year 9999",
+                hint='say where the clock stands at first: drive(program, clock="2026-03-02T12:00Z")',
+            ) from None
 
     def kill(self, place: str = "commit-before-manifest", *, skip: int = 0) -> None:
         """The next step dies at a failpoint, at its `skip`+1-th passing; the program is then started again.

@@ -60,6 +60,7 @@ FORMS: dict[str, Callable[[pa.Table], Any]] = {
     "batch": lambda t: t.to_batches()[0],
     "reader": lambda t: t.to_reader(max_chunksize=2),
     "polars": pl.DataFrame,
+    "polars series of structs": lambda t: pl.DataFrame(t).to_struct("rows"),
     "capsule": Stream,
     "capsule of chunks": lambda t: Stream(pa.concat_tables([t.slice(0, 1), t.slice(1)])),
     "capsule of string views": lambda t: Stream(pl.DataFrame(t)),
@@ -90,7 +91,9 @@ def test_a_static_table_may_be_a_stream() -> None:
     assert joined.run({"T": ROWS, "N": rows}).rows("Named")[0]["name"] == "one"
 
 
-@pytest.mark.parametrize("data", [Stream(pa.chunked_array([[1, 2]])), Array(pa.array([1, 2])), pa.array([1, 2])])
+@pytest.mark.parametrize(
+    "data", [Stream(pa.chunked_array([[1, 2]])), Array(pa.array([1, 2])), pa.array([1, 2]), pl.Series([1, 2])]
+)
 def test_what_exports_no_records_is_refused(data: Any) -> None:
     with program().session() as session, pytest.raises(tg.QueryError) as caught:
         session.push("T", data)

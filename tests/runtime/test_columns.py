@@ -122,6 +122,14 @@ def test_instants_beyond_the_guard_are_out_of_range() -> None:
     assert plain.rejected.num_rows == 0
 
 
+def test_a_year_before_the_first_is_unparseable_whatever_stands_beside_it() -> None:
+    for beside in ("2026-03-02", "2026-03-02T12:00Z", "soon"):
+        result = validate(pa.table({"t": ["0000-12-31", "0001-01-01", beside]}), schema(t=TIMESTAMP))
+        assert result.positions.to_pylist()[0] == 1
+        assert result.rejected.to_pylist()[0]["position"] == 0
+        assert result.rejected.to_pylist()[0]["reason"] == "unparseable"
+
+
 @pytest.mark.parametrize("form", ["arrow", "batch", "pandas", "polars", "lazy", "mappings", "tuples", "columns"])
 def test_every_form_of_input_gives_the_same_held_rows(form: str) -> None:
     wanted = schema(t=TIMESTAMP, n=BIGINT, s=STRING, d=DATE)

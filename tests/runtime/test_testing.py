@@ -125,5 +125,7 @@ def test_mistakes_in_a_test_are_told() -> None:
             run.step()
     with pytest.raises(QueryError, match="TG401"):
         testing.drive(unpaid(), sources={"Orders": tg.source([])})
+    with testing.drive(unpaid()) as run, pytest.raises(QueryError, match=r"TG401 .* is beyond the year 9999"):
+        run.wait("400d")  # from the clock of a test that gives none
     with pytest.raises(QueryError, match="TG401"):
         testing.drive(unpaid(), clock="soon")

@@ -174,6 +174,9 @@ def test_on_a_checkpoint_and_on_the_command_line(
     assert [(wait["stream"], wait["needed"] - wait["has"]) for wait in answer["waits"]] == [
         ("Payments", 30 * 60 * 1_000_000 + 1)
     ]
+    for instant in ("soon", "--5", "\u00b2", "9" * 5_000):
+        assert main(["why", str(place), str(file), "--result", "Unpaid", "--row", f"ordered={instant}"]) == 1
+        assert "TG403" in capsys.readouterr().err
     file.write_text(FILE.replace("30", "31"))
     assert main(["why", str(place), str(file)]) == 1
     assert "TG501" in capsys.readouterr().err
