@@ -107,6 +107,19 @@ def _declare_ahead(
     """
     for stream in component.streams:
         queries = [query for query in program.queries if query.stream == stream]
+        if any(query.inner for query in queries):
+            problems.append(
+                Problem(
+                    "TG211",
+                    "situations or a pattern depend on their own result",
+                    queries[0].site,
+                    (
+                        f"they read, directly or through others, {', '.join(s for s in component.streams if s != stream)}",
+                    ),
+                    "derive them of a stream that does not depend on them: a recursion has relational queries only",
+                )
+            )
+            return False
         declared = next((query.declared for query in queries if query.declared is not None), None)
         if declared is None or not declared.progress:
             problems.append(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tidegate.algebra.time import INF, Extended, format_duration, format_instant
+from tidegate.algebra.pretty import value_text
+from tidegate.algebra.time import INF, Extended, format_duration
 from tidegate.algebra.types import DataType, Kind
 
 
@@ -29,4 +30,4 @@ def instant(value: Extended, type_: DataType) -> str:
     """A progress value or bound as text."""
     if value in (INF, -INF):
         return "∞" if value == INF else "-∞"
-    return format_instant(int(value)) if type_.kind is Kind.TIMESTAMP else str(value)
+    return value_text(int(value), type_)

@@ -139,6 +139,18 @@ def test_through_results_down_to_the_input() -> None:
         assert [(hold.stream, hold.reach) for hold in part.inner[0].holds] == [("S", 7)]
 
 
+def test_days_are_told_as_days() -> None:
+    e = tg.stream("E", "k bigint, day date", progress="day")
+    weeks = tg.program(Weeks=e.group_by(end=tg.ceil(e.day, 7)).agg(n=tg.count()))
+    with testing.drive(weeks, sources={"E": tg.source(None, delay=2)}) as run:
+        run.add("E", [(1, "2026-03-01"), (1, "2026-03-09")])
+        run.step()
+        told = str(run.why("Weeks")) + str(run.why("Weeks", end="2026-03-12"))
+    assert "final up to end = 2026-03-06" in told
+    assert "reaches to 2026-03-09" in told
+    assert "to arrive up to 2026-03-12, 6 more" in told
+
+
 def test_static_results_and_recursion_end() -> None:
     table = tg.table("T", "k bigint")
     s = tg.stream("S", "t bigint, k bigint", progress="t")
