@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 
 from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.nodes import Derive
@@ -58,7 +60,7 @@ def sources(
 
 
 class Partitions:
-    """The slots of partitions: every combination of keys has one, for as long as the operator holds something of it."""
+    """The slots of partitions: every combination of keys has one, by first appearance."""
 
     def __init__(self, schema: Schema, known: pl.DataFrame) -> None:
         """`schema` has the key attributes, `known` the keys of slots 0, 1, ..."""
@@ -66,6 +68,7 @@ class Partitions:
         alone = schema.attributes[0] if len(schema) == 1 else None
         self._integer = alone is not None and alone.type.is_integer_held
         self._slots: Slots | None = None
+        self._numbers: dict[tuple[object, ...], int] | None = None
         if self._integer and not known.to_series().null_count():
             self._slots = Slots(known.to_series().to_numpy())
 
@@ -77,20 +80,19 @@ class Partitions:
     def __len__(self) -> int:
         return self.known.height if self._slots is None else len(self._slots)
 
-    @property
-    def keys(self) -> pl.DataFrame:
-        """The keys of every slot, in order."""
-        if self._slots is not None:
-            (name,) = self.schema.names
-            return pl.DataFrame({name: self._slots.keys})
-        return self.known
-
     def rows(self, slots: Ints | SlotNumbers) -> pl.DataFrame:
         """The keys of these slots, one row each."""
         if self._slots is None:
             return self.known[slots]
         (name,) = self.schema.names
         return pl.DataFrame({name: self._slots.keys[slots]})
+
+    def arrays(self, slots: Ints | SlotNumbers) -> list[pa.Array]:
+        """The same by column, as Arrow has them."""
+        if self._slots is not None:
+            return [pa.array(self._slots.keys[slots])]
+        table = self.known[slots].to_arrow(compat_level=pl.CompatLevel.oldest())
+        return [column.combine_chunks() for column in table.columns]
 
     def assign(self, events: pl.DataFrame) -> SlotNumbers:
         """The slot of every row; without keys, all rows have the same."""
@@ -101,12 +103,39 @@ class Partitions:
             key = events.get_column(self.schema.names[0])
             if not key.null_count():
                 return self._slots.assign(key.to_numpy())
-            self.known, self._slots = self.keys, None
+            self.known, self._slots = pl.DataFrame({self.schema.names[0]: self._slots.keys}), None
         keys = events.select(_key(name, self.schema[name].type) for name in self.schema)
-        self.known = pl.concat([self.known, keys]).unique(maintain_order=True)
-        numbered = self.known.with_row_index("\0slot")
+        distinct = keys.unique(maintain_order=True)
+        numbers = self._assign(distinct)
+        if distinct.height == keys.height:
+            return numbers
+        numbered = distinct.with_columns(pl.Series("\0slot", numbers))
         found = keys.join(numbered, on=list(self.schema), how="left", nulls_equal=True, maintain_order="left")
-        return found.get_column("\0slot").to_numpy().astype(np.int32)
+        return found.get_column("\0slot").to_numpy()
+
+    def _assign(self, keys: pl.DataFrame) -> SlotNumbers:
+        """The slots of keys that are all different."""
+        if not self.known.height:
+            self.known = keys
+            return np.arange(keys.height, dtype=np.int32)
+        if self._numbers is None:
+            self._numbers = {key: slot for slot, key in enumerate(self._hashable(self.known))}
+        before, numbers = len(self._numbers), self._numbers
+        found = np.array([numbers.setdefault(key, len(numbers)) for key in self._hashable(keys)], dtype=np.int32)
+        if len(numbers) > before:
+            known = pl.concat([self.known, keys.filter(found >= before)])
+            self.known = known.rechunk() if known.n_chunks() > _CHUNKS else known
+        return found
+
+    def _hashable(self, keys: pl.DataFrame) -> Iterator[tuple[object, ...]]:
+        """The rows, with something that equals itself for NaN."""
+        if all(attribute.type.kind is not Kind.DOUBLE for attribute in self.schema.attributes):
+            return keys.iter_rows(buffer_size=1 << 16)
+        return (tuple("NaN" if value != value else value for value in row) for row in keys.iter_rows())
+
+
+#: A column is made of so many pieces at most, before it is put together.
+_CHUNKS: Final = 256
 
 
 def _key(name: str, type_: DataType) -> pl.Expr:
@@ -123,17 +152,28 @@ class Advanced:
     numbers: int
 
 
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Events of an increment, and the slot of each."""
+
+    events: pl.DataFrame
+    slot: SlotNumbers
+
+    @classmethod
+    def of(cls, source: Source, events: pl.DataFrame, partitions: Partitions) -> Placed:
+        if source.situation.tie is not None:
+            events = events.sort(source.time, source.situation.tie)
+        return cls(events, partitions.assign(events))
+
+
 def advance(
-    source: Source, situations: Sequence[Derive], events: pl.DataFrame, partitions: Partitions, runs: Runs, numbers: int
+    source: Source, situations: Sequence[Derive], placed: Placed, runs: Runs, numbers: int
 ) -> tuple[Advanced, Runs]:
-    """Reads events of an increment, all later than those before: what they close, and the state after them."""
-    tie = source.situation.tie
-    if tie is not None:
-        events = events.sort(source.time, tie)
-    slot = partitions.assign(events)
+    """Reads events of an increment, all later than those before: what they close, and the state of their slots after them."""
+    events, slot, tie = placed.events, placed.slot, source.situation.tie
     tracked = [place for place, number in enumerate(source.definitions) if situations[number].aggregates]
     for attempt in range(2):
-        grown = runs.copy().grown(len(partitions))
+        grown = runs.copy()
         time = events.get_column(source.time).to_numpy()
         until = None if source.stretched is None else events.get_column(source.stretched.stretches.until).to_numpy()
         status, closed, member, after = derive(

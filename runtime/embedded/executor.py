@@ -114,7 +114,7 @@ class EmbeddedExecutor:
         return [ordered.get(id(job)) or self._finish(batch, job, rows[id(job)]) for job in jobs]
 
     def _ordered(self, batch: Batch, job: Job) -> Increment:
-        """The rows that an ordered operator completes, and its state, which is written anew."""
+        """The rows that an ordered operator completes, and what it keeps."""
         ordered = job.query.ordered
         assert ordered is not None
         leaves = self._events(Demand.of(job.query, job.old, job.new), job)
@@ -127,7 +127,7 @@ class EmbeddedExecutor:
         except EvaluationError as error:
             problems = tuple(replace(problem, query=job.query.name) for problem in error.problems)
             raise EvaluationError(error.code, error.message, problems=problems) from error
-        return replace(self._finish(batch, job, rows), state=self.operators.keep(batch, job.query, after))
+        return replace(self._finish(batch, job, rows), state=self.operators.keep(batch, job, after))
 
     def _events(self, demand: Demand, job: Job) -> dict[int, pl.DataFrame]:
         """The rows that an ordered operator reads, by leaf."""

@@ -9,8 +9,8 @@ import polars as pl
 
 from tidegate.algebra.nodes import Given
 from tidegate.algebra.situations import END, START, measures
-from tidegate.runtime.embedded.events import Partitions
 from tidegate.runtime.kernels.situations import Closed, Ints
+from tidegate.runtime.kernels.slots import SlotNumbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +28,11 @@ class GivenRows:
     def of(cls, given: Given, definition: int, rows: pl.DataFrame) -> GivenRows:
         return cls(given, definition, rows.sort(START, maintain_order=True))
 
-    def closed(self, partitions: Partitions) -> Closed:
-        """The rows as situations that are over."""
+    def closed(self, slot: SlotNumbers) -> Closed:
+        """The rows as situations that are over, with the slot of each."""
         count = self.rows.height
         return Closed(
-            partitions.assign(self.rows),
+            slot,
             np.full(count, self.definition, dtype=np.int16),
             self.rows.get_column(START).to_numpy(),
             self.rows.get_column(END).to_numpy(),

@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 
 from tidegate.algebra.nodes import Derive, Given, Match
 from tidegate.algebra.situations import measures
@@ -17,22 +18,26 @@ from tidegate.analysis.detection import Detection, detection_of
 from tidegate.analysis.match_orders import pinned_order
 from tidegate.analysis.matches import horizons
 from tidegate.runtime.columns import only, polars_schema
+from tidegate.runtime.embedded.events import Partitions
 from tidegate.runtime.embedded.given import GivenRows
-from tidegate.runtime.embedded.match_order import MatchOrder
-from tidegate.runtime.embedded.run_values import Asked
-from tidegate.runtime.embedded.situations import (
-    Derivation,
-    Read,
-    joined,
-    kept_tables,
-    key_schema,
-    live_runs,
-    loaded,
+from tidegate.runtime.embedded.kept_tables import (
+    SITUATIONS,
+    changes,
+    everything,
+    following,
+    load_closed,
+    load_runs,
+    load_values,
 )
-from tidegate.runtime.kernels.layout import NONE, Situations, arrange, find_triggers, purge
+from tidegate.runtime.embedded.match_order import MatchOrder
+from tidegate.runtime.embedded.partition_states import Cut, Made, PartitionStates, located_in
+from tidegate.runtime.embedded.run_values import Asked
+from tidegate.runtime.embedded.situations import Derivation, Read, joined, key_schema, open_numbers, without
+from tidegate.runtime.kernels.layout import NONE, Situations, arrange, find_triggers, next_looks, purge
 from tidegate.runtime.kernels.pattern_plan import Pattern, Steps, plan_steps, triggering
 from tidegate.runtime.kernels.patterns import Matches, enumerate_matches
 from tidegate.runtime.kernels.situations import Bools, Closed, Ints, Runs
+from tidegate.runtime.kernels.slots import SlotNumbers
 from tidegate.runtime.plan.steps import Ordered, Stretched
 
 #: Later than every instant, as the kernels take progress.
@@ -153,61 +158,74 @@ def _offsets(by_role: Sequence[Sequence[int]], definition: Sequence[int], lasts:
 
 @dataclass(frozen=True, slots=True)
 class MatchOperator:
-    """Matches of a pattern, reported as they are detected. `kept` are situations that are over, `number` their runs.
+    """Matches of a pattern, reported as they are detected.
 
-    `order` is what the search for matches goes by, `steps` the pattern in that order. Neither has a part in what is found.
+    `states` are what is held of the partitions; an increment changes them only once it is settled, by what it has `made` of
+    some. `order` is what the search for matches goes by, `steps` the pattern in that order. Neither has a part in what is
+    found.
     """
 
     matching: Matching
     derivation: Derivation
-    kept: Situations
-    number: Ints
+    states: PartitionStates
     order: MatchOrder
     steps: Steps
+    made: Made | None = None
 
     @classmethod
     def start(cls, ordered: Ordered) -> MatchOperator:
         """Before the first event."""
         matching = Matching.of(ordered)
-        keys = key_schema(matching.node.situations[0])
-        derivation = Derivation.start(matching.definitions, matching.leaves, keys, matching.stretched)
+        derivation = Derivation.start(matching.definitions, matching.leaves, matching.stretched)
+        states = derivation.states(key_schema(matching.node.situations[0]), matching.count)
         order = MatchOrder.initial(matching.detection, pinned_order(matching.node))
-        return cls(
-            matching,
-            derivation,
-            Situations.empty(matching.count),
-            np.empty(0, dtype=np.int64),
-            order,
-            plan_steps(matching.pattern, order.order),
-        )
+        return cls(matching, derivation, states, order, plan_steps(matching.pattern, order.order))
 
     def step(
         self, events: Sequence[pl.DataFrame], after: Extended, until: Extended, close_at: int | None = None
     ) -> tuple[MatchOperator, pl.DataFrame]:
         """The operator after all events up to `until`, and the matches detected since `after`."""
-        derived = len(self.derivation.sources)
-        derivation, reads = self.derivation.read(events[:derived], close_at)
-        given = self._given(events[derived:])
-        closed, runs = _closed(derivation, reads, given), _all_runs(derivation, self.matching.count)
-        low, high = _ticks(after), _ticks(until)
-        situations = arrange(self.kept, closed, runs, len(derivation.partitions))
-        number = np.concatenate([self.number, closed.run, runs.number.ravel()])[situations.origin]
-        triggers = find_triggers(situations, self.matching.from_start, self.matching.from_end, low, high)
+        one, states, low, high = self.matching, self.settled().states, _ticks(after), _ticks(until)
+        states.ready()
+        given = self._given(events[len(self.derivation.sources) :])
+        located = located_in(
+            states, self.derivation.sources, events, [rows.rows for rows in given.values()], high, close_at
+        )
+        before = states.cut(located.slots)
+        derivation, runs, reads = self.derivation.read(located.events, before.runs, close_at)
+        closed = _closed(derivation, reads, given, located.others)
+        every = _all_runs(derivation, runs, one.count)
+        situations = arrange(before.kept, closed, every, len(located.slots))
+        number = np.concatenate([before.number, closed.run, every.number.ravel()])[situations.origin]
+        triggers = find_triggers(situations, one.from_start, one.from_end, low, high)
         found = enumerate_matches(self.steps, situations, triggers, low, high)
-        rows = self._rows(derivation, reads, given, situations, number, found)
-        kept = purge(situations, self.matching.pattern.within, self.matching.horizons, high)
-        number = number[kept.origin]
-        order = self.order.after(situations, self.matching.definition, found)
+        keys = _Keys(states.partitions, located.slots)
+        rows = self._rows(keys, derivation, reads, given, situations, number, found)
+        kept = purge(situations, one.pattern.within, one.horizons, high)
+        look = next_looks(situations, one.from_start, one.from_end, one.pattern.within, one.horizons, high)
+        made = Made(
+            before, Cut(located.slots, runs, kept, number[kept.origin], look), _is_new(before, situations, kept)
+        )
+        live = np.concatenate([made.after.number, open_numbers(runs)])
+        held = np.concatenate([before.number, open_numbers(before.runs)])
+        derivation = without(derivation, self.derivation, held, live)
+        order = self.order.after(situations, one.definition, found)
         same = order.order is self.order.order or np.array_equal(order.order, self.order.order)
-        steps = self.steps if same else plan_steps(self.matching.pattern, order.order)
-        return MatchOperator(self.matching, live_runs(derivation, number), kept, number, order, steps), rows
+        steps = self.steps if same else plan_steps(one.pattern, order.order)
+        return MatchOperator(one, derivation, states, order, steps, made), rows
+
+    def settled(self) -> MatchOperator:
+        """The operator, with what its last increment has made in `states`: there is no way back from then on."""
+        if self.made is not None:
+            self.made.settle(self.states)
+        return self
 
     def emptied(self) -> MatchOperator:
         """The operator without situations, in the order of search that it has come to."""
         one = self.matching
-        derivation = Derivation.start(one.definitions, one.leaves, self.derivation.partitions.schema, one.stretched)
-        kept, number = Situations.empty(one.count), np.empty(0, dtype=np.int64)
-        return replace(self, derivation=derivation, kept=kept, number=number)
+        derivation = Derivation.start(one.definitions, one.leaves, one.stretched)
+        states = derivation.states(self.states.partitions.schema, one.count)
+        return replace(self, derivation=derivation, states=states, made=None)
 
     def _given(self, rows: Sequence[pl.DataFrame]) -> dict[int, GivenRows]:
         first = len(self.matching.definitions)
@@ -216,6 +234,7 @@ class MatchOperator:
 
     def _rows(
         self,
+        keys: _Keys,
         derivation: Derivation,
         reads: Sequence[Read],
         given: Mapping[int, GivenRows],
@@ -225,7 +244,7 @@ class MatchOperator:
     ) -> pl.DataFrame:
         node, detected = self.matching.node, found.detected
         cell = np.searchsorted(situations.offsets, found.situation[:, 0], side="right") - 1
-        rows = derivation.keys_of(cell // situations.definitions)
+        rows = keys.of(cell // situations.definitions)
         own = {n: (read.own[n]) for read in reads for n in read.own}
         for role, (symbol, definition) in enumerate(zip(node.symbols, self.matching.definition, strict=True)):
             place = found.situation[:, role]
@@ -254,42 +273,60 @@ class MatchOperator:
         both = pl.concat([at_end, at.with_columns(pl.Series("row", np.flatnonzero(~over)))])
         return both.sort("row").drop("row")
 
-    def tables(self) -> dict[str, pl.DataFrame]:
+    def tables(self) -> dict[str, pa.Table]:
         """What is kept, as tables by name."""
-        cells = np.repeat(np.arange(len(self.kept.offsets) - 1), np.diff(self.kept.offsets))
-        columns = [
-            pl.Series("definition", cells % self.kept.definitions),
-            pl.Series("start", self.kept.ts),
-            pl.Series("end", self.kept.te),
-            pl.Series("number", self.number),
-        ]
-        closed = self.derivation.kept_keys(cells // self.kept.definitions).hstack(columns)
-        return kept_tables(self.derivation) | ({"closed": closed} if closed.height else {})
+        return everything(self.derivation, self.settled().states)
+
+    def changes(self) -> dict[str, pa.Table] | None:
+        """What the last increment has changed in them; None where it is not known."""
+        made, states = self.made, self.settled().states
+        if made is None:
+            return None
+        return changes(self.derivation, states.partitions, made.before, made.after, made.is_new)
 
     @classmethod
-    def load(cls, ordered: Ordered, tables: Mapping[str, pl.DataFrame]) -> MatchOperator:
-        """The operator with what was kept."""
+    def load(cls, ordered: Ordered, tables: Mapping[str, pl.DataFrame], reached: Extended) -> MatchOperator:
+        """The operator with what was kept when progress was `reached`."""
         fresh = cls.start(ordered)
-        derivation = loaded(fresh.derivation, tables)
-        if "closed" not in tables:
-            return replace(fresh, derivation=derivation)
-        rows = tables["closed"]
-        columns = {name: rows.get_column(name).to_numpy() for name in ("definition", "start", "end", "number")}
-        slot = derivation.slots_of(rows)
-        closed = Closed(
-            slot, columns["definition"].astype(np.int16), columns["start"], columns["end"], columns["number"]
-        )
-        kept = arrange(fresh.kept, closed, None, len(derivation.partitions))
-        following = 1 + max(int(columns["number"].max()), derivation.numbers - 1)
-        derivation = replace(derivation, numbers=following)
-        return replace(fresh, derivation=derivation, kept=kept, number=closed.run[kept.origin])
+        if SITUATIONS not in tables:
+            return fresh
+        rows, states, one, high = tables[SITUATIONS], fresh.states, fresh.matching, _ticks(reached)
+        slots, runs = load_runs(fresh.derivation, states, rows)
+        closed, every = load_closed(states, rows), _all_runs(fresh.derivation, runs, one.count)
+        situations = arrange(Situations.empty(one.count), closed, every, len(slots))
+        kept = purge(situations, one.pattern.within, one.horizons, high)
+        number = np.concatenate([closed.run, every.number.ravel()])[situations.origin[kept.origin]]
+        look = next_looks(situations, one.from_start, one.from_end, one.pattern.within, one.horizons, high)
+        states.put(Cut(slots, runs, kept, number, look))
+        values = load_values(fresh.derivation, tables, np.concatenate([number, open_numbers(runs)]))
+        derivation = replace(fresh.derivation, values=values, numbers=following(tables))
+        return replace(fresh, derivation=derivation)
 
 
-def _closed(derivation: Derivation, reads: Sequence[Read], given: Mapping[int, GivenRows]) -> Closed:
+@dataclass(frozen=True, slots=True)
+class _Keys:
+    """The keys of partitions by their places among some slots."""
+
+    partitions: Partitions
+    slots: Ints
+
+    def of(self, places: Ints) -> pl.DataFrame:
+        return self.partitions.rows(self.slots[places])
+
+
+def _is_new(before: Cut, situations: Situations, kept: Situations) -> Bools:
+    """Which of the kept situations are over since the last increment."""
+    is_new: Bools = situations.origin[kept.origin] >= len(before.kept.ts)
+    return is_new
+
+
+def _closed(
+    derivation: Derivation, reads: Sequence[Read], given: Mapping[int, GivenRows], slots: Sequence[SlotNumbers]
+) -> Closed:
     """What closed in an increment and is of the right duration, and what is given, by definition."""
     found: Closed | None = None
-    for rows in given.values():
-        own = rows.closed(derivation.partitions)
+    for rows, slot in zip(given.values(), slots, strict=True):
+        own = rows.closed(slot)
         found = own if found is None else joined(found, own)
     for read in reads:
         lasting = derivation.lasting(read.source, read.closed)
@@ -300,16 +337,14 @@ def _closed(derivation: Derivation, reads: Sequence[Read], given: Mapping[int, G
     return found
 
 
-def _all_runs(derivation: Derivation, count: int) -> Runs:
+def _all_runs(derivation: Derivation, runs: Sequence[Runs], count: int) -> Runs:
     """The runs of all sources, a column per definition."""
-    if len(derivation.runs) == 1 and derivation.sources[0].definitions == tuple(range(count)):
-        return derivation.runs[0].grown(len(derivation.partitions))
-    slots = len(derivation.partitions)
-    found = Runs.empty(slots, count)
-    for source, runs in zip(derivation.sources, derivation.runs, strict=True):
-        known, columns = min(slots, len(runs.last)), list(source.definitions)
-        found.start[:known, columns] = runs.start[:known]
-        found.number[:known, columns] = runs.number[:known]
+    if len(runs) == 1 and derivation.sources[0].definitions == tuple(range(count)):
+        return runs[0]
+    found = Runs.empty(len(runs[0].last) if runs else 0, count)
+    for source, one in zip(derivation.sources, runs, strict=True):
+        columns = list(source.definitions)
+        found.start[:, columns], found.number[:, columns] = one.start, one.number
     return found
 
 

@@ -1,26 +1,60 @@
-"""What ordered operators keep, as files: the tables of one operator, or of several that have a share of its partitions each."""
+"""What ordered operators keep, as files: the tables of one operator, or of several that have a share of its partitions each.
+
+Tables are written whole as long as they are small. Else a layer of what a batch has changed is added to those before; a few
+small layers become one, and all become one once most of what they hold is out of date (`keep_part`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from tidegate.runtime.kept_situations import END, SITUATIONS, START
+from tidegate.runtime.embedded.kept_tables import (
+    DEFINITION,
+    IS_OPEN,
+    KEY,
+    NOTHING,
+    NUMBER,
+    SITUATIONS,
+    folded,
+    number_column,
+    values_of,
+)
+from tidegate.runtime.embedded.ordered import Operator
+from tidegate.runtime.kept_situations import CLOSED, END, OPEN, START
 from tidegate.runtime.progress import not_of_this_program
-from tidegate.runtime.state.codec import Json
-from tidegate.runtime.state.errors import storage_errors
+from tidegate.runtime.state.codec import parse_plain, plain
+from tidegate.runtime.state.errors import MANIFEST, storage_errors
 from tidegate.runtime.state.manifest import KeptRows, KernelState
+from tidegate.runtime.state.segments import FANOUT, tier_of
 from tidegate.runtime.state.store import FileRef, Store
 
 #: The layout of what an operator keeps.
-VERSION: Final = 1
-#: Columns that have a partition's number-th key, and the number of a run; values have the latter first.
-KEY, NUMBER = "key {}", "number"
+VERSION: Final = 2
+#: So many rows are written whole in every batch: a layer would cost as much.
+SMALL: Final = 1024
 
 Tables = Mapping[str, pl.DataFrame]
+Bounds = Mapping[str, tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """Tables that were written together, by name, their rows, and the instants of situations in them by kind and column."""
+
+    tables: tuple[str, ...]
+    files: tuple[FileRef, ...]
+    rows: int
+    bounds: Mapping[str, Bounds] = field(default_factory=dict)
+
+
+#: The layers of an operator, or of one share of its partitions, from the first on.
+Part = tuple[Layer, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,65 +75,177 @@ def shard_of(column: str, shards: int) -> pl.Expr:
     return pl.col(column).hash(0) % shards
 
 
-def kept_rows(tables: Tables) -> tuple[KeptRows, ...]:
-    """What each of an operator's tables holds."""
-    return tuple(
-        KeptRows(name, rows.height, _range(rows) if name in SITUATIONS else {}) for name, rows in tables.items()
-    )
+def keep_part(
+    operator: Operator, before: Part | None, write: Callable[[pa.Table], FileRef], read: Callable[[str], pa.Table]
+) -> tuple[tuple[KeptRows, ...], Part]:
+    """Writes what an operator keeps after an increment: how much that is, and its layers, with those of `before`.
+
+    `before` are the layers that say what it kept before the increment; None where there are none, or in other parts.
+    """
+    counts = _counts(operator)
+    live = sum(counts.values())
+    changed = operator.changes() if before and live > SMALL else None
+    if before and changed is not None:
+        rows = [*(layer.rows for layer in before), sum(table.num_rows for table in changed.values())]
+        if not rows[-1]:
+            return _kept(counts, before), before
+        count = to_merge(rows)
+        if sum(rows) <= 2 * live + SMALL and count < len(rows):
+            older, merged = before[: len(before) - count + 1], before[len(before) - count + 1 :]
+            layers = [*({n: _frame(read(f.path)) for n, f in _named(layer)} for layer in merged), _frames(changed)]
+            part = (*older, _layer(folded(layers, whole=False) if merged else changed, write))
+            return _kept(counts, part), part
+    tables = operator.tables()
+    part = (_layer(tables, write),) if tables else ()
+    return _kept(counts, part), part
 
 
-def _range(rows: pl.DataFrame) -> dict[str, tuple[int, int]]:
-    """When situations began and, where that is known, ended."""
-    columns = [rows.get_column(name) for name in (START, END) if name in rows.columns]
-    return {one.name: (int(one.min()), int(one.max())) for one in columns}  # type: ignore[arg-type]  # int64, some rows
+def to_merge(rows: Sequence[int]) -> int:
+    """How many of the last layers are to become one, given the rows of all: 1 if the last stays by itself.
+
+    Layers get smaller from the first on: those of a smaller tier than a later one go into it, and `FANOUT` of one tier become
+    one. So layers are few, and a row is written again a few times only.
+    """
+    count = 1
+    while True:
+        tier = tier_of(sum(rows[-count:]))
+        smaller = count
+        while smaller < len(rows) and tier_of(rows[-smaller - 1]) < tier:
+            smaller += 1
+        equal = smaller
+        while equal < len(rows) and tier_of(rows[-equal - 1]) == tier:
+            equal += 1
+        merged = equal if equal - smaller + 1 >= FANOUT else smaller
+        if merged == count:
+            return count
+        count = merged
 
 
-def whole_state(kept: Sequence[KeptRows], files: Sequence[FileRef]) -> KernelState:
+def _counts(operator: Operator) -> dict[str, int]:
+    """Rows by what they are: situations that are open and over, values of aggregates."""
+    states, derivation = operator.settled().states, operator.derivation
+    values = {values_of(number): one.partials.height for number, one in derivation.values.items()}
+    return {OPEN: states.open, CLOSED: states.shelf.rows, **values}
+
+
+def _layer(tables: Mapping[str, Any], write: Callable[[pa.Table], FileRef]) -> Layer:
+    arrow = {name: rows if isinstance(rows, pa.Table) else rows.to_arrow() for name, rows in tables.items()}
+    files = tuple(map(write, arrow.values()))
+    return Layer(tuple(arrow), files, sum(rows.num_rows for rows in arrow.values()), _bounds(arrow.get(SITUATIONS)))
+
+
+def _bounds(situations: pa.Table | None) -> dict[str, Bounds]:
+    """When situations began and, where they are over, ended."""
+    if situations is None:
+        return {}
+    is_open = situations.column(IS_OPEN)
+    told = pc.and_(is_open, pc.not_equal(situations.column(DEFINITION), NOTHING))
+    return {
+        kind: {name: _range(rows.column(name)) for name in columns}
+        for kind, mask, columns in ((OPEN, told, (START,)), (CLOSED, pc.invert(is_open), (START, END)))
+        if (rows := situations.select(columns).filter(mask)).num_rows
+    }
+
+
+def _range(column: pa.ChunkedArray) -> tuple[int, int]:
+    found = pc.min_max(column).as_py()
+    return found["min"], found["max"]
+
+
+def _kept(counts: Mapping[str, int], part: Part) -> tuple[KeptRows, ...]:
+    """What is kept in the layers; instants are those between which theirs lie."""
+    found = []
+    for holds, rows in counts.items():
+        parts = [layer.bounds[holds] for layer in part if holds in layer.bounds]
+        names = parts[0] if parts else ()
+        bounds = {name: (min(one[name][0] for one in parts), max(one[name][1] for one in parts)) for name in names}
+        if rows:
+            found.append(KeptRows(holds, rows, bounds))
+    return tuple(found)
+
+
+def whole_state(kept: Sequence[KeptRows], part: Part) -> KernelState:
     """The state of an operator in one place."""
-    return KernelState(VERSION, tuple(files), [one.holds for one in kept], tuple(kept))
+    return _state("", [(kept, part)])
 
 
-def shared_state(parts: Sequence[tuple[Sequence[KeptRows], Sequence[FileRef]]]) -> KernelState:
+def shared_state(parts: Sequence[tuple[Sequence[KeptRows], Part]]) -> KernelState:
     """The state of operators with a share each, in the order of their shards."""
-    values: Json = {"hash": _hash(), "shards": [[one.holds for one in kept] for kept, _ in parts]}
-    files = tuple(file for _, files in parts for file in files)
-    return KernelState(VERSION, files, values, tuple(one for kept, _ in parts for one in kept))
+    return _state(_hash(), parts)
+
+
+def _state(hash_: str, parts: Sequence[tuple[Sequence[KeptRows], Part]]) -> KernelState:
+    layers = _Parts(hash_, tuple(part for _, part in parts))
+    kept = tuple(one for some, _ in parts for one in some)
+    return KernelState(VERSION, layers.files, plain(layers), kept)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """Layers, part by part, and by which hash partitions were shared out; "" where they were not."""
+
+    hash: str
+    parts: tuple[Part, ...]
+
+    @property
+    def files(self) -> tuple[FileRef, ...]:
+        return tuple(file for part in self.parts for layer in part for file in layer.files)
+
+
+def part_of(query: str, state: KernelState, share: Share | None = None) -> Part | None:
+    """The layers of an operator, or of its share; None where the state is in other parts than these."""
+    found = _parts(query, state)
+    if share is None:
+        return None if found.hash else found.parts[0]
+    return found.parts[share.shard] if _are(found, share) else None
 
 
 def read_state(store: Store, query: str, state: KernelState, share: Share | None = None) -> dict[str, pl.DataFrame]:
     """The tables of an operator, or of its share, from whatever parts they were written in; `StateError` TG504."""
-    parts, hash_ = _parts(query, state)
+    found = _parts(query, state)
     with storage_errors(f"reading the state of {query!r}"):
-        if share is not None and hash_ == _hash() and len(parts) == share.shards:
-            return {name: _table(store, file) for name, file in parts[share.shard]}
-        tables = _joined([{name: _table(store, file) for name, file in part} for part in parts])
+        if share is not None and _are(found, share):
+            return _read(store, found.parts[share.shard])
+        tables = _joined([_read(store, part) for part in found.parts])
     return tables if share is None else _shared(tables, share)
 
 
-def _parts(query: str, state: KernelState) -> tuple[list[list[tuple[str, FileRef]]], str]:
-    """Names and files, part by part, and by which hash partitions were shared out."""
-    found: list[Any]
-    match state.values:
-        case [*names]:
-            found, hash_ = [names], ""
-        case {"hash": str(hash_), "shards": [*found]}:
-            pass
-        case _:
-            found, hash_ = [], ""
-    known = [part for part in found if isinstance(part, list)]
-    if state.version != VERSION or not known or known != found or sum(map(len, known)) != len(state.files):
-        raise not_of_this_program(f"the state of {query!r:.200} in layout {state.version}")
-    files = iter(state.files)
-    return [[(str(name), next(files)) for name in part] for part in known], hash_
+def _are(found: _Parts, share: Share) -> bool:
+    """Whether one of the parts is a share as it is."""
+    return found.hash == _hash() and len(found.parts) == share.shards
+
+
+def _read(store: Store, part: Part) -> dict[str, pl.DataFrame]:
+    return folded(({n: _frame(store.read_table(f.path)) for n, f in _named(layer)} for layer in part), whole=True)
+
+
+def _named(layer: Layer) -> list[tuple[str, FileRef]]:
+    return list(zip(layer.tables, layer.files, strict=True))
+
+
+def _frame(table: pa.Table) -> pl.DataFrame:
+    return pl.DataFrame(table)
+
+
+def _frames(tables: Mapping[str, pa.Table]) -> dict[str, pl.DataFrame]:
+    return {name: _frame(table) for name, table in tables.items()}
+
+
+def _parts(query: str, state: KernelState) -> _Parts:
+    """`StateError` TG504 where the state is laid out in another way."""
+    where = f"the state of {query!r:.200} in layout {state.version}"
+    if state.version != VERSION:
+        raise not_of_this_program(where)
+    found = parse_plain(_Parts, state.values, code=MANIFEST, where=where)
+    told = all(len(layer.tables) == len(layer.files) for part in found.parts for layer in part)
+    if not told or found.files != state.files or not found.parts or (not found.hash and len(found.parts) > 1):
+        raise not_of_this_program(where)
+    return found
 
 
 def _hash() -> str:
     """What shards rest on: another version may hash otherwise."""
     return f"polars {pl.__version__}"
-
-
-def _table(store: Store, file: FileRef) -> pl.DataFrame:
-    return pl.DataFrame(store.read_table(file.path))
 
 
 def _joined(parts: Sequence[Tables]) -> dict[str, pl.DataFrame]:
@@ -111,7 +257,7 @@ def _joined(parts: Sequence[Tables]) -> dict[str, pl.DataFrame]:
     for tables in parts:
         first = following
         for name, rows in tables.items():
-            number = _number(name, rows)
+            number = number_column(name, rows)
             following = max(following, first + 1 + int(rows[number].max()))  # type: ignore[arg-type]  # int64, some rows
             found.setdefault(name, []).append(rows.with_columns(pl.col(number) + first))
     return {name: pl.concat(rows) for name, rows in found.items()}
@@ -119,13 +265,9 @@ def _joined(parts: Sequence[Tables]) -> dict[str, pl.DataFrame]:
 
 def _shared(tables: Tables, share: Share) -> dict[str, pl.DataFrame]:
     """Of all tables what concerns a share of the partitions."""
-    found = {name: share.of(rows) for name, rows in tables.items() if NUMBER in rows.columns}
+    found = {name: share.of(rows) for name, rows in tables.items() if name == SITUATIONS}
     live = pl.concat([pl.Series(NUMBER, [], pl.Int64), *(rows[NUMBER] for rows in found.values())])
     for name, rows in tables.items():
         if name not in found:
-            found[name] = rows.filter(pl.col(_number(name, rows)).is_in(live.implode()))
+            found[name] = rows.filter(pl.col(number_column(name, rows)).is_in(live.implode()))
     return {name: rows for name, rows in found.items() if rows.height}
-
-
-def _number(name: str, rows: pl.DataFrame) -> str:
-    return rows.columns[0] if name.startswith("values ") else NUMBER

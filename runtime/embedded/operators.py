@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+
 from tidegate.analysis.match_orders import order_lines
 from tidegate.runtime.embedded.matches import MatchOperator
-from tidegate.runtime.embedded.operator_state import kept_rows, read_state, whole_state
+from tidegate.runtime.embedded.operator_state import keep_part, part_of, read_state, whole_state
 from tidegate.runtime.embedded.ordered import Operator, load_operator, start_operator
 from tidegate.runtime.executor import Job
-from tidegate.runtime.plan.steps import QueryPlan
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.manifest import KernelState
-from tidegate.runtime.state.store import Store
+from tidegate.runtime.state.store import FileRef, Store
 
 
 @dataclass(slots=True)
@@ -32,7 +33,8 @@ class Operators:
         known = self.known.get(job.query.name)
         if known is not None and known[0] == job.state:
             return known[1]
-        return load_operator(ordered, read_state(self.store, job.query.name, job.state))
+        tables = read_state(self.store, job.query.name, job.state)
+        return load_operator(ordered, tables, job.old[ordered.time])
 
     def orders(self, queries: Sequence[str]) -> list[str]:
         """Evaluation orders of these queries' patterns, and why."""
@@ -44,10 +46,15 @@ class Operators:
                 lines += order_lines(operator.matching.node, order.order.tolist(), order.chosen_by, "seen or assumed")
         return lines
 
-    def keep(self, batch: Batch, query: QueryPlan, operator: Operator) -> KernelState:
+    def keep(self, batch: Batch, job: Job, operator: Operator) -> KernelState:
         """Writes what an operator keeps from this batch on."""
-        tables = operator.tables()
-        files = tuple(batch.write_state(query.name, table.to_arrow()) for table in tables.values())
-        state = whole_state(kept_rows(tables), files)
-        self.known[query.name] = state, operator
+        name = job.query.name
+        self.known.pop(name, None)  # what it was before is gone once this has begun
+        before = None if job.state is None else part_of(name, job.state)
+
+        def write(table: pa.Table) -> FileRef:
+            return batch.write_state(name, table)
+
+        state = whole_state(*keep_part(operator, before, write, self.store.read_table))
+        self.known[name] = state, operator
         return state

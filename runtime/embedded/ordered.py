@@ -5,15 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import polars as pl
+import pyarrow as pa
 
 from tidegate.algebra.nodes import Derive, Match
 from tidegate.algebra.time import INF, Extended
 from tidegate.runtime.columns import polars_schema
 from tidegate.runtime.embedded.events import Source
+from tidegate.runtime.embedded.kept_tables import (
+    SITUATIONS,
+    changes,
+    everything,
+    following,
+    load_runs,
+    load_values,
+)
 from tidegate.runtime.embedded.matches import MatchOperator
+from tidegate.runtime.embedded.partition_states import Made, PartitionStates, located_in
 from tidegate.runtime.embedded.relational import evaluate
-from tidegate.runtime.embedded.situations import Derivation, Read, kept_tables, key_schema, live_runs, loaded
+from tidegate.runtime.embedded.situations import Derivation, Read, key_schema, open_numbers, without
+from tidegate.runtime.kernels.situations import NEVER, Ints
 from tidegate.runtime.plan.steps import Ordered
 
 Tables = Mapping[str, pl.DataFrame]
@@ -21,43 +33,71 @@ Tables = Mapping[str, pl.DataFrame]
 
 @dataclass(frozen=True, slots=True)
 class SituationOperator:
-    """Situations of one definition, reported as they end."""
+    """Situations of one definition, reported as they end. See `MatchOperator` for `states` and `made`."""
 
     ordered: Ordered
     derivation: Derivation
+    states: PartitionStates
+    made: Made | None = None
 
     @classmethod
     def start(cls, ordered: Ordered) -> SituationOperator:
         """Before the first event."""
         assert isinstance(ordered.node, Derive)
-        keys = key_schema(ordered.node)
-        return cls(ordered, Derivation.start((ordered.node,), ordered.leaves, keys, ordered.stretched))
+        derivation = Derivation.start((ordered.node,), ordered.leaves, ordered.stretched)
+        return cls(ordered, derivation, derivation.states(key_schema(ordered.node)))
 
     def step(
         self, events: Sequence[pl.DataFrame], after: Extended, until: Extended, close_at: int | None = None
     ) -> tuple[SituationOperator, pl.DataFrame]:
         """The operator after all events up to `until`, and the situations that have ended since `after`."""
-        derivation, (read,) = self.derivation.read(events, close_at)
-        rows = self._rows(derivation, read)
-        return replace(self, derivation=live_runs(derivation)), rows
+        states = self.settled().states
+        states.ready()
+        located = located_in(states, self.derivation.sources, events, (), NEVER, close_at)
+        before = states.cut(located.slots)
+        derivation, runs, (read,) = self.derivation.read(located.events, before.runs, close_at)
+        rows = self._rows(derivation, read, located.slots)
+        derivation = without(derivation, self.derivation, open_numbers(before.runs), open_numbers(runs))
+        made = Made(before, replace(before, runs=runs), np.empty(0, dtype=np.bool_))
+        return replace(self, derivation=derivation, made=made), rows
 
-    def _rows(self, derivation: Derivation, read: Read) -> pl.DataFrame:
+    def settled(self) -> SituationOperator:
+        """The operator, with what its last increment has made in `states`."""
+        if self.made is not None:
+            self.made.settle(self.states)
+        return self
+
+    def _rows(self, derivation: Derivation, read: Read, slots: Ints) -> pl.DataFrame:
         node = self.ordered.node
         closed = derivation.lasting(read.source, read.closed)
-        rows = derivation.keys_of(closed.slot).with_columns(pl.Series("ts", closed.ts), pl.Series("te", closed.te))
+        rows = self.states.partitions.rows(slots[closed.slot]).with_columns(
+            pl.Series("ts", closed.ts), pl.Series("te", closed.te)
+        )
         if 0 in derivation.values:
             rows = pl.concat([rows, derivation.values[0].at_end(closed.run)], how="horizontal")
         return rows.select(node.schema.names).cast(polars_schema(node.schema))
 
-    def tables(self) -> Tables:
+    def tables(self) -> dict[str, pa.Table]:
         """What is kept, as tables by name."""
-        return kept_tables(self.derivation)
+        return everything(self.derivation, self.settled().states)
+
+    def changes(self) -> dict[str, pa.Table] | None:
+        """What the last increment has changed in them; None where it is not known."""
+        made, states = self.made, self.settled().states
+        if made is None:
+            return None
+        return changes(self.derivation, states.partitions, made.before, made.after, made.is_new)
 
     @classmethod
     def load(cls, ordered: Ordered, tables: Tables) -> SituationOperator:
         """The operator with what was kept."""
         fresh = cls.start(ordered)
-        return replace(fresh, derivation=loaded(fresh.derivation, tables))
+        if SITUATIONS not in tables:
+            return fresh
+        slots, runs = load_runs(fresh.derivation, fresh.states, tables[SITUATIONS])
+        fresh.states.put(replace(fresh.states.cut(slots), runs=runs))
+        values = load_values(fresh.derivation, tables, open_numbers(runs))
+        return replace(fresh, derivation=replace(fresh.derivation, values=values, numbers=following(tables)))
 
 
 Operator = SituationOperator | MatchOperator
@@ -72,13 +112,13 @@ def start_operator(ordered: Ordered) -> Operator:
             return MatchOperator.start(ordered)
 
 
-def load_operator(ordered: Ordered, tables: Tables) -> Operator:
-    """The operator with what was kept."""
+def load_operator(ordered: Ordered, tables: Tables, reached: Extended) -> Operator:
+    """The operator with what was kept when progress was `reached`."""
     match ordered.node:
         case Derive():
             return SituationOperator.load(ordered, tables)
         case Match():
-            return MatchOperator.load(ordered, tables)
+            return MatchOperator.load(ordered, tables, reached)
 
 
 def left_at(operator: Operator, reached: Extended) -> Operator:

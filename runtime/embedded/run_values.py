@@ -26,11 +26,15 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class RunValues:
-    """Partial results of one definition's aggregates by run, for the runs that are still of use."""
+    """Partial results of one definition's aggregates by run, for the runs that are still of use.
+
+    `advanced` are the runs that had events in the last increment.
+    """
 
     group: Group
     time: str
     partials: pl.DataFrame
+    advanced: pl.Series
 
     @property
     def run(self) -> str:
@@ -46,15 +50,23 @@ class RunValues:
         rows = Scan(StreamDef("events", schema, static=True))
         group = Group(rows, (run,), situation.aggregates)
         found = pl.DataFrame(schema=polars_schema(partial_schema(group))) if partials is None else partials
-        return cls(group, situation.time, found)
+        return cls(group, situation.time, found, pl.Series(run, [], pl.Int64))
 
     def with_events(self, events: pl.DataFrame, member: Ints) -> tuple[RunValues, pl.DataFrame]:
         """The values after events, `member` being the run of each or -1; and the events of runs, with their runs."""
         own = events.with_columns(pl.Series(self.run, member)).filter(pl.col(self.run) >= 0)
         if not own.height:
-            return self, own
-        both = pl.concat([self.partials, partial(self.group, own)])
-        return replace(self, partials=merge(self.group, both)), own
+            return replace(self, advanced=self.advanced.clear()), own
+        advanced = own.get_column(self.run).unique()
+        runs = advanced.to_frame()
+        before = self.partials.join(runs, on=self.run, how="semi", maintain_order="left")
+        others = self.partials.join(runs, on=self.run, how="anti")
+        merged = merge(self.group, pl.concat([before, partial(self.group, own)]))
+        return replace(self, partials=pl.concat([others, merged]), advanced=advanced), own
+
+    def changed(self) -> pl.DataFrame:
+        """The values that the last increment changed and that are still of use."""
+        return self.partials.join(self.advanced.to_frame(), on=self.run, how="semi")
 
     def at_end(self, run: Ints) -> pl.DataFrame:
         """The aggregates of these runs over all their events so far, in order."""
@@ -83,6 +95,12 @@ class RunValues:
         wanted = pl.DataFrame({self.run: run})
         values = final(self.group, partials)
         return wanted.join(values, on=self.run, how="left", maintain_order="left").drop(self.run)
+
+    def without(self, gone: Ints) -> RunValues:
+        """The values of all runs but those that are of no use any more."""
+        if not len(gone) or not self.partials.height:
+            return self
+        return replace(self, partials=self.partials.join(pl.DataFrame({self.run: gone}), on=self.run, how="anti"))
 
     def only(self, live: Ints) -> RunValues:
         """The values of runs that are still of use."""

@@ -13,56 +13,49 @@ from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.nodes import Derive, Given
 from tidegate.algebra.pretty import value_text
 from tidegate.algebra.schema import Schema
-from tidegate.runtime.embedded.events import Partitions, Source, advance, sources
+from tidegate.runtime.embedded.events import Placed, Source, advance, sources
+from tidegate.runtime.embedded.partition_states import PartitionStates
 from tidegate.runtime.embedded.run_values import RunValues
-from tidegate.runtime.kernels.situations import NEVER, Bools, Closed, Ints, Runs, Slots
-from tidegate.runtime.kernels.slots import SlotNumbers
+from tidegate.runtime.kernels.situations import NEVER, Bools, Closed, Ints, Runs
 from tidegate.runtime.plan.steps import Stretched
-
-#: Columns of what is kept, beside the keys, which are named by their places.
-DEFINITION: Final = "definition"
-START: Final = "start"
-LAST: Final = "last"
-NUMBER: Final = "number"
 
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """Definitions of situations over the rows of some leaves, with what is open between increments.
+    """Definitions of situations over the rows of some leaves, with the aggregates of runs between increments.
 
     Every run of events has a number of its own, by which its aggregates are found; `numbers` is the next one.
     """
 
     situations: tuple[Derive, ...]
     sources: tuple[Source, ...]
-    partitions: Partitions
-    runs: tuple[Runs, ...]
     values: Mapping[int, RunValues]
     numbers: int = 0
 
     @classmethod
     def start(
-        cls, situations: Sequence[Derive], leaves: Sequence[int], keys: Schema, stretched: Stretched | None = None
+        cls, situations: Sequence[Derive], leaves: Sequence[int], stretched: Stretched | None = None
     ) -> Derivation:
-        """Before the first event. Situations may be none; `keys` are those of the partitions."""
-        found = sources(situations, leaves, stretched)
-        return cls(
-            tuple(situations),
-            found,
-            Partitions.of(keys),
-            tuple(Runs.empty(0, len(source.definitions)) for source in found),
-            {number: RunValues.of(one) for number, one in enumerate(situations) if one.aggregates},
-        )
+        """Before the first event. Situations may be none."""
+        values = {number: RunValues.of(one) for number, one in enumerate(situations) if one.aggregates}
+        return cls(tuple(situations), sources(situations, leaves, stretched), values)
 
-    def read(self, events: Sequence[pl.DataFrame], close_at: int | None = None) -> tuple[Derivation, list[Read]]:
-        """The state after the events of an increment, by source, and what they did.
+    def states(self, keys: Schema, definitions: int = 1) -> PartitionStates:
+        """What is held before the first event of partitions by these keys."""
+        return PartitionStates(keys, [len(source.definitions) for source in self.sources], definitions)
 
-        `close_at` is where all ends that is open then: after every event.
+    def read(
+        self, events: Sequence[Placed], before: Sequence[Runs], close_at: int | None = None
+    ) -> tuple[Derivation, tuple[Runs, ...], list[Read]]:
+        """The state after the events of an increment, the runs after them, by source, and what the events did.
+
+        `before` has the runs of the partitions that are looked at. `close_at` is where all ends that is open then: after
+        every event.
         """
         done: list[Read] = []
-        runs, values, numbers = [], dict(self.values), self.numbers
-        for source, before, rows in zip(self.sources, self.runs, events, strict=True):
-            found, after = advance(source, self.situations, rows, self.partitions, before, numbers)
+        runs, values, numbers = list[Runs](), dict(self.values), self.numbers
+        for source, own_runs, rows in zip(self.sources, before, events, strict=True):
+            found, after = advance(source, self.situations, rows, own_runs, numbers)
             numbers = found.numbers
             own: dict[int, pl.DataFrame] = {}
             for number, member in found.member.items():
@@ -73,7 +66,7 @@ class Derivation:
                 closed = joined(closed, ended)
             runs.append(after)
             done.append(Read(source, closed, own))
-        return replace(self, runs=tuple(runs), values=values, numbers=numbers), done
+        return replace(self, values=values, numbers=numbers), tuple(runs), done
 
     def lasting(self, source: Source, closed: Closed) -> Closed:
         """Situations of the durations that their definitions allow."""
@@ -84,54 +77,7 @@ class Derivation:
         keep: Bools = (lasts >= least[closed.symbol]) & (lasts <= most[closed.symbol])
         return closed.where(keep)
 
-    def open(self) -> pl.DataFrame:
-        """The open runs: keys, definition, start, time of the partition's last event, number."""
-        frames = [self.kept_keys(np.empty(0, dtype=np.int64)).with_columns(_NOTHING_OPEN)]
-        for source, runs in zip(self.sources, self.runs, strict=True):
-            cells = np.flatnonzero(runs.start.ravel() != NEVER)
-            slots, symbols = np.divmod(cells, len(source.definitions))
-            columns = [
-                pl.Series(DEFINITION, np.array(source.definitions, dtype=np.int64)[symbols]),
-                pl.Series(START, runs.start.ravel()[cells]),
-                pl.Series(LAST, runs.last[slots]),
-                pl.Series(NUMBER, runs.number.ravel()[cells]),
-            ]
-            frames.append(self.kept_keys(slots).hstack(columns))
-        return pl.concat(frames)
 
-    def keys_of(self, slots: Ints | Slots) -> pl.DataFrame:
-        """The keys of partitions, row by row."""
-        return self.partitions.rows(slots)
-
-    def kept_keys(self, slots: Ints | Slots) -> pl.DataFrame:
-        """The keys of partitions under the names by which they are kept."""
-        keys = self.keys_of(slots)
-        if len(self.partitions.schema):
-            keys.columns = [f"key {place}" for place in range(keys.width)]
-        return keys
-
-    def slots_of(self, rows: pl.DataFrame) -> SlotNumbers:
-        """The slots of partitions by the keys that were kept of them."""
-        return self.partitions.assign(
-            rows.with_columns(pl.col(f"key {place}").alias(name) for place, name in enumerate(self.partitions.schema))
-        )
-
-    def with_open(self, rows: pl.DataFrame, values: Mapping[int, RunValues], numbers: int) -> Derivation:
-        """The state in which these runs are open."""
-        slot = self.slots_of(rows)
-        runs = [Runs.empty(len(self.partitions), len(source.definitions)) for source in self.sources]
-        definition, start, last, number = (rows[name].to_numpy() for name in (DEFINITION, START, LAST, NUMBER))
-        for source, own in zip(self.sources, runs, strict=True):
-            for symbol, wanted in enumerate(source.definitions):
-                chosen = definition == wanted
-                at = slot[chosen]
-                own.start[at, symbol], own.number[at, symbol] = start[chosen], number[chosen]
-                own.held[at] |= np.uint64(1 << symbol)
-                own.last[at] = last[chosen]
-        return replace(self, runs=tuple(runs), values=values, numbers=numbers)
-
-
-_NOTHING_OPEN: Final = [pl.Series(name, [], pl.Int64) for name in (DEFINITION, START, LAST, NUMBER)]
 NO_LIMIT: Final = (1 << 63) - 1
 
 
@@ -181,35 +127,15 @@ def closed_at(source: Source, runs: Runs, at: int) -> tuple[Closed, Runs]:
     return ended, Runs(runs.last, none.held, none.start, none.number)
 
 
-def live_runs(derivation: Derivation, kept: Ints | None = None) -> Derivation:
-    """The state with the values of open and `kept` runs only."""
+def without(derivation: Derivation, before: Derivation, held: Ints, live: Ints) -> Derivation:
+    """The state without the values of runs that were held before an increment, or began in it, and are not live any more."""
     if not derivation.values:
         return derivation
-    live = np.concatenate(
-        [
-            np.empty(0, dtype=np.int64) if kept is None else kept,
-            *(runs.number[runs.start != NEVER] for runs in derivation.runs),
-        ]
-    )
-    return replace(derivation, values={number: one.only(live) for number, one in derivation.values.items()})
+    begun = np.arange(before.numbers, derivation.numbers)
+    gone = np.setdiff1d(np.concatenate([held, begun]), live)
+    return replace(derivation, values={number: one.without(gone) for number, one in derivation.values.items()})
 
 
-def kept_tables(derivation: Derivation) -> dict[str, pl.DataFrame]:
-    """Open runs and values of runs; nothing of what is empty."""
-    found = {"open": derivation.open()}
-    found |= {f"values {number}": one.partials for number, one in derivation.values.items()}
-    return {name: table for name, table in found.items() if table.height}
-
-
-def loaded(derivation: Derivation, tables: Mapping[str, pl.DataFrame]) -> Derivation:
-    """The state of which `kept_tables` made tables."""
-    values = {
-        number: RunValues.of(derivation.situations[number], tables.get(f"values {number}"))
-        for number in derivation.values
-    }
-    if "open" not in tables:
-        return replace(derivation, values=values)
-    rows = tables["open"]
-    greatest = rows.get_column(NUMBER).max()
-    assert isinstance(greatest, int)
-    return derivation.with_open(rows, values, 1 + greatest)
+def open_numbers(runs: Sequence[Runs]) -> Ints:
+    """The numbers of open runs."""
+    return np.concatenate([np.empty(0, dtype=np.int64), *(one.number[one.start != NEVER] for one in runs)])

@@ -118,6 +118,29 @@ def purge(situations: Situations, within: int, horizons: Ints, until: int) -> Si
     return Situations(situations.definitions, offsets, ts[:count].copy(), te[:count].copy(), origin[:count].copy())
 
 
+def next_looks(
+    situations: Situations,
+    from_start: tuple[Ints, ...],
+    from_end: tuple[Ints, ...],
+    within: int,
+    horizons: Ints,
+    until: int,
+) -> Ints:
+    """When each slot has to be looked at again although nothing new comes for it: int64[K], NONE for never.
+
+    That is the first instant after `until` at which one of its situations is triggered or need not be kept any more; see
+    `find_triggers` and `purge`. Situations that `purge` leaves out have no part in it, unless they are open.
+    """
+    starts, start_first = _flat(from_start)
+    ends, end_first = _flat(from_end)
+    found = np.empty((len(situations.offsets) - 1) // situations.definitions, dtype=np.int64)
+    _look(
+        situations.definitions, situations.offsets, situations.ts, situations.te, starts, start_first, ends, end_first,
+        within, horizons, until, found,
+    )  # fmt: skip
+    return found
+
+
 def _flat(parts: tuple[Ints, ...]) -> tuple[Ints, Ints]:
     first = np.cumsum([0, *map(len, parts)], dtype=np.int64)
     return np.concatenate([np.empty(0, dtype=np.int64), *parts]), first
@@ -246,3 +269,40 @@ def _keep(
                     count += 1
             offsets_out[cell + 1] = count
     return count
+
+
+@nb.njit(
+    nb.void(
+        nb.int64, _INTS, _INTS, _INTS, _INTS, _INTS, _INTS, _INTS, nb.int64, _INTS, nb.int64, _OUT
+    ),
+    cache=True,
+    nogil=True,
+)  # fmt: skip
+def _look(
+    definitions: int, offsets: Ints, ts: Ints, te: Ints, starts: Ints, start_first: Ints, ends: Ints, end_first: Ints,
+    within: int, horizons: Ints, until: int, found: Ints,
+) -> None:  # fmt: skip
+    for slot in range(found.shape[0]):
+        first = NONE
+        for definition in range(definitions):
+            cell, horizon = slot * definitions + definition, horizons[definition]
+            for place in range(offsets[cell], offsets[cell + 1]):
+                is_over = te[place] != OPEN
+                gone = NONE
+                if is_over and within != NONE:
+                    gone = min(gone, ts[place] + within)
+                if is_over and horizon != NONE:
+                    gone = min(gone, te[place] + horizon)
+                if gone <= until:
+                    continue
+                first = min(first, gone)
+                for offset in range(start_first[definition], start_first[definition + 1]):
+                    instant = ts[place] + starts[offset]
+                    if until < instant < first:
+                        first = instant
+                if is_over:
+                    for offset in range(end_first[definition], end_first[definition + 1]):
+                        instant = te[place] + ends[offset]
+                        if until < instant < first:
+                            first = instant
+        found[slot] = first

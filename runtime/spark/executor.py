@@ -17,7 +17,7 @@ from tidegate.analysis.facts import Rank
 from tidegate.analysis.recursion import ranks_below
 from tidegate.runtime.columns import spark_schema
 from tidegate.runtime.embedded.executor import EmbeddedExecutor
-from tidegate.runtime.embedded.operator_state import shared_state
+from tidegate.runtime.embedded.operator_state import Layer, Part, shared_state
 from tidegate.runtime.executor import Increment, Ingested, Job, Rewrite, Stratum, Work
 from tidegate.runtime.intake import Arrival, Intake
 from tidegate.runtime.plan.common import Demand
@@ -357,11 +357,13 @@ def _shard_job(job: Job, written: Collection[str]) -> ShardJob:
 def _gathered(batch: Batch, query: str, summaries: Sequence[Mapping[str, Any]], place: str) -> Increment:
     total = 0
     segments: dict[str, tuple[Segment, ...]] = {}
-    kept: dict[int, tuple[list[KeptRows], list[FileRef]]] = {}
+    kept: dict[int, tuple[list[KeptRows], Part]] = {}
     for summary in summaries:
         if "shard" in summary:
-            rows = [parse_plain(KeptRows, one, code=MANIFEST, where=f"the state of {query}") for one in summary["kept"]]
-            kept[summary["shard"]] = rows, [FileRef(*file) for file in summary["files"]]
+            where = f"the state of {query}"
+            rows = [parse_plain(KeptRows, one, code=MANIFEST, where=where) for one in summary["kept"]]
+            part = tuple(parse_plain(Layer, one, code=MANIFEST, where=where) for one in summary["part"])
+            kept[summary["shard"]] = rows, part
             continue
         total += summary["rows"]
         if summary["output"]:

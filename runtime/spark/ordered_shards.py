@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
+
+import pyarrow as pa
 
 from tidegate.runtime.embedded.increment import increment
-from tidegate.runtime.embedded.operator_state import Share, kept_rows, read_state
+from tidegate.runtime.embedded.operator_state import Share, keep_part, part_of, read_state
 from tidegate.runtime.embedded.ordered import events_of, left_at, load_operator, start_operator
 from tidegate.runtime.plan.common import Demand
 from tidegate.runtime.plan.slices import Interleaved
@@ -18,6 +20,7 @@ from tidegate.runtime.state.errors import storage_errors
 from tidegate.runtime.state.local import LocalStore
 from tidegate.runtime.state.manifest import KernelState
 from tidegate.runtime.state.segments import new_path
+from tidegate.runtime.state.store import FileRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,23 +54,33 @@ def _evaluate(place: Place, one: OrderedJob, shard: int, shards: int) -> list[st
     query, ordered = job.query, job.query.ordered
     assert ordered is not None
     assert ordered.sharded_by is not None
+    before, old = None, job.old[ordered.time]
     if one.state is None:
         operator = start_operator(ordered)
     else:
         share = Share(ordered.sharded_by, shard, shards)
-        operator = load_operator(ordered, read_state(store, query.name, one.state, share))
+        before = part_of(query.name, one.state, share)
+        operator = load_operator(ordered, read_state(store, query.name, one.state, share), old)
     (leaves,) = read_shares(place, [job], [Demand.of(query, job.old, job.new, job.keys)], shard, shards)
-    old, new = job.old[ordered.time], job.new[ordered.time]
+    new = job.new[ordered.time]
     after, completed = operator.step(events_of(operator, leaves, old, new), old, new, one.close_at)
     rows = increment(query, {0: completed}, job.old, job.new, {})
-    tables = left_at(after, new).tables()
-    kept = [plain(one) for one in kept_rows(tables)]
+
+    def write(table: pa.Table) -> FileRef:
+        return store.write_table(new_path("kernel", query.name, place.seq, place.attempt), table)
+
     with storage_errors(f"writing state of {query.name!r}"):
-        files = [
-            astuple(store.write_table(new_path("kernel", query.name, place.seq, place.attempt), table.to_arrow()))
-            for table in tables.values()
-        ]
-    lines = [json.dumps({"query": query.name, "shard": shard, "kept": kept, "files": files})]
+        kept, part = keep_part(left_at(after, new), before, write, store.read_table)
+    lines = [
+        json.dumps(
+            {
+                "query": query.name,
+                "shard": shard,
+                "kept": [plain(one) for one in kept],
+                "part": [plain(layer) for layer in part],
+            }
+        )
+    ]
     if rows.height:
         schema = query.facts.output.schema
         lines.append(store_rows(place, query.name, schema, job.feeds, rows, written=job.written))

@@ -211,7 +211,7 @@ def plan_compaction(segments: Sequence[P], *, fanout: int = FANOUT, max_rows: in
     for segment in segments:
         if segment.rows < max_rows:
             tier = tiers.setdefault((segment.shard, segment.schema), {})
-            tier.setdefault(_tier(segment.rows, fanout), []).append([segment])
+            tier.setdefault(tier_of(segment.rows, fanout), []).append([segment])
     order = {id(segment): index for index, segment in enumerate(segments)}
     plan = []
     for tier in tiers.values():
@@ -219,7 +219,7 @@ def plan_compaction(segments: Sequence[P], *, fanout: int = FANOUT, max_rows: in
             merged = [segment for group in tier.pop(min(full)) for segment in group]
             rows = sum(segment.rows for segment in merged)
             if rows < max_rows:
-                tier.setdefault(_tier(rows, fanout), []).append(merged)
+                tier.setdefault(tier_of(rows, fanout), []).append(merged)
             else:
                 plan.append(merged)
         plan += [group for groups in tier.values() for group in groups if len(group) > 1]
@@ -275,7 +275,8 @@ def append_segment(
     )
 
 
-def _tier(rows: int, fanout: int) -> int:
+def tier_of(rows: int, fanout: int = FANOUT) -> int:
+    """k for `fanout`^k ≤ rows < `fanout`^(k+1); 0 for none."""
     tier, limit = 0, fanout
     while rows >= limit:
         tier, limit = tier + 1, limit * fanout

@@ -10,14 +10,24 @@ import pytest
 
 import tidegate as tg
 from tidegate.algebra.time import INF
-from tidegate.runtime.embedded.operator_state import Share, kept_rows, read_state, shard_of, shared_state, whole_state
-from tidegate.runtime.embedded.ordered import Operator, Tables, events_of, load_operator, start_operator
+from tidegate.runtime.embedded.kept_tables import SITUATIONS
+from tidegate.runtime.embedded.operator_state import (
+    Part,
+    Share,
+    keep_part,
+    part_of,
+    read_state,
+    shard_of,
+    shared_state,
+    whole_state,
+)
+from tidegate.runtime.embedded.ordered import Operator, events_of, load_operator, start_operator
 from tidegate.runtime.plan.steps import Ordered
 from tidegate.runtime.state.codec import Json
 from tidegate.runtime.state.errors import StateError
 from tidegate.runtime.state.manifest import KeptRows, KernelState
 from tidegate.runtime.state.memory import MemoryStore
-from tidegate.runtime.state.store import FileRef, Store
+from tidegate.runtime.state.store import Store
 
 readings = tg.stream("R", "name string, t bigint, x bigint", progress="t")
 SCHEMA = {"name": pl.String, "t": pl.Int64, "x": pl.Int64}
@@ -49,14 +59,17 @@ def random_readings(seed: int) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=SCHEMA, orient="row").sort("t")
 
 
-def written(store: Store, tables: Tables) -> tuple[tuple[KeptRows, ...], list[FileRef]]:
-    return kept_rows(tables), [
-        store.write_table(f"kernel/{next(_names)}", table.to_arrow()) for table in tables.values()
-    ]
+def written(store: Store, one: Operator, before: Part | None = None) -> tuple[tuple[KeptRows, ...], Part]:
+    return keep_part(one, before, lambda table: store.write_table(f"kernel/{next(_names)}", table), store.read_table)
+
+
+def reached(batch: int) -> float:
+    """Progress after so many batches."""
+    return batch * SPAN - 1 if 0 < batch < BATCHES else INF if batch else -INF
 
 
 def step(one: Operator, rows: pl.DataFrame, batch: int) -> tuple[Operator, list[str]]:
-    old, new = (batch * SPAN - 1 if batch else -INF), ((batch + 1) * SPAN - 1 if batch < BATCHES - 1 else INF)
+    old, new = reached(batch), reached(batch + 1)
     after, completed = one.step(events_of(one, {0: rows.select(*SCHEMA)}, old, new), old, new)
     return after, [str(row) for row in completed.rows()]
 
@@ -82,10 +95,10 @@ def test_parts_go_on_as_the_whole_does(seed: int, shards: tuple[int, ...]) -> No
             share = Share(0, shard, number) if number else None
             own = rows if share is None else rows.filter(shard_of("name", number) == shard)
             tables = None if state is None else read_state(store, "Found", state, share)
-            one = start_operator(ordered) if tables is None else load_operator(ordered, tables)
+            one = start_operator(ordered) if tables is None else load_operator(ordered, tables, reached(batch))
             one, completed = step(one, own, batch)
             found += completed
-            parts.append(written(store, one.tables()))
+            parts.append(written(store, one, None if state is None else part_of("Found", state, share)))
         state = shared_state(parts) if number else whole_state(*parts[0])
         assert sorted(found) == wanted
 
@@ -93,19 +106,17 @@ def test_parts_go_on_as_the_whole_does(seed: int, shards: tuple[int, ...]) -> No
 def test_parts_are_told_apart_by_what_they_rest_on() -> None:
     ordered, rows, store = operator(), random_readings(1), MemoryStore()
     one, _ = step(start_operator(ordered), rows, 0)
-    names, files = written(store, one.tables())
-    halves: list[tuple[tuple[KeptRows, ...], list[FileRef]]] = [(names, files), ((), [])]
+    halves: list[tuple[tuple[KeptRows, ...], Part]] = [written(store, one), ((), ())]
     state = shared_state(halves)
     assert read_state(store, "Found", state, Share(0, 1, 2)) == {}
     # Written with another hash, each part may have anything of a share.
     assert isinstance(state.values, dict)
     other = KernelState(state.version, state.files, state.values | {"hash": "another"})
     kept = [read_state(store, "Found", other, Share(0, shard, 2)) for shard in range(2)]
-    assert sum(part["open"].height for part in kept if "open" in part) == one.tables()["open"].height
-    assert all("open" in part for part in kept)
+    assert sum(part[SITUATIONS].height for part in kept) == one.tables()[SITUATIONS].num_rows
 
 
-@pytest.mark.parametrize("values", [None, {"hash": "x"}, ["open"], {"hash": "x", "shards": ["open"]}, {"shards": [[]]}])
+@pytest.mark.parametrize("values", [None, {"hash": "x"}, ["open"], {"hash": "x", "parts": ["open"]}, {"parts": [[]]}])
 def test_a_state_of_another_layout_is_refused(values: Json) -> None:
     with pytest.raises(StateError, match="TG504"):
-        read_state(MemoryStore(), "Found", KernelState(1, (), values))
+        read_state(MemoryStore(), "Found", KernelState(2, (), values))

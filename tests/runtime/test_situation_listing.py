@@ -13,8 +13,8 @@ import tidegate as tg
 from tidegate import metrics, testing
 from tidegate.runtime.batch_report import BatchReport
 from tidegate.runtime.cli import main
+from tidegate.runtime.embedded.kept_tables import SITUATIONS
 from tidegate.runtime.embedded.operator_state import read_state
-from tidegate.runtime.kept_situations import SITUATIONS
 from tidegate.runtime.program import Program
 from tidegate.runtime.state import LocalStore
 from tidegate.runtime.state_listing import list_state
@@ -48,7 +48,7 @@ Counted: situations: 2 rows, N bytes in 2 files
   aggregates  2 partial values of these
   bound       of a partition one that is open
 
-Pattern: situations: 3 rows, N bytes in 3 files
+Pattern: situations: 3 rows, N bytes in 2 files
   open        2, since 1 to 6; kept until they end
   over        1, ended 4; kept while a match may need them
               p(detected) is 9
@@ -115,8 +115,8 @@ def test_counts_are_those_of_the_files_and_none_outlives_what_is_said(
             assert manifest is not None
             for one in listing.situations:
                 tables = read_state(store, one.of.query, manifest.kernel[one.of.query])
-                assert one.rows == sum(table.height for name, table in tables.items() if name in SITUATIONS)
-                assert one.values == sum(table.height for name, table in tables.items() if name not in SITUATIONS)
+                assert one.rows == sum(table.height for name, table in tables.items() if name == SITUATIONS)
+                assert one.values == sum(table.height for name, table in tables.items() if name != SITUATIONS)
             pattern = listing.situations[-1]
             if pattern.closed.rows:
                 stated.append((pattern.until, t))

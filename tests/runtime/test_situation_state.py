@@ -33,7 +33,8 @@ def held(run: Session) -> dict[tuple[str, int], int]:
     operators = executor.operators.known
     most: dict[tuple[str, int], int] = {}
     for name, (_, operator) in operators.items():
-        if isinstance(operator, MatchOperator) and (closed := operator.tables().get("closed")) is not None:
+        if isinstance(operator, MatchOperator) and (kept := operator.tables().get("situations")) is not None:
+            closed = pl.DataFrame(kept).filter(~pl.col("open"))
             keys = [column for column in closed.columns if column.startswith("key ")]
             sizes = closed.group_by("definition", *keys).agg(pl.len().alias("size"))
             for definition, *_, size in sizes.select("definition", *keys, "size").iter_rows():

@@ -132,8 +132,8 @@ GROUP = Group(
         bug(
             "aggregates of what is kept are dropped",
             MATCHES,
-            "live_runs(derivation, number)",
-            "live_runs(derivation)",
+            "live = np.concatenate([made.after.number, open_numbers(runs)])",
+            "live = open_numbers(runs)",
         ),
         bug("an end is shown before it is known", MATCHES, "(te > detected) &", "(te > detected + 1) &"),
         bug(
@@ -145,8 +145,8 @@ GROUP = Group(
         bug(
             "runs are numbered anew after a restart",
             MATCHES,
-            'following = 1 + max(int(columns["number"].max()), derivation.numbers - 1)',
-            "following = derivation.numbers",
+            "numbers=following(tables))",
+            "numbers=0)",
         ),
         bug(
             "the pattern's steps are those of the order before",

@@ -87,8 +87,8 @@ GROUP = Group(
         bug(
             "parts of a state are told apart by their number alone",
             STATE,
-            "if share is not None and hash_ == _hash() and len(parts) == share.shards:",
-            "if share is not None and len(parts) == share.shards:",
+            "return found.hash == _hash() and len(found.parts) == share.shards",
+            "return len(found.parts) == share.shards",
         ),
     ),
 )

@@ -1,0 +1,133 @@
+"""Situations that are over, kept by slot: those of some slots are taken out and put back without a look at the others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+
+from tidegate.runtime.kernels.layout import Situations
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+Table = np.ndarray[Any, np.dtype[np.int64]]
+
+_INTS = nb.types.Array(nb.int64, 1, "C", readonly=True)
+_OUT, _POOL = nb.int64[::1], nb.int64[:, ::1]
+
+#: Rows of the pool: what is known of a situation.
+_DEFINITION, _TS, _TE, _NUMBER = range(4)
+#: Places of the pool that may be unused, beside twice as many as are used.
+_LOOSE = 4096
+
+
+class Shelf:
+    """Slot s has the places first[s] to first[s] + count[s] of a pool, in the order of definition and start.
+
+    It has room for some more; a slot that outgrows its room moves to the pool's end, and the pool is packed once most of
+    it is unused. So putting costs what is put, and now and then as much again.
+    """
+
+    def __init__(self, definitions: int, slots: int = 0) -> None:
+        self.definitions = definitions
+        self.rows = 0
+        self._first, self._count, self._room = (np.zeros(slots, dtype=np.int64) for _ in range(3))
+        self._pool = np.empty((4, 0), dtype=np.int64)
+        self._used = 0
+
+    @property
+    def places(self) -> int:
+        """Places of the pool, used or not."""
+        return self._pool.shape[1]
+
+    def grow(self, slots: int) -> None:
+        """Room for at least so many slots."""
+        known = len(self._count)
+        if slots > known:
+            more = np.zeros(max(slots, known + known // 2) - known, dtype=np.int64)
+            self._first, self._count, self._room = (
+                np.concatenate([old, more]) for old in (self._first, self._count, self._room)
+            )
+
+    def take(self, slots: Ints) -> tuple[Situations, Ints]:
+        """The situations of these slots, as those of slots 0, 1, ..., and the numbers of their runs. They stay here, too."""
+        total = int(self._count[slots].sum())
+        offsets = np.zeros(len(slots) * self.definitions + 1, dtype=np.int64)
+        ts, te, number = (np.empty(total, dtype=np.int64) for _ in range(3))
+        _take(self._first, self._count, slots, self.definitions, self._pool, offsets, ts, te, number)
+        return Situations(self.definitions, offsets, ts, te, number), number
+
+    def put(self, slots: Ints, kept: Situations, number: Ints) -> None:
+        """From now on these slots have what slots 0, 1, ... of `kept` have, and nothing else; `number` are their runs."""
+        self.rows += len(kept.ts) - int(self._count[slots].sum())
+        if self._used > 3 * self.rows + _LOOSE:
+            self._pack()
+        self._reserve(self._used + len(kept.ts) + len(kept.ts) // 2)
+        self._used = _put(
+            slots, self.definitions, kept.offsets, kept.ts, kept.te, number,
+            self._first, self._count, self._room, self._used, self._pool,
+        )  # fmt: skip
+
+    def _reserve(self, places: int) -> None:
+        if places > self.places:
+            larger = np.empty((4, max(places, self.places + self.places // 2)), dtype=np.int64)
+            larger[:, : self._used] = self._pool[:, : self._used]
+            self._pool = larger
+
+    def _pack(self) -> None:
+        first = np.cumsum(self._count) - self._count
+        places = np.repeat(self._first - first, self._count) + np.arange(int(self._count.sum()))
+        self._pool = self._pool[:, places]
+        self._first, self._room, self._used = first, self._count.copy(), len(places)
+
+
+@nb.njit(nb.void(_INTS, _INTS, _INTS, nb.int64, _POOL, _OUT, _OUT, _OUT, _OUT), cache=True, nogil=True)
+def _take(
+    first: Ints,
+    count: Ints,
+    slots: Ints,
+    definitions: int,
+    pool: Table,
+    offsets: Ints,
+    ts: Ints,
+    te: Ints,
+    number: Ints,
+) -> None:
+    place = 0
+    for index in range(slots.shape[0]):
+        begin = first[slots[index]]
+        for held in range(begin, begin + count[slots[index]]):
+            offsets[index * definitions + pool[_DEFINITION, held] + 1] += 1
+            ts[place] = pool[_TS, held]
+            te[place] = pool[_TE, held]
+            number[place] = pool[_NUMBER, held]
+            place += 1
+    for cell in range(offsets.shape[0] - 1):
+        offsets[cell + 1] += offsets[cell]
+
+
+@nb.njit(
+    nb.int64(_INTS, nb.int64, _INTS, _INTS, _INTS, _INTS, _OUT, _OUT, _OUT, nb.int64, _POOL), cache=True, nogil=True
+)
+def _put(
+    slots: Ints, definitions: int, offsets: Ints, ts: Ints, te: Ints, number: Ints, first: Ints, count: Ints, room: Ints,
+    used: int, pool: Table,
+) -> int:  # fmt: skip
+    """The pool's places in use afterwards."""
+    for index in range(slots.shape[0]):
+        slot, cell = slots[index], index * definitions
+        total = offsets[cell + definitions] - offsets[cell]
+        if total > room[slot]:
+            first[slot] = used
+            room[slot] = total + total // 2
+            used += room[slot]
+        count[slot] = total
+        place = first[slot]
+        for definition in range(definitions):
+            for new in range(offsets[cell + definition], offsets[cell + definition + 1]):
+                pool[_DEFINITION, place] = definition
+                pool[_TS, place] = ts[new]
+                pool[_TE, place] = te[new]
+                pool[_NUMBER, place] = number[new]
+                place += 1
+    return used

@@ -1,0 +1,103 @@
+"""The shelf against a dictionary, and when slots have to be looked at against their definition."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from tidegate.runtime.kernels.layout import NONE, Ints, Situations, find_triggers, next_looks, purge
+from tidegate.runtime.kernels.shelf import Shelf
+from tidegate.runtime.kernels.situations import OPEN
+
+#: Of every definition of a slot its situations: start, end, number of the run.
+Kept = list[list[tuple[int, int, int]]]
+DEFINITIONS = 3
+
+
+def laid(slots: list[Kept]) -> tuple[Situations, Ints]:
+    flat = [one for kept in slots for cell in kept for one in cell]
+    offsets = np.cumsum([0, *(len(cell) for kept in slots for cell in kept)])
+    ts, te, number = (np.array([one[side] for one in flat], dtype=np.int64) for side in range(3))
+    return Situations(DEFINITIONS, offsets, ts, te, np.arange(len(flat))), number
+
+
+def random_kept(rng: random.Random, most: int) -> Kept:
+    return [
+        [(rng.randrange(99), rng.randrange(99), rng.randrange(99)) for _ in range(rng.randrange(most + 1))]
+        for _ in range(DEFINITIONS)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_was_put_last_is_there(seed: int) -> None:
+    rng = random.Random(seed)
+    shelf, known = Shelf(DEFINITIONS), dict[int, Kept]()
+    for _ in range(60):
+        shelf.grow(rng.randrange(1, 80))
+        room = len(shelf._count)
+        slots = sorted(rng.sample(range(room), rng.randrange(min(room, 30) + 1)))
+        new = [random_kept(rng, rng.choice((0, 2, 40))) for _ in slots]
+        shelf.put(np.array(slots, dtype=np.int64), *laid(new))
+        known |= dict(zip(slots, new, strict=True))
+        wanted = sorted(rng.sample(range(room), rng.randrange(room + 1)))
+        found, number = shelf.take(np.array(wanted, dtype=np.int64))
+        empty: Kept = [[] for _ in range(DEFINITIONS)]
+        expected, numbers = laid([known.get(slot, empty) for slot in wanted])
+        assert found.offsets.tolist() == expected.offsets.tolist()
+        assert (found.ts.tolist(), found.te.tolist()) == (expected.ts.tolist(), expected.te.tolist())
+        assert number.tolist() == numbers.tolist()
+        assert shelf.rows == sum(len(cell) for kept in known.values() for cell in kept)
+
+
+def test_the_pool_does_not_grow_with_what_has_gone() -> None:
+    shelf, rng = Shelf(DEFINITIONS, 50), random.Random(1)
+    for _ in range(2000):
+        slots = sorted(rng.sample(range(50), 5))
+        shelf.put(np.array(slots), *laid([random_kept(rng, 9) for _ in slots]))
+    assert shelf.places < 20 * 50 * DEFINITIONS * 9
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_slots_need_no_look_before_they_are_said_to(seed: int) -> None:
+    """Until then none has a trigger, nor anything that may go; then one has."""
+    rng = random.Random(seed)
+    slots = []
+    for _ in range(4):
+        kept = []
+        for _ in range(DEFINITIONS):
+            instants = sorted(rng.sample(range(30), 2 * rng.randrange(4)))
+            cell = list(zip(instants[::2], instants[1::2], strict=True))
+            if cell and rng.random() < 0.4:
+                cell[-1] = cell[-1][0], OPEN
+            kept.append([(ts, te, 0) for ts, te in cell])
+        slots.append(kept)
+    situations, _ = laid(slots)
+    starts, ends = (
+        tuple(np.array([0, *rng.sample(range(1, 9), rng.randrange(3))]) for _ in range(DEFINITIONS)) for _ in range(2)
+    )
+    within = rng.choice((NONE, rng.randrange(1, 15)))
+    horizons = np.array([rng.choice((NONE, -5, rng.randrange(12))) for _ in range(DEFINITIONS)])
+    until = rng.randrange(30)
+    situations = without_what_is_gone(situations, within, horizons, until)
+    looks = next_looks(situations, starts, ends, within, horizons, until)
+    seen = [NONE] * len(slots)
+    for low, high in pairwise(range(until, 100)):
+        triggered = set(find_triggers(situations, starts, ends, low, high).slot.tolist())
+        left = [purge(situations, within, horizons, limit).offsets[::DEFINITIONS] for limit in (low, high)]
+        for slot in range(len(slots)):
+            goes = np.diff(left[0])[slot] != np.diff(left[1])[slot]
+            if seen[slot] == NONE and (slot in triggered or goes):
+                seen[slot] = high
+    assert looks.tolist() == seen
+
+
+def without_what_is_gone(situations: Situations, within: int, horizons: Ints, until: int) -> Situations:
+    kept = set(purge(situations, within, horizons, until).origin.tolist())
+    stay = [place for place, te in enumerate(situations.te.tolist()) if te == OPEN or place in kept]
+    counts = np.add.reduceat(np.isin(np.arange(len(situations.te) + 1), stay), situations.offsets[:-1])
+    counts[np.diff(situations.offsets) == 0] = 0
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    return Situations(DEFINITIONS, offsets, situations.ts[stay], situations.te[stay], np.arange(len(stay)))

@@ -1,0 +1,163 @@
+"""What operators keep, once it is more than a little: layers of what changed, and partitions that come and go."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tidegate as tg
+from tidegate.runtime.embedded import operator_state
+from tidegate.runtime.embedded.executor import EmbeddedExecutor
+from tidegate.runtime.embedded.matches import MatchOperator
+from tidegate.runtime.embedded.operator_state import part_of, to_merge
+from tidegate.runtime.embedded.partition_states import LOOSE, Cut, PartitionStates
+from tidegate.runtime.embedded.session import Session
+from tidegate.runtime.kernels.situations import Ints
+from tidegate.runtime.state.local import LocalStore
+from tidegate.runtime.state.segments import FANOUT, tier_of
+from tidegate.runtime.state.store import Store
+
+readings = tg.stream("R", "k bigint, t bigint, x bigint", progress="t")
+
+
+def pattern(within: int) -> tg.Program:
+    found = readings.partition_by("k").derive(A=tg.situation(readings.x > 4), B=tg.situation(readings.x == 3))
+    return tg.program(M=found.match(found.A.before(found.B), within=within))
+
+
+def states_of(run: Session) -> PartitionStates:
+    executor = run._runner.executor
+    assert isinstance(executor, EmbeddedExecutor)
+    operator = executor.operators.known["M"][1]
+    assert isinstance(operator, MatchOperator)
+    return operator.states
+
+
+def push(run: Session, t: int, rows: Sequence[tuple[object, int, int]]) -> None:
+    run.push("R", rows)
+    run.advance("R", {"t": t})
+    run.step()
+
+
+def state_files(run: Session) -> dict[str, int]:
+    manifest = run._setup.checkpoint.manifest
+    assert manifest is not None
+    return {file.path: file.bytes for file in manifest.kernel["M"].files}
+
+
+def test_a_batch_costs_what_it_touches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows looked at, files and bytes written do not depend on how many partitions are held."""
+    seen: list[int] = []
+    cut = PartitionStates.cut
+
+    def counted(self: PartitionStates, slots: Ints) -> Cut:
+        seen.append(len(slots))
+        return cut(self, slots)
+
+    monkeypatch.setattr(PartitionStates, "cut", counted)
+    costs = []
+    for keys in (2_000, 40_000):
+        with Session(pattern(10**6).facts) as run:
+            push(run, 1, [(k, 1, 9) for k in range(keys)])
+            push(run, 2, [(k, 2, 0) for k in range(keys)])
+            push(run, 3, [(k, 3, 9) for k in range(0, keys, 2)])
+            assert run.live_rows()["M: situations"] == 1.5 * keys
+            before, written, files, seen[:] = state_files(run), 0, 0, []
+            for t in range(4, 36):
+                push(run, t, [(k, t, 9 if t % 2 else 0) for k in range(5)])
+                now = state_files(run)
+                fresh = now.keys() - before.keys()
+                written, files, before = written + sum(now[path] for path in fresh), files + len(fresh), now
+                assert len(now) < 12
+            costs.append((sum(seen), max(seen), files, written))
+    assert costs[0] == costs[1]
+    assert costs[0][1] == 5
+    assert costs[0][3] < 32 * 5 * 4 * 50 * 4  # 5 partitions with 4 rows of less than 50 bytes, written a few times
+
+
+def test_partitions_that_come_and_go_leave_nothing(tmp_path: Path) -> None:
+    """300,000 keys, 3,000 at a time."""
+    keys, span = 3_000, 10
+    found = 0
+    with Session(pattern(5).facts, LocalStore(tmp_path, sync=False)) as run:
+        for batch in range(100):
+            t = batch * span
+            own = np.arange(batch * keys, (batch + 1) * keys)
+            for at, x in ((1, 9), (2, 3), (3, 0)):
+                run.push("R", {"k": own, "t": np.full(keys, t + at), "x": np.full(keys, x)})
+            push(run, t + span, [(-1, t + 5, 9 if batch % 2 else 0)])
+            found += run._runner.live_rows()["M: situations"]
+            states = states_of(run)
+            assert len(states.partitions) <= LOOSE + 2 * (keys + 1) + keys
+            assert len(states._look) <= 3 * (LOOSE + 3 * keys)
+            assert states.shelf.places < 20_000
+            assert sum(state_files(run).values()) < 2_000_000
+        assert found <= 100 * 2
+        assert states.held <= 1
+        assert run.table("M").num_rows == 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("key", ["bigint", "string", "double"])
+def test_a_run_that_starts_again_goes_on_the_same(
+    key: str, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With layers of what changed from the first row on, and some values of aggregates; against one run without any."""
+    rng = random.Random(f"{seed} {key}")
+    keys: dict[str, list[object]] = {
+        "bigint": [1, 2, 3, None],
+        "string": ["a", "b", "", None],
+        "double": [1.5, float("nan"), -0.0, None],
+    }
+    stream = tg.stream("R", f"k {key}, t bigint, x bigint", progress="t")
+    found = stream.partition_by("k").derive(
+        A=tg.situation(stream.x > 4, n=tg.count(), total=tg.sum(stream.x)), B=tg.situation(stream.x == 3)
+    )
+    facts = tg.program(M=found.match(found.A.before(found.B), within=12), Alone=found.A).facts
+    batches = [
+        [(k, t, rng.choice((0, 3, 9))) for t in range(4 * b, 4 * b + 4) for k in keys[key] if rng.random() < 0.6]
+        for b in range(25)
+    ]
+    again = [rng.random() < 0.3 for _ in batches]
+    results = []
+    for small in (10**6, 0):
+        monkeypatch.setattr(operator_state, "SMALL", small)
+        monkeypatch.setattr("tidegate.runtime.embedded.partition_states.LOOSE", 0 if small == 0 else LOOSE)
+        store: Store = LocalStore(tmp_path / str(small), sync=False)
+        run, most, live = Session(facts, store), 0, []
+        for number, rows in enumerate(batches):
+            push(run, 4 * number + 3, rows)
+            live.append(run.live_rows())
+            manifest = run._setup.checkpoint.manifest
+            assert manifest is not None
+            if "M" in manifest.kernel:
+                most = max(most, len(part_of("M", manifest.kernel["M"]) or ()))
+            if small == 0 and again[number]:
+                run.close()
+                run = Session(facts, store)
+        results.append((live, [sorted(map(str, run.results(name))) for name in ("M", "Alone")]))
+        run.close()
+        assert most > 2 if small == 0 else most == 1
+    assert results[0] == results[1]
+    assert all(results[0][1])
+
+
+def test_layers_are_few_and_rows_are_seldom_written_again() -> None:
+    rng = random.Random(1)
+    for spread in (1, 20, 3_000):
+        layers, written, new = [10**6], 0, 0
+        for _ in range(3_000):
+            rows = rng.randint(1, spread)
+            count = to_merge([*layers, rows])
+            layers = [*[*layers, rows][:-count], sum([*layers, rows][-count:])]
+            written, new = written + layers[-1], new + rows
+            if len(layers) == 1:
+                written -= 10**6
+            assert len(layers) <= 1 + (FANOUT - 1) * (tier_of(10**6) + 1)
+            tiers = list(map(tier_of, layers))
+            assert tiers == sorted(tiers, reverse=True)
+        assert written < 8 * new

@@ -1,0 +1,57 @@
+"""Slips in what operators keep of partitions: when these are looked at, and what of them is written."""
+
+from __future__ import annotations
+
+from tools.planted.bugs import Group, bug
+
+LAYOUT = "runtime/kernels/layout.py"
+STATES = "runtime/embedded/partition_states.py"
+TABLES = "runtime/embedded/kept_tables.py"
+
+GROUP = Group(
+    "kept",
+    ("tests/runtime/kernels/test_shelf.py", "tests/runtime/test_kept_layers.py"),
+    (
+        bug(
+            "what becomes certain without an event is seen a tick late",
+            LAYOUT,
+            "instant = ts[place] + starts[offset]\n                    if until < instant < first:",
+            "instant = ts[place] + starts[offset] + 1\n                    if until < instant < first:",
+        ),
+        bug(
+            "what may go stays as long as nothing new comes",
+            LAYOUT,
+            "                first = min(first, gone)\n",
+            "",
+        ),
+        bug(
+            "a slot that moves takes its old place",
+            "runtime/kernels/shelf.py",
+            "if total > room[slot]:",
+            "if total > 2 * room[slot] + 1:",
+        ),
+        bug(
+            "partitions that have gone keep their slots",
+            STATES,
+            "if len(self.partitions) > LOOSE + 2 * self.held",
+            "if len(self.partitions) > LOOSE + 200 * self.held",
+        ),
+        bug(
+            "due partitions are left out", STATES, "np.concatenate([due, *parts])", "np.concatenate([due[:0], *parts])"
+        ),
+        bug("the first word on what is open counts", TABLES, "filter(IS_OPEN).max()", "filter(IS_OPEN).min()"),
+        bug(
+            "what is over is not said to be",
+            TABLES,
+            "was_open = before.open & ~after.open",
+            "was_open = before.open & after.open",
+        ),
+        bug(
+            "only what was over before is written",
+            TABLES,
+            "_chosen(_over(after.slots, after.kept, after.number), new)",
+            "_chosen(_over(after.slots, after.kept, after.number), ~new)",
+        ),
+        bug("the first values of a run count", TABLES, 'keep="last"', 'keep="first"'),
+    ),
+)
