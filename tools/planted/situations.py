@@ -167,7 +167,7 @@ GROUP = Group(
         bug(
             "state of an operator is not carried on",
             "runtime/embedded/executor.py",
-            "state=self.operators.keep(batch, job.query, after))",
+            "state=self.operators.keep(batch, job, after))",
             "state=job.state)",
             required=True,
         ),
