@@ -95,12 +95,21 @@ class Files:
             files.append(SourceFile(entry.path, status.st_size, status.st_mtime_ns))
         return sorted(files, key=attrgetter("mtime_ns", "path"))
 
+    def takes(self, path: str) -> bool:
+        """Whether `found` would have a file below the directory, by its name and those of its folders."""
+        within = os.path.relpath(path, os.path.abspath(self.directory))
+        return within == "." or not any(part.startswith(_LEFT_OUT) for part in within.split(os.sep))
+
+
+#: How names of files and folders begin that are not read: what is being written, and what is beside the data.
+_LEFT_OUT = (".", "_")
+
 
 def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
     """The files below a folder; folders that vanish or cannot be read are left out, links to folders not followed."""
     try:
         with os.scandir(folder) as found:
-            entries = [entry for entry in found if not entry.name.startswith((".", "_"))]
+            entries = [entry for entry in found if not entry.name.startswith(_LEFT_OUT)]
     except OSError:
         return
     for entry in entries:

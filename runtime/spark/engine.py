@@ -218,7 +218,7 @@ class SparkRun:
         with described(self.spark, f"batch {seq}: what is new"):
             if not self.columns:  # paths alone need no Python worker
                 for row in frame.where(F.col("source") != TICK).select("source", "path").collect():
-                    offered.setdefault(row.source, []).append(source_file(row.path))
+                    self._offer(offered, row.source, row.path)
                 return offered, stored
             place = Place(self.executor.root, seq, f"spark{spark_batch.batch_id}", self.executor.static_paths)
             work = Ingesting(place, self.runner.intakes(clock), self.setup.options)
@@ -226,11 +226,16 @@ class SparkRun:
             summaries = read_summaries(lines)
         for summary in summaries:
             if "offered" in summary:
-                row = summary["offered"]
-                offered.setdefault(row["source"], []).append(source_file(row["path"]))
+                self._offer(offered, **summary["offered"])
             else:
                 stored.append(summary)
         return offered, stored
+
+    def _offer(self, offered: dict[str, list[SourceFile]], source: str, path: str, **_: object) -> None:
+        """Adds a file that Spark found; it leaves out names that begin with `_`, but not all of them."""
+        found = local_path(path)
+        if self.setup.sources[source].data.takes(str(found)):
+            offered.setdefault(source, []).append(source_file(found))
 
     def close(self) -> None:
         self.setup.checkpoint.close()
@@ -310,9 +315,8 @@ def _oldest_first(files: Sequence[SourceFile]) -> tuple[str, ...]:
     return tuple(file.path for file in sorted(files, key=lambda file: (file.mtime_ns, file.path)))
 
 
-def source_file(found: str) -> SourceFile:
-    """A file that Spark names, as it is recorded: its path, size and time."""
-    path = local_path(found)
+def source_file(path: Path) -> SourceFile:
+    """A file as it is recorded: its path, size and time."""
     status = path.stat()
     return SourceFile(str(path), status.st_size, status.st_mtime_ns)
 

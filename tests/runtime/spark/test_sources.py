@@ -255,6 +255,10 @@ def test_names_of_files_and_directories_are_taken_as_they_are(spark: SparkSessio
     for number, name in enumerate([f"{ODD}.csv", "x\ny.csv", "*.csv", "%zz.csv"]):
         (folder / name).write_text(f"k,t\n{number},2026-03-02T12:0{number}Z\n")
         os.utime(folder / name, (1_600_000_000 + number, 1_600_000_000 + number))
+    for left_out in ("_k=1", ".k=1"):
+        (folder / f"{left_out}.csv").write_text("half a ")
+        (folder / left_out).mkdir()
+        (folder / left_out / "a.csv").write_text("k,t\n8,2026-03-02T12:08Z\n")
     (tmp_path / "in a").mkdir()
     (tmp_path / "in a" / "b.csv").write_text("k,t\n9,2026-03-02T12:09Z\n")  # what a pattern would find as well
     e, n = instants.as_("e"), table.as_("n")
