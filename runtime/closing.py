@@ -43,6 +43,14 @@ def closing_queries(plan: Plan) -> list[tuple[QueryPlan, list[Derive]]]:
     return found
 
 
+def check_all_end(stream: str | None) -> None:
+    """`QueryError` TG417 where only one stream is to end."""
+    if stream is not None:
+        raise QueryError(
+            "TG417", f"close_at is about the end of all streams, not of {stream}", hint="finish(close_at=...)"
+        )
+
+
 def closing_instant(plan: Plan, value: Any) -> int:
     """The instant in ticks, as users write it; `QueryError` TG417 where there is nothing that it could close."""
     types = {one.schema[START].type: one for _, derived in closing_queries(plan) for one in derived}

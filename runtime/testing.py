@@ -26,6 +26,7 @@ from tidegate.algebra.time import EPOCH, INF, Extended, duration_ticks, format_i
 from tidegate.algebra.types import TIMESTAMP
 from tidegate.analysis.facts import ProgramFacts
 from tidegate.runtime.batch_report import BatchReport
+from tidegate.runtime.closing import check_all_end, closing_instant
 from tidegate.runtime.columns import Rows, user_arrow_schema, user_rows, validate
 from tidegate.runtime.embedded.session import Session
 from tidegate.runtime.given import check_bytes, check_count, check_rows, kind_of, mapping_of
@@ -59,10 +60,15 @@ LAST_CLOCK = dt.datetime(9999, 1, 1, tzinfo=dt.UTC)
 
 @dataclass(slots=True)
 class Waiting:
-    """What the next step will do: rows per stream, progress, streams that end."""
+    """What the next step will do: rows per stream, progress, streams that end and where what is open then ends.
+
+    `declared`: the greatest instants among the progress, also of a stream that then ended.
+    """
 
     rows: dict[str, list[Rows]] = field(default_factory=dict)
     advances: dict[tuple[str, str], Extended] = field(default_factory=dict)
+    declared: dict[tuple[str, str], int] = field(default_factory=dict)
+    close_at: Any = None
 
 
 class Driven(Protocol):
@@ -117,8 +123,10 @@ class Embedded:
         for stream, parts in waiting.rows.items():
             for rows in parts:
                 self.session.push(stream, rows)
-        for (stream, attribute), value in waiting.advances.items():
+        for (stream, attribute), value in (*waiting.declared.items(), *waiting.advances.items()):
             self.session.advance(stream, {attribute: value})
+        if waiting.close_at is not None:
+            self.session.close_open(waiting.close_at)
         return self.session.step()
 
     def died(self, failure: BaseException) -> bool:
@@ -180,14 +188,24 @@ class Drive:
         definition = next(s for s in input_streams(self.engine.plan) if s.name == stream)
         for key, value in advances_of(definition, progress).items():
             self._waiting.advances[key] = max(value, self._waiting.advances.get(key, -INF))
+            if isinstance(value, int):
+                self._waiting.declared[key] = max(value, self._waiting.declared.get(key, value))
 
-    def finish(self, stream: str | None = None) -> None:
-        """A stream ends with the rows added so far, or all do."""
+    def finish(self, stream: str | None = None, *, close_at: Any = None) -> None:
+        """A stream ends with the rows added so far, or all do; with `close_at`, what is open then ends there."""
+        if close_at is not None:
+            check_all_end(stream)
+            self.close_open(close_at)
         if stream is not None:
             self._check_stream(stream)
         for definition in input_streams(self.engine.plan):
             if stream in (None, definition.name):
                 self._waiting.advances |= {(definition.name, a): INF for a in definition.progress}
+
+    def close_open(self, at: Any) -> None:
+        """Situations that are open when all streams have ended end there; no stream ends by this."""
+        closing_instant(self.engine.plan, at)
+        self._waiting.close_at = at
 
     def wait(self, duration: dt.timedelta | str) -> None:
         """The clock moves on; nothing sees it before the next step."""

@@ -18,7 +18,7 @@ from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.pipeline import ProgramFacts
 from tidegate.runtime.batch_report import BatchReport
 from tidegate.runtime.clock import Clock, read_clock, system_clock
-from tidegate.runtime.closing import closing_instant
+from tidegate.runtime.closing import check_all_end, closing_instant
 from tidegate.runtime.columns import Rows, raw, user_arrow_schema, user_rows
 from tidegate.runtime.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.executor import Work
@@ -149,10 +149,7 @@ class Session:
         complete what matches they can. It is recorded with the batch: said again, it changes nothing.
         """
         if close_at is not None:
-            if stream is not None:
-                raise QueryError(
-                    "TG417", f"close_at is about the end of all streams, not of {stream}", hint="finish(close_at=...)"
-                )
+            check_all_end(stream)
             self.close_open(close_at)
         for name in self._setup.streams if stream is None else [stream]:
             definition = self._check_stream(name)

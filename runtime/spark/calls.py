@@ -58,6 +58,7 @@ class ProgressCalls:
         self._lock = Lock()  # batches run in another thread than the user's
         self._waiting: Advances = {}
         self._before: Advances = {}
+        self._declared: dict[tuple[str, str], int] = {}
         self._files: dict[str, tuple[Call, ...]] = {}
         for path in store.list_files(AREA):
             self._files[path] = self._read(path)
@@ -67,7 +68,7 @@ class ProgressCalls:
                     raise StateError(
                         DATA, f"{path} in {store.where} is no call of this program: {key}", hint=_CALL_AGAIN
                     )
-                self._waiting[key] = max(call.value, self._waiting.get(key, -INF))
+                self._note(key, call.value)
 
     def _read(self, path: str) -> tuple[Call, ...]:
         with storage_errors(f"reading {path}"):
@@ -77,10 +78,26 @@ class ProgressCalls:
     def add(self, given: Mapping[tuple[str, str], Extended]) -> None:
         """Take down what a call says beyond those before it, and let Spark know."""
         with self._lock:
-            new = {key: value for key, value in given.items() if value > self._waiting.get(key, -INF)}
-            self._waiting |= new
+            new = {key: value for key, value in given.items() if self._is_new(key, value)}
+            for key, value in new.items():
+                self._note(key, value)
         if new:
             self._record(new)
+
+    def _is_new(self, key: tuple[str, str], value: Extended) -> bool:
+        return value > self._waiting.get(key, -INF) or (
+            isinstance(value, int) and value > self._declared.get(key, -INF)
+        )
+
+    def _note(self, key: tuple[str, str], value: Extended) -> None:
+        self._waiting[key] = max(value, self._waiting.get(key, -INF))
+        if isinstance(value, int):
+            self._declared[key] = max(value, self._declared.get(key, value))
+
+    def declared(self) -> dict[tuple[str, str], int]:
+        """The greatest instant of every input among the calls, also of one that was then said to have ended."""
+        with self._lock:
+            return dict(self._declared)
 
     def due(self, *, read: frozenset[str], offered: frozenset[str]) -> Advances:
         """What a batch is to take up: of streams whose files are all `read` everything; of streams that Spark reads itself

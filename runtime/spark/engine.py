@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 from pyspark.errors import PySparkException, StreamingQueryException
@@ -19,6 +20,7 @@ from tidegate.algebra.time import INF
 from tidegate.analysis.pipeline import ProgramFacts
 from tidegate.runtime.batch_report import BatchReport
 from tidegate.runtime.clock import Clock, read_clock, system_clock
+from tidegate.runtime.closing import check_all_end, closing_instant
 from tidegate.runtime.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.executor import Work
 from tidegate.runtime.explain import ProgramExplanation
@@ -36,6 +38,7 @@ from tidegate.runtime.sinks import Sink
 from tidegate.runtime.sources import Files, Source
 from tidegate.runtime.spark.bounded import bounded_inputs, needed_columns, stored_statics
 from tidegate.runtime.spark.calls import BINARY_FILE, ProgressCalls, call_ticks, is_planned
+from tidegate.runtime.spark.closing import ClosingCall
 from tidegate.runtime.spark.executor import Offered, SparkExecutor
 from tidegate.runtime.spark.failures import read_summaries
 from tidegate.runtime.spark.jobs import described
@@ -95,9 +98,23 @@ class RunningQuery(StreamingQuery):
         """
         self._run.advance(stream, progress)
 
-    def finish(self, stream: str | None = None) -> None:
-        """Declare the end of a stream, or of all, as `advance` does."""
+    def finish(self, stream: str | None = None, *, close_at: Any = None) -> None:
+        """Declare the end of a stream, or of all, as `advance` does.
+
+        With `close_at`, an instant after all events and all declared progress, situations that are open then end there.
+        """
+        if close_at is not None:
+            check_all_end(stream)
+            self.close_open(close_at)
         self._run.finish(stream)
+
+    def close_open(self, at: Any) -> None:
+        """Say where situations end that are open when all streams have ended, without ending any stream.
+
+        The call is kept in the checkpoint until a batch records it; until the end another instant can be said. It waits for
+        the batch that runs.
+        """
+        self._run.close_open(at)
 
     def awaitTermination(self, timeout: int | None = None) -> bool | None:  # Spark's name
         """As Spark's; the error of a batch that failed is raised as itself."""
@@ -131,10 +148,13 @@ class SparkRun:
     executor: SparkExecutor
     columns: Mapping[str, Mapping[str, str]]
     calls: ProgressCalls
+    closing: ClosingCall
     on_batch: Callable[[BatchReport], None] | None
     clock: Clock = system_clock
     reports: list[BatchReport] = field(default_factory=list)
     error: TidegateError | None = None
+    batching: RLock = field(default_factory=RLock)
+    """Held while a batch runs: whether the streams have ended is known before it and after it."""
 
     def advance(self, stream: str, progress: Mapping[str, Any]) -> None:
         check_known(stream, self.setup.streams, "stream")
@@ -147,6 +167,19 @@ class SparkRun:
         ended = streams.values() if stream is None else [streams[stream]]
         self.calls.add({(definition.name, a): INF for definition in ended for a in definition.progress})
 
+    def close_open(self, at: Any) -> None:
+        ticks = closing_instant(self.setup.plan, at)
+        with self.batching:
+            if self.runner.closing is not None:
+                self.runner.closing.check_open(self.setup.plan, self.runner.progress, ticks)
+            self.closing.say(ticks)
+            self.recorded()
+
+    def recorded(self) -> None:
+        """Forget the calls that the last commit knows."""
+        self.calls.reached(self.runner.progress.inputs)
+        self.closing.recorded(None if self.runner.closing is None else self.runner.closing.at)
+
     def handle(self, frame: DataFrame, batch_id: int) -> None:
         """One micro-batch. The frame is evaluated exactly once: it recomputes all sources on every action."""
         session = frame.sparkSession
@@ -156,7 +189,8 @@ class SparkRun:
         spark_batch = SparkBatch(query_id, batch_id)
         try:
             clock = self.setup.checkpoint.clock(read_clock(self.clock), spark_batch)
-            self._batch(frame, spark_batch, clock)
+            with self.batching:
+                self._batch(frame, spark_batch, clock)
             self.calls.end_batch(frozenset(self.columns))
         except Exception as error:
             self.error = error if isinstance(error, TidegateError) else None
@@ -202,8 +236,9 @@ class SparkRun:
             arrivals[summary["stream"]] = Offered(known.files, known.bytes, (*known.stored, summary))
         read = self.setup.read_by(reading, self.setup.found())
         due = self.calls.due(read=read, offered=frozenset(self.columns))
-        report = self.runner.run(batch, Work(arrivals, due | self.setup.ended(read)))
-        self.calls.reached(self.runner.progress.inputs)
+        work = Work(arrivals, due | self.setup.ended(read), self.closing.waiting, self.calls.declared())
+        report = self.runner.run(batch, work)
+        self.recorded()
         self.reports.append(report)
         if self.on_batch is not None:
             self.on_batch(report)
@@ -257,6 +292,7 @@ def start(
     on_batch: Callable[[BatchReport], None] | None = None,
     clock: Clock = system_clock,
     advance: Mapping[str, Mapping[str, Any]] | None = None,
+    close_at: Any = None,
     purging: PurgeMode = "planned",
     schedule: Schedule | None = None,
 ) -> RunningQuery:
@@ -266,8 +302,8 @@ def start(
     "available_now", a processing time such as "5 seconds", or Spark's own keyword. An increment with at most
     `driver_bytes` of relevant data is evaluated in the driver, a larger one with a key to shard by and at most
     `shard_bytes` a task by shards, every other as DataFrames; 0 switches either off. `on_batch` is called after each
-    commit; `clock` is read once per batch. `advance` is what `RunningQuery.advance` says, before the first batch. `schedule`:
-    which queries are evaluated less often or later (`tg.schedule`).
+    commit; `clock` is read once per batch. `advance` is what `RunningQuery.advance` says, before the first batch, `close_at` what
+    `RunningQuery.close_open` says. `schedule`: which queries are evaluated less often or later (`tg.schedule`).
     """
     check_session(spark)
     store = checkpoint if isinstance(checkpoint, LocalStore) else LocalStore(checkpoint)
@@ -296,10 +332,12 @@ def start(
         runner = Runner(setup.plan, setup.checkpoint, executor, setup.options, collect_garbage, setup.timetable)
         union, columns = _union(spark, setup)
         calls = ProgressCalls(store, runner.progress.inputs)
-        run = SparkRun(spark, setup, runner, executor, columns, calls, on_batch, clock)
-        calls.reached(runner.progress.inputs)
+        run = SparkRun(spark, setup, runner, executor, columns, calls, ClosingCall(store), on_batch, clock)
+        run.recorded()
         for stream, progress in advance.items():
             run.advance(stream, progress)
+        if close_at is not None:
+            run.close_open(close_at)
         calls.start(frozenset(columns), planned=is_planned(root))
         writer = union.writeStream.foreachBatch(run.handle).option("checkpointLocation", local_uri(f"{root}/spark"))
         if name is not None:

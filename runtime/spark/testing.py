@@ -14,16 +14,18 @@ from pyspark.sql import SparkSession
 
 from tidegate.algebra.errors import InternalError
 from tidegate.algebra.schema import StreamDef
-from tidegate.algebra.time import Extended
+from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.facts import ProgramFacts
 from tidegate.runtime.batch_report import BatchReport
 from tidegate.runtime.inputs import input_table
 from tidegate.runtime.plan.sharding import DRIVER_BYTES, SHARD_BYTES
 from tidegate.runtime.plan.steps import Plan
+from tidegate.runtime.progress import ProgressState
 from tidegate.runtime.runner import GarbageCollection
 from tidegate.runtime.schedule import Schedule
 from tidegate.runtime.setup import prepare
 from tidegate.runtime.sources import Files, Source
+from tidegate.runtime.spark.calls import ProgressCalls
 from tidegate.runtime.spark.engine import start
 from tidegate.runtime.spark.session import check_session
 from tidegate.runtime.state.failpoints import SimulatedCrash
@@ -81,7 +83,10 @@ class OnSpark:
                 for rows in waiting.rows.get(stream.name, ()):
                     self._write(stream.name, input_table(rows, judged))
             self._write(self._streams[0].name, pa.table({}))  # a batch without rows is one too
-        reports = self._run(waiting.advances)
+        before_the_end = {key: value for key, value in waiting.declared.items() if waiting.advances[key] == INF}
+        if before_the_end:  # a start says the greatest only
+            ProgressCalls(self._store, ProgressState.start(self.plan).inputs).add(before_the_end)
+        reports = self._run(waiting.advances, waiting.close_at)
         assert len(reports) == 1
         return reports[0]
 
@@ -89,7 +94,7 @@ class OnSpark:
         self._files += 1
         pq.write_table(table, self._root / "in" / stream / f"{self._files:06d}.parquet")
 
-    def _run(self, advances: Mapping[tuple[str, str], Extended]) -> list[BatchReport]:
+    def _run(self, advances: Mapping[tuple[str, str], Extended], close_at: Any) -> list[BatchReport]:
         """One streaming query over the files that it has not read."""
         query = start(
             self.spark,
@@ -103,6 +108,7 @@ class OnSpark:
             clock=self.clock,
             schedule=self.schedule,
             advance={s: {a: v for (t, a), v in advances.items() if t == s} for s, _ in advances},
+            close_at=close_at,
         )
         query.awaitTermination()
         return query.reports

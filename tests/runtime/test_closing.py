@@ -8,6 +8,7 @@ import pytest
 
 import tidegate as tg
 from tests.properties.engines import as_given
+from tests.runtime.conftest import Start
 from tests.strategies.situations import random_situation_case
 from tidegate.algebra.errors import QueryError, TidegateError
 from tidegate.algebra.semantics import as_bag, evaluate_program
@@ -78,6 +79,46 @@ def test_refused_where_it_makes_no_sense() -> None:
         run.step()
         with pytest.raises(QueryError, match="TG417"):
             run.finish(close_at=9)
+
+
+@pytest.mark.parametrize("place", [None, "commit-before-manifest", "commit-after-manifest"])
+def test_on_either_engine(start: Start, place: str | None) -> None:
+    """What is open is closed in the batch with the end, also where that dies, and never before."""
+    matched = tg.match(found.High.meets(found.Low), within=20, emission="final")
+    with start(tg.program(High=found.High, M=matched), sources={"R": tg.source(None, delay=0)}) as run:
+        run.add("R", EVENTS)
+        run.advance("R", t=3)
+        run.close_open(5)
+        run.step()
+        run.restart()
+        run.expect(High=[(1, 0, 3, 9)], M=[])
+        run.add("R", [(2, 4, 8), (3, 5, 1)])
+        run.finish(close_at=9)
+        if place is not None:
+            run.kill(place)
+        run.step()
+        run.expect(High=[(2, 1, 9, 8)], M=[(1, 0, 3, 9, 3, 9, 9)])
+        assert run.live_rows == {"R#0": 0, "High: situations": 0, "M: situations": 0}
+        run.finish(close_at=9)
+        run.step()
+        run.expect(High=[], M=[])
+
+
+def test_the_instant_is_judged_on_either_engine(start: Start) -> None:
+    with start(tg.program(High=found.High)) as run:
+        with pytest.raises(QueryError, match="TG417 close_at is about the end of all streams"):
+            run.finish("R", close_at=9)
+        run.add("R", EVENTS)
+        run.advance("R", t=50)
+        run.finish(close_at=50)
+        with pytest.raises(TidegateError, match=r"TG417 High: .* at 50: .* have come to 50\n.*at 51 or later"):
+            run.step()
+        run.close_open(51)
+        run.step()
+        run.expect(High=[(1, 0, 3, 9), (2, 1, 51, 7)])
+        run.close_open(52)
+        with pytest.raises(TidegateError, match="TG417 the streams have ended before"):
+            run.step()
 
 
 def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
