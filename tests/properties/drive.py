@@ -51,6 +51,7 @@ class Tally:
     attained: int = 0
     strata: int = 0
     lagged: int = 0
+    joined: int = 0
     rejected: Counter[str] = field(default_factory=Counter)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from unittest.mock import patch
 
+from tests.properties.delays import Delays, counting_joined, declared, delayed
 from tests.properties.drive import Broken, Tally, as_tuples, compare, final, instants_of
 from tests.strategies.programs import Case, Row
 from tests.strategies.streams import Script
@@ -27,17 +28,24 @@ from tidegate.runtime.runner import GarbageCollection
 from tidegate.runtime.state.memory import MemoryStore
 
 
-def check_embedded(case: Case, script: Script, facts: ProgramFacts, tally: Tally, *, purge: bool = False) -> None:
+def check_embedded(
+    case: Case, script: Script, facts: ProgramFacts, tally: Tally, *, purge: bool = False, delays: bool = False
+) -> None:
     """Runs the script through a session; after every step its results are those that its progress makes final.
 
-    Every other case is left to Polars, which otherwise would see only what NumPy cannot do.
+    Every other case is left to Polars, which otherwise would see only what NumPy cannot do. With `delays`, every other case
+    declares how late its rows may be, and has them in fewer batches: then events are joined to stretches.
     """
-    most = random.Random(f"few rows {case.seed}/{len(script)}").choice((-1, few_rows.MOST))
-    with patch.object(few_rows, "MOST", most):
-        _check_steps(case, script, facts, tally, purge)
+    rng = random.Random(f"few rows {case.seed}/{len(script)}")
+    most = rng.choice((-1, few_rows.MOST))
+    kept: Delays = {}
+    if delays and rng.random() < 0.5:
+        script, kept = delayed(case, script, rng)
+    with patch.object(few_rows, "MOST", most), counting_joined(tally):
+        _check_steps(case, script, facts, tally, purge, kept)
 
 
-def _check_steps(case: Case, script: Script, facts: ProgramFacts, tally: Tally, purge: bool) -> None:
+def _check_steps(case: Case, script: Script, facts: ProgramFacts, tally: Tally, purge: bool, delays: Delays) -> None:
     rng = random.Random(f"{case.seed}/{len(script)}")
     garbage: GarbageCollection = "exact" if purge else rng.choice(("amortised", "exact", "exact", "off"))
     purging: PurgeMode = "always" if purge else rng.choice(("planned", "off"))
@@ -46,7 +54,7 @@ def _check_steps(case: Case, script: Script, facts: ProgramFacts, tally: Tally, 
     statics = {s.name: [as_given(row, s.schema) for row in case.rows[s.name]] for s in case.statics}
 
     def begin() -> Session:
-        return Session(facts, store, statics=statics, collect_garbage=garbage, purging=purging)
+        return Session(facts, store, declared(delays), statics, collect_garbage=garbage, purging=purging)
 
     session = begin()
     inputs = as_tuples(case)
@@ -63,7 +71,8 @@ def _check_steps(case: Case, script: Script, facts: ProgramFacts, tally: Tally, 
                 session.finish(name)
             else:
                 session.advance(name, {a: instant_given(value, stream.schema, a) for a, value in progress.items()})
-            b |= {(name, a): value for a, value in progress.items()}
+            b |= {(name, a): max(value, b[name, a]) for a, value in progress.items()}
+        _raise_by_delays(b, step.rows, delays)
         for (name, a), value in b.items():
             if value not in (INF, -INF) and rng.random() < 0.1:
                 # Progress never goes back, whoever says so.
@@ -84,6 +93,14 @@ def _check_steps(case: Case, script: Script, facts: ProgramFacts, tally: Tally, 
     if garbage != "off" and any(session.live_rows().values()):
         raise Broken(f"rows are still stored after the end of all input: {session.live_rows()}")
     session.close()
+
+
+def _raise_by_delays(b: dict[tuple[str, str], Extended], rows: Mapping[str, Sequence[Row]], delays: Delays) -> None:
+    """Progress by the greatest instants that are accepted."""
+    for name, of in delays.items():
+        for a, delay in of.items():
+            for row in rows.get(name, ()):
+                b[name, a] = max(b[name, a], int(row[a]) - delay - 1)  # type: ignore[call-overload]  # an instant
 
 
 def _push(

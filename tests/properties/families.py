@@ -75,6 +75,13 @@ def by_embedded(case: Case, script: Script, facts: ProgramFacts, tally: Tally) -
     check_embedded(case, script, facts, tally)
 
 
+def by_delays(case: Case, script: Script, facts: ProgramFacts, tally: Tally) -> None:
+    """The embedded engine, every other time with a delay that the rows keep."""
+    from tests.properties.engines import check_embedded
+
+    check_embedded(case, script, facts, tally, delays=True)
+
+
 def by_any_turns(case: Case, script: Script, facts: ProgramFacts, tally: Tally) -> None:
     """The embedded engine with any turns and any progress that lags."""
     from tests.properties.schedules import check_any_turns
@@ -109,7 +116,7 @@ FAMILIES: dict[str, Family] = {
     "partners": Family(by_purge_rules, JOINED),
     "kills": Family(by_purge_rules, DECIDED),
     "purging": Family(by_purging, DECIDED, scripts=1),
-    "situations": Family(by_embedded, make=random_situation_case, scripts=1),
+    "situations": Family(by_delays, make=random_situation_case, scripts=1),
     "lagging": Family(by_lagging_rules, STAGED),
     "turns": Family(by_any_turns, STAGED, scripts=1),
     "turns-kills": Family(by_any_turns, DECIDED, scripts=1),

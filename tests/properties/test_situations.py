@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.properties.families import FAMILIES, Family, by_embedded, seeds
+from tests.properties.families import FAMILIES, Family, by_delays, seeds
 from tests.strategies.situations import random_situation_case
 
 SHARDS = 4
@@ -19,9 +19,10 @@ def test_situations_and_matches_are_the_complete_result(shard: int) -> None:
 
 
 def test_random_cases_have_results() -> None:
-    family = Family(by_embedded, make=random_situation_case, scripts=1)
+    family = Family(by_delays, make=random_situation_case, scripts=1)
     for seed in range(40):
         assert family.run(seed) is None
     assert family.tally.valid >= 25
     assert family.tally.with_results >= 20
     assert family.tally.results >= 50
+    assert family.tally.joined >= 50

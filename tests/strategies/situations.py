@@ -35,20 +35,24 @@ from tidegate.algebra.types import BIGINT, DOUBLE
 
 def random_situation_case(seed: int) -> Case:
     """The case of a seed. Not every program is valid: ask the analysis."""
-    builder = _Situations(random.Random(f"situations {seed}"))
+    plain = random.Random(f"plain situations {seed}").random() < 0.4
+    builder = _Situations(random.Random(f"situations {seed}"), plain)
     program = ProgramDef(tuple(builder.queries()))
     return Case(seed, program, {stream.name: builder.rows[stream.name] for stream in program.inputs})
 
 
 class _Situations:
-    def __init__(self, rng: random.Random) -> None:
-        self.rng = rng
-        self.tied = self.chance(0.25)
+    """With `plain`, only conditions matter of one kind of events, which are more: what is stored are stretches."""
+
+    def __init__(self, rng: random.Random, plain: bool) -> None:
+        self.rng, self.plain = rng, plain
+        self.tied = not plain and self.chance(0.25)
         self.keyed = self.chance(0.7)
-        names = ("E", "F") if self.chance(0.2) else ("E",)
+        names = ("E", "F") if not plain and self.chance(0.2) else ("E",)
         self.streams = [self.stream(name) for name in names]
         self.points: set[str] = set()
-        self.intervals = [self.interval_stream(name) for name in ("V", "W")[: self.rng.choice((0, 0, 1, 1, 2))]]
+        given = 0 if plain else self.rng.choice((0, 0, 1, 1, 2))
+        self.intervals = [self.interval_stream(name) for name in ("V", "W")[:given]]
         self.rows = {stream.name: self.events(stream) for stream in self.streams}
         self.rows |= {stream.name: self.interval_rows(stream) for stream in self.intervals}
 
@@ -144,7 +148,7 @@ class _Situations:
     def situation(self) -> Derive:
         stream = self.rng.choice(self.streams)
         source: Node = Scan(stream)
-        if self.chance(0.15):
+        if not self.plain and self.chance(0.15):
             source = Select(source, call("ge", Attr("n"), Lit(1, BIGINT)))
         least = self.rng.choice((1, 1, 1, 2, 3, 4))
         most = least + self.rng.choice((0, 1, 3)) if self.chance(0.3) else None
@@ -171,7 +175,7 @@ class _Situations:
         return self.rng.choice(choices)
 
     def aggregates(self) -> list[Aggregate]:
-        if self.chance(0.5):
+        if self.plain or self.chance(0.5):
             return []
         options = [
             Aggregate("count", Function.COUNT),
@@ -184,7 +188,7 @@ class _Situations:
         return self.rng.sample(options, self.rng.choice((1, 1, 2)))
 
     def match(self) -> Match:
-        count = self.rng.choice((1, 2, 2, 3, 3, 4, 5))
+        count = self.rng.choice((1, 2, 2, 3) if self.plain else (1, 2, 2, 3, 3, 4, 5))
         emission: Emission = "final" if self.chance(0.3) else "earliest"
         situations = tuple(
             self.given() if self.intervals and self.chance(0.5) else self.rng.choice(self.known) for _ in range(count)
@@ -269,8 +273,8 @@ class _Situations:
         for key in keys:
             time = self.rng.randint(0, 4)
             x: int | None = 0
-            for number in range(self.rng.choice((4, 9, 14, 18))):
-                if self.chance(0.5):
+            for number in range(self.rng.choice((9, 14, 18) if self.plain else (4, 9, 14, 18))):
+                if self.chance(0.3 if self.plain else 0.5):
                     x = self.rng.choice((0, 0, 1, 2, 2, None))
                 found.append({"k": key, "t": time, "n": number, "x": x, "y": self.rng.choice((0.0, 0.5, 1.5, None))})
                 time += self.rng.choice((0, 1, 1, 2)) if self.tied else self.rng.choice((1, 1, 1, 2, 3))
