@@ -54,12 +54,12 @@ def rows_of(rng: random.Random, step: int, count: int = 6) -> list[tuple[int, in
     return [(rng.randint(0, 2), step * 20 + rng.randint(1, 30), rng.randint(0, 9)) for _ in range(count)]
 
 
-def script(*streams: str, repeat: bool = False) -> tuple[Step, ...]:
+def script(*streams: str, repeat: bool = False, count: int = 6) -> tuple[Step, ...]:
     """Rows in disorder that progress permits, a batch without rows, rows that are rejected, and the end of all input."""
     rng = random.Random(",".join(streams))
     steps, before = [], {name: rows_of(rng, 0) for name in streams}
     for number in range(STEPS - 1):
-        fresh = {name: rows_of(rng, number, 0 if number == 3 else 6) for name in streams}
+        fresh = {name: rows_of(rng, number, 0 if number == 3 else count) for name in streams}
         rows: dict[str, list[tuple[Any, ...]]] = {
             name: [*fresh[name], *(before[name][:3] if repeat else [])] for name in streams
         }
@@ -140,10 +140,21 @@ def pattern() -> tg.Program:
     return tg.program(Early=early.select("k", s=a.ts, u=b.ts, n=a.n, t="detected"), Late=late, Long=periods.B)
 
 
+def stretches() -> tg.Program:
+    """Matches of situations of which only the conditions matter: with a delay, events are joined as they are read."""
+    periods = e.partition_by("k").derive(A=tg.situation(e.v > 1), B=tg.situation(e.v < 7, at_least=2))
+    a, b, c = periods.A, periods.B, periods.A.as_("c")
+    early = tg.match(a.overlaps(b) | a.during(b) | a.finished_by(b), within=80)
+    late = tg.match(a.before(c), within=120, emission="final")
+    return tg.program(Early=early, Late=late, Long=periods.B)
+
+
 NAMES = [{"k": k, "name": f"name {k}"} for k in range(3)]
 KEYED = {"E": tg.source(None, delay=40, key=("k", "t"))}
 #: No two events of a partition may be equal in time and tie-break.
 ONCE = {"E": tg.source(None, delay=40, key=("k", "t", "v"))}
+#: None equal in time.
+UNTIED = {"E": tg.source(None, delay=3, key=("k", "t"))}
 MAKERS: Mapping[str, Callable[[], Scenario]] = {
     "tumbling": lambda: Scenario(tumbling(), script("E")),
     "interval join": lambda: Scenario(interval_join(), script("E", "F")),
@@ -155,6 +166,7 @@ MAKERS: Mapping[str, Callable[[], Scenario]] = {
     "chain of queries": lambda: Scenario(chain(), script("E", "F")),
     "static join": lambda: Scenario(static_join(), script("E"), {"N": NAMES}),
     "pattern": lambda: Scenario(pattern(), script("E"), sources=ONCE),
+    "stretches": lambda: Scenario(stretches(), script("E", count=40), sources=UNTIED),
     "event-controlled": lambda: Scenario(event_controlled(), script("E", "F")),
 }
 

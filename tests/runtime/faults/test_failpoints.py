@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.properties.delays import counting_joined
+from tests.properties.drive import Tally
 from tests.runtime.faults.scenarios import (
     MAKERS,
     STEPS,
     again,
     crashed,
     go_on,
+    opened,
     outcome,
     passings,
     scenario,
@@ -59,6 +62,20 @@ def test_every_failpoint_is_passed(name: str) -> None:
         go_on(scenario(name), store)
         assert store.failpoints.passed is not None
         assert store.failpoints.passed.get(failpoint, 0) > 0
+
+
+def test_events_are_joined_to_stretches_and_others_wait() -> None:
+    tally, waiting = Tally(), []
+    store: Store = MemoryStore()
+    with counting_joined(tally):
+        for done in range(1, STEPS):
+            go_on(scenario("stretches"), store, until=done)
+            store = again(store)
+            with opened(scenario("stretches"), store) as session:
+                waiting.append(session.live_rows())
+    assert tally.joined > 20
+    assert sum(rows["E#0"] > 0 for rows in waiting) > 2
+    assert sum(rows["Early: situations"] > 0 for rows in waiting) > 2
 
 
 @pytest.mark.parametrize("failpoint", sorted(set(FAILPOINTS) - set(AFTER_A_CRASH)))
