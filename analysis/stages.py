@@ -80,8 +80,8 @@ class _Cutter:
         if is_static(node):
             raise QueryError(
                 "TG162",
-                "situations are derived from streams, and this reads static tables only",
-                hint="derive them from a stream: a bounded one, if all rows are there",
+                "situations are those of streams, and this reads static tables only",
+                hint="declare a stream: rows or a frame given for it are all of it, so that nothing waits for more",
                 site=query.sites.get(node, query.site),
             )
         cut = self.cut(query, node)

@@ -112,7 +112,7 @@ def timeline(
 ) -> Timeline:
     """The timeline of results: tables of situations by name, with `ts` and `te`, and the table of a match of them.
 
-    Rows are told apart by the attributes `partition_by`; of at most `most` partitions, those with matches first.
+    Tables are Arrow's, or frames that have Arrow data, such as those of Polars. Rows are told apart by the attributes `partition_by`; of at most `most` partitions, those with matches first.
     """
     with Here():
         if not isinstance(situations, Mapping):
@@ -121,22 +121,21 @@ def timeline(
                 f"situations are tables by name, not {kind_of(situations)}",
                 hint='write {"A": session.table("A")}',
             )
-        for table in (*situations.values(), *(() if matches is None else (matches,))):
-            if not isinstance(table, pa.Table):
-                raise QueryError("TG402", f"{kind_of(table)} is no table of results", hint='give session.table("Name")')
+        tables = {name: _table(given) for name, given in situations.items()}
+        of_matches = None if matches is None else _table(matches)
         keys = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by)
         found: dict[str, dict[str, list[Bar]]] = {}
         matched: dict[str, list[Lane]] = {}
         instants = False
-        for name, table in situations.items():
+        for name, table in tables.items():
             for row in user_rows(table):
                 _require(row, (*keys, "ts", "te"), name)
-                instants = instants or isinstance(row["ts"], dt.datetime)
+                instants = instants or isinstance(row["ts"], dt.date)
                 lanes = found.setdefault(_key(row, keys), {})
                 lanes.setdefault(name, []).append(Bar(_ticks(row["ts"]), _ticks(row["te"]), _about(row)))
-        for number, row in enumerate(() if matches is None else user_rows(matches), start=1):
+        for number, row in enumerate(() if of_matches is None else user_rows(of_matches), start=1):
             _require(row, (*keys, "detected"), "matches")
-            instants = instants or isinstance(row["detected"], dt.datetime)
+            instants = instants or isinstance(row["detected"], dt.date)
             bars = [
                 Bar(_ticks(row[column]), _ticks(row.get(f"{column[:-3]}.te")), f"{column[:-3]}\n{_about(row)}")
                 for column in row
@@ -155,6 +154,14 @@ def timeline(
             },
             instants,
         )
+
+
+def _table(given: Any) -> pa.Table:
+    if isinstance(given, pa.Table):
+        return given
+    if not hasattr(given, "__arrow_c_stream__"):
+        raise QueryError("TG402", f"{kind_of(given)} is no table of results", hint='give session.table("Name")')
+    return pa.table(given)
 
 
 def _require(row: Mapping[str, Any], names: Iterable[str], what: str) -> None:
@@ -176,6 +183,9 @@ def _about(row: Mapping[str, Any]) -> str:
 
 
 def _ticks(value: Any) -> Any:
+    """Microseconds of a timestamp or of a date's midnight, numbers as they are."""
+    if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
+        value = dt.datetime(value.year, value.month, value.day, tzinfo=dt.UTC)
     return instant_ticks(value) if isinstance(value, dt.datetime) else value
 
 

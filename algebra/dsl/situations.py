@@ -14,6 +14,7 @@ from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.dsl.relation_checks import is_identifier, place, renamed, what_else
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.nodes import Aggregate, Derive, Emission, Given, Match, Node, Project, Rename, children
+from tidegate.algebra.row_wise import is_static
 from tidegate.algebra.schema import checked_name
 from tidegate.algebra.situations import END, START
 from tidegate.algebra.terms import Lit, conjunction, conjuncts
@@ -307,6 +308,13 @@ def given_intervals(
     relation: Relation, start: str, end: str, keys: tuple[str, ...], name: str | None, points: bool, site: Site | None
 ) -> Intervals:
     """What `as_intervals` yields; `start`, `end` and keys are attributes of the relation."""
+    if is_static(relation._node):
+        raise QueryError(
+            "TG162",
+            "situations are those of streams, and this reads static tables only",
+            because=("a match is reported when progress has come to its detection, and a table has no progress",),
+            hint="declare a stream: rows or a frame given for it are all of it, so that nothing waits for more",
+        )
     labels = {origin.label for origin in relation._origins.values()}
     symbol = name if name is not None else labels.pop() if len(labels) == 1 else ""
     if not is_identifier(symbol):

@@ -124,3 +124,19 @@ def test_names_and_clashes() -> None:
         by_start.as_intervals(start="a", end="a")
     assert intervals(by_start, "A").schema.names == ("A.k", "A.ts", "A.te", "A.x")
     assert by_start.as_intervals(start="a", end="z").as_("B").schema.names[0] == "B.ts"
+
+
+def test_rows_of_a_static_table_are_no_situations_those_of_a_bounded_stream_are() -> None:
+    columns = "k bigint, a bigint, z bigint"
+    high = readings.partition_by("k").derive(High=tg.situation(readings.x > 4)).High
+    table = tg.table("Shifts", columns)
+    with pytest.raises(QueryError, match=r"TG162 .* static tables only(.|\n)*declare a stream"):
+        table.where(table.a < table.z).as_intervals(start="a", end="z", by="k", name="Shift")
+    stream = tg.stream("Shifts", columns, progress="a", relations=lambda s: s.a < s.z)
+    shift = stream.as_intervals(start="a", end="z", by="k", name="Shift")
+    program = tg.program(M=tg.match(high.during(shift), within=20))
+    sources = {"R": tg.source(None, delay=0), "Shifts": [(1, 0, 8)]}
+    with program.session(sources=sources) as run:
+        run.push("R", [(1, t, 9 if t == 3 else 0) for t in range(12)])
+        run.step()
+        assert [row["detected"] for row in run.results("M")] == [4]

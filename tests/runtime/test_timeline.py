@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import xml.etree.ElementTree as ET  # what is parsed is made here
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import tidegate as tg
@@ -57,6 +59,26 @@ def test_partitions_with_matches_come_first_and_not_too_many() -> None:
     assert list(shown.partitions) == ["key = b", "key = a"]
     assert shown._repr_html_().count("<svg class=") == 0
     assert shown._repr_html_().count('class="timeline"') == 2
+
+
+def test_frames_are_drawn_as_tables_are() -> None:
+    values = [("one", t, x) for t, x in enumerate([0, 1, 1, 3, 2, 2, 0])]
+    found = program.run({"R": values})
+    frames = {name: pl.DataFrame(found[name]) for name in ("A", "B", "Hits")}
+    drawn = tg.timeline({"A": frames["A"], "B": frames["B"]}, frames["Hits"], partition_by="key")
+    assert drawn == tg.timeline({"A": found["A"], "B": found["B"]}, found["Hits"], partition_by="key")
+    with pytest.raises(QueryError, match="TG402 a list is no table of results"):
+        tg.timeline({"A": found.rows("A")})
+
+
+def test_a_timeline_of_dates_has_their_midnights() -> None:
+    days = tg.stream("D", "d date, x bigint", progress="d")
+    wet = tg.program(Wet=days.partition_by().derive(Wet=tg.situation(days.x > 0)).Wet)
+    found = wet.run({"D": [(dt.date(2026, 3, day), int(3 <= day < 6)) for day in range(1, 9)]})
+    (lane,) = tg.timeline({"Wet": found["Wet"]}).partitions[""]
+    day = 86_400_000_000
+    assert [(bar.end or 0) - bar.start for bar in lane.bars] == [3 * day]
+    assert "2026-03-04" in tg.timeline({"Wet": found["Wet"]}).svg("")
 
 
 def test_what_has_no_periods_is_refused() -> None:
