@@ -46,6 +46,7 @@ from tidegate.runtime.state.manifest import Manifest, SourceCounts
 from tidegate.runtime.state.memory import MemoryStore
 from tidegate.runtime.state.paths import local_directory
 from tidegate.runtime.state.store import Store
+from tidegate.runtime.state_listing import StateListing, list_state
 from tidegate.runtime.values import Malformed, held_value
 from tidegate.runtime.why import Why, why
 
@@ -291,6 +292,11 @@ class Drive:
         found |= {name: sum(segment.rows for segment in parts) for name, parts in segments.items()}
         kernel = {} if self._manifest is None else self._manifest.kernel
         return found | situation_rows(self.engine.plan, kernel)
+
+    @property
+    def state(self) -> StateListing:
+        """What is kept after the last step, and why: what `tidegate state` prints."""
+        return list_state(self.engine.store)
 
     @property
     def progress(self) -> dict[str, dict[str, Extended]]:

@@ -33,6 +33,10 @@ def test_each_result_is_expected_once_when_it_appears(start: Start) -> None:
         run.advance("Payments", paid=at(34))
         run.step()
         run.expect(Unpaid=[])
+        (orders, payments) = run.state.buffers
+        assert (orders.rows, payments.rows) == (run.live_rows["Orders#0"], run.live_rows["Payments#0"])
+        assert orders.rows == 1
+        assert [kept.query for kept in orders.kept] == ["Unpaid"]
         run.advance("Payments", paid=at(35))
         run.step()
         run.expect(Unpaid=[(2, at(5))])
