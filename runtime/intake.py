@@ -147,7 +147,7 @@ def ingest_rows(
             reason = repeated(fine, done.seen, options.key, options.arrival)
             again = fine.filter(reason.is_not_null())
             why = [reason.drop_nulls().alias(_REASON), pl.lit(None, pl.String).alias(_ATTRIBUTE)]
-            refused = pl.concat([refused, again.with_columns(why)])
+            refused = pl.concat([again.with_columns(why)] if refused is None else [refused, again.with_columns(why)])
             fine = fine.filter(reason.is_null())
             done.seen = pl.concat([done.seen, fine.select(done.seen.columns)])
         accepted.append(fine)
@@ -157,7 +157,8 @@ def ingest_rows(
             for r in checked.rejected.to_pylist()
             if r["position"] not in said.alone
         ]
-        bad += refused.select(_POSITION, _REASON, _ATTRIBUTE).rows()
+        if refused is not None:
+            bad += refused.select(_POSITION, _REASON, _ATTRIBUTE).rows()
         bad += [(position, AHEAD, column) for position, column in said.alone.items() if column is not None]
         done.punctuations += sum(column is None for column in said.alone.values())
         for position, reason, attribute in sorted(bad):
@@ -281,8 +282,10 @@ def _row_text(source: Raw, position: int) -> str:
     return json.dumps(values, default=str, ensure_ascii=False).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def admit(rows: pl.DataFrame, intake: Intake, progress_columns: Mapping[str, str]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Accepted rows, and rejected ones with reason and attribute.
+def admit(
+    rows: pl.DataFrame, intake: Intake, progress_columns: Mapping[str, str]
+) -> tuple[pl.DataFrame, pl.DataFrame | None]:
+    """Accepted rows, and rejected ones with reason and attribute, None if all are accepted.
 
     A row is late iff some progressing attribute is at or below b (rule on passing), and ahead iff one, or what it says
     of progress, is beyond the skew guard. A row that breaks a declared relation of its stream would make the analysis
@@ -301,13 +304,13 @@ def admit(rows: pl.DataFrame, intake: Intake, progress_columns: Mapping[str, str
         tests.append((AHEAD, name, pl.col(name) > limit))
         if (column := progress_columns.get(name)) is not None:
             tests.append((AHEAD, column, (pl.col(column) > limit).fill_null(False)))
-    reason, attribute = pl.lit(None, pl.String), pl.lit(None, pl.String)
     if (
         not tests
         or (_plainly_fine(rows, intake, progress_columns))
         or not rows.select(pl.any_horizontal(applies for _, _, applies in tests).any()).item()
     ):
-        return rows, rows.clear().with_columns(reason.alias(_REASON), attribute.alias(_ATTRIBUTE))
+        return rows, None
+    reason, attribute = pl.lit(None, pl.String), pl.lit(None, pl.String)
     for why, at, applies in tests:
         attribute = pl.when(applies & reason.is_null()).then(pl.lit(at, pl.String)).otherwise(attribute)
         reason = pl.when(applies & reason.is_null()).then(pl.lit(why)).otherwise(reason)

@@ -87,7 +87,8 @@ class Setup:
         return frozenset(
             name
             for name in self.streams
-            if all(f in now.get(name, ()) or log.is_consumed(name, f) == "consumed" for f in found.get(name, ()))
+            # from the last on: what is not read yet is the newest, so one look shows it
+            if all(f in now.get(name, ()) or log.is_consumed(name, f) == "consumed" for f in found.get(name, ())[::-1])
         )
 
     def ended(self, read: frozenset[str]) -> dict[tuple[str, str], Extended]:

@@ -123,7 +123,7 @@ class EmbeddedExecutor:
             events = events_of(operator, leaves, job.old[ordered.time], job.new[ordered.time])
             after, completed = operator.step(events, job.old[ordered.time], job.new[ordered.time], job.close_at)
             after = left_at(after, job.new[ordered.time])
-            rows = increment(job.query, {0: completed}, job.old, job.new, {})
+            rows = increment(job.query, {0: completed}, job.old, job.new, {}) if completed.height else completed
         except EvaluationError as error:
             problems = tuple(replace(problem, query=job.query.name) for problem in error.problems)
             raise EvaluationError(error.code, error.message, problems=problems) from error

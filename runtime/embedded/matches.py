@@ -66,6 +66,8 @@ class Matching:
     from_end: tuple[Ints, ...]
     horizons: Ints
     stretched: Stretched | None
+    nothing: pl.DataFrame
+    """No matches."""
 
     @classmethod
     def of(cls, ordered: Ordered) -> Matching:
@@ -107,6 +109,7 @@ class Matching:
             _offsets(found.end_offsets, definition, lasts),
             _horizons(found, definition, len(definitions)),
             _by_definition(ordered, definitions),
+            pl.DataFrame(schema=polars_schema(node.schema)),
         )
 
     @property
@@ -243,23 +246,26 @@ class MatchOperator:
         found: Matches,
     ) -> pl.DataFrame:
         node, detected = self.matching.node, found.detected
+        if not len(detected):
+            return self.matching.nothing
         cell = np.searchsorted(situations.offsets, found.situation[:, 0], side="right") - 1
-        rows = keys.of(cell // situations.definitions)
+        columns = keys.of(cell // situations.definitions).get_columns()
         own = {n: (read.own[n]) for read in reads for n in read.own}
         for role, (symbol, definition) in enumerate(zip(node.symbols, self.matching.definition, strict=True)):
             place = found.situation[:, role]
             te = situations.te[place]
-            ends = pl.Series(f"{symbol}.te", te).set(pl.Series((te > detected) & (definition not in given)), None)
-            rows = rows.hstack([pl.Series(f"{symbol}.ts", situations.ts[place]), ends])
+            ends, unknown = pl.Series(f"{symbol}.te", te), (te > detected) & (definition not in given)
+            columns.append(pl.Series(f"{symbol}.ts", situations.ts[place]))
+            columns.append(ends.set(pl.Series(unknown), None) if unknown.any() else ends)
             values = None
             if definition in given and measures(given[definition].given):
                 values = given[definition].values(number[place])
             elif definition in derivation.values:
                 values = self._values(derivation, definition, own[definition], number[place], te <= detected, detected)
             if values is not None:
-                rows = rows.hstack(values.rename({name: f"{symbol}.{name}" for name in values.columns}))
-        rows = only(rows.hstack([pl.Series("detected", detected)]), node.schema.names)
-        wanted = polars_schema(node.schema)
+                columns += [column.alias(f"{symbol}.{column.name}") for column in values.get_columns()]
+        rows = only(pl.DataFrame([*columns, pl.Series("detected", detected)]), node.schema.names)
+        wanted = self.matching.nothing.schema
         return rows if rows.schema == wanted else rows.cast(wanted)
 
     def _values(

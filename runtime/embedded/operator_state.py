@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tidegate.runtime.embedded.kept_tables import (
     DEFINITION,
@@ -138,18 +137,13 @@ def _bounds(situations: pa.Table | None) -> dict[str, Bounds]:
     """When situations began and, where they are over, ended."""
     if situations is None:
         return {}
-    is_open = situations.column(IS_OPEN)
-    told = pc.and_(is_open, pc.not_equal(situations.column(DEFINITION), NOTHING))
-    return {
-        kind: {name: _range(rows.column(name)) for name in columns}
-        for kind, mask, columns in ((OPEN, told, (START,)), (CLOSED, pc.invert(is_open), (START, END)))
-        if (rows := situations.select(columns).filter(mask)).num_rows
-    }
-
-
-def _range(column: pa.ChunkedArray) -> tuple[int, int]:
-    found = pc.min_max(column).as_py()
-    return found["min"], found["max"]
+    is_open, definition = (situations.column(name).to_numpy() for name in (IS_OPEN, DEFINITION))
+    found: dict[str, Bounds] = {}
+    for kind, mask, columns in ((OPEN, is_open & (definition != NOTHING), (START,)), (CLOSED, ~is_open, (START, END))):
+        if mask.any():
+            instants = {name: situations.column(name).to_numpy()[mask] for name in columns}
+            found[kind] = {name: (int(one.min()), int(one.max())) for name, one in instants.items()}
+    return found
 
 
 def _kept(counts: Mapping[str, int], part: Part) -> tuple[KeptRows, ...]:

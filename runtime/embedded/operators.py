@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tidegate.analysis.match_orders import order_lines
 from tidegate.runtime.embedded.matches import MatchOperator
-from tidegate.runtime.embedded.operator_state import keep_part, part_of, read_state, whole_state
+from tidegate.runtime.embedded.operator_state import Part, keep_part, part_of, read_state, whole_state
 from tidegate.runtime.embedded.ordered import Operator, load_operator, start_operator
 from tidegate.runtime.executor import Job
 from tidegate.runtime.state.batch import Batch
@@ -17,12 +17,21 @@ from tidegate.runtime.state.manifest import KernelState
 from tidegate.runtime.state.store import FileRef, Store
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """An operator, the state of the checkpoint that it is, and the layers of that."""
+
+    state: KernelState
+    part: Part
+    operator: Operator
+
+
 @dataclass(slots=True)
 class Operators:
     """The operators by their queries, each beside the state of the checkpoint that it is."""
 
     store: Store
-    known: dict[str, tuple[KernelState, Operator]] = field(default_factory=dict)
+    known: dict[str, Known] = field(default_factory=dict)
 
     def of(self, job: Job) -> Operator:
         """The operator of a query as the last committed batch left it."""
@@ -31,8 +40,8 @@ class Operators:
         if job.state is None:
             return start_operator(ordered)
         known = self.known.get(job.query.name)
-        if known is not None and known[0] == job.state:
-            return known[1]
+        if known is not None and known.state == job.state:
+            return known.operator
         tables = read_state(self.store, job.query.name, job.state)
         return load_operator(ordered, tables, job.old[ordered.time])
 
@@ -40,7 +49,7 @@ class Operators:
         """Evaluation orders of these queries' patterns, and why."""
         lines: list[str] = []
         for name in queries:
-            operator = self.known[name][1] if name in self.known else None
+            operator = self.known[name].operator if name in self.known else None
             if isinstance(operator, MatchOperator):
                 order = operator.order
                 lines += order_lines(operator.matching.node, order.order.tolist(), order.chosen_by, "seen or assumed")
@@ -49,12 +58,15 @@ class Operators:
     def keep(self, batch: Batch, job: Job, operator: Operator) -> KernelState:
         """Writes what an operator keeps from this batch on."""
         name = job.query.name
-        self.known.pop(name, None)  # what it was before is gone once this has begun
-        before = None if job.state is None else part_of(name, job.state)
+        known = self.known.pop(name, None)  # what it was before is gone once this has begun
+        before = None
+        if job.state is not None:
+            before = known.part if known is not None and known.state == job.state else part_of(name, job.state)
 
         def write(table: pa.Table) -> FileRef:
             return batch.write_state(name, table)
 
-        state = whole_state(*keep_part(operator, before, write, self.store.read_table))
-        self.known[name] = state, operator
+        kept, part = keep_part(operator, before, write, self.store.read_table)
+        state = whole_state(kept, part)
+        self.known[name] = Known(state, part, operator)
         return state

@@ -163,4 +163,5 @@ def _stretches(source: Source, stored: pl.DataFrame) -> pl.DataFrame:
     assert source.stretched is not None
     stretches, situation = source.stretched.stretches, source.situation
     named = zip((*stretches.keys, stretches.time), (*situation.keys, situation.time), strict=True)
-    return stored.select(*(pl.col(name).alias(outer) for name, outer in named), stretches.until, stretches.holds)
+    columns = [stored.get_column(name).alias(outer) for name, outer in named]
+    return pl.DataFrame([*columns, stored.get_column(stretches.until), stored.get_column(stretches.holds)])

@@ -42,6 +42,8 @@ from tidegate.runtime.state.store import Store
 from tidegate.runtime.why import Why, why
 
 _ENGINE = Engine("embedded", tidegate.__version__)
+#: Instead of the fingerprint of files that are only looked at: there may be many, and a batch records what it reads.
+_A_LOOK = "a look"
 
 
 @checked_calls
@@ -169,7 +171,7 @@ class Session:
         """Run one batch over what was pushed and what is new in the sources' directories."""
         checkpoint = self._setup.checkpoint
         found = self._setup.found()
-        fresh = self._setup.admit(Offer(files=found)).offer.files
+        fresh = self._setup.admit(Offer(files=found, fingerprint=_A_LOOK)).offer.files
         limited = {name: files[: self.sources[name].data.per_batch] for name, files in fresh.items()}
         batch = checkpoint.begin(read_clock(self.clock), Offer(files=limited), engine=_ENGINE)
         reading = batch.intent.offer.files
@@ -197,7 +199,7 @@ class Session:
 
     def waiting_files(self) -> int:
         """Files in the sources' directories that no batch has read yet."""
-        fresh = self._setup.admit(Offer(files=self._setup.found())).offer.files
+        fresh = self._setup.admit(Offer(files=self._setup.found(), fingerprint=_A_LOOK)).offer.files
         return sum(len(files) for files in fresh.values())
 
     def table(self, name: str) -> pa.Table:

@@ -32,7 +32,7 @@ def pattern(within: int) -> tg.Program:
 def states_of(run: Session) -> PartitionStates:
     executor = run._runner.executor
     assert isinstance(executor, EmbeddedExecutor)
-    operator = executor.operators.known["M"][1]
+    operator = executor.operators.known["M"].operator
     assert isinstance(operator, MatchOperator)
     return operator.states
 

@@ -32,7 +32,8 @@ def held(run: Session) -> dict[tuple[str, int], int]:
     assert isinstance(executor, EmbeddedExecutor)
     operators = executor.operators.known
     most: dict[tuple[str, int], int] = {}
-    for name, (_, operator) in operators.items():
+    for name, known in operators.items():
+        operator = known.operator
         if isinstance(operator, MatchOperator) and (kept := operator.tables().get("situations")) is not None:
             closed = pl.DataFrame(kept).filter(~pl.col("open"))
             keys = [column for column in closed.columns if column.startswith("key ")]
