@@ -79,6 +79,8 @@ def _check_steps(case: Case, script: Script, facts: ProgramFacts, tally: Tally, 
                 schema = next(s for s in case.streams if s.name == name).schema
                 session.advance(name, {a: instant_given(value - rng.randint(0, 5), schema, a)})
         report = session.step()
+        if report.interleaved:
+            raise Broken(f"{where}: slices interleave, although the rows keep the delay")
         _check_counts(report.counts, pushed, where)
         _check_progress(session, facts, b, where)
         tally.increments += len(report.results)

@@ -22,6 +22,7 @@ GROUP = Group(
         "tests/runtime/test_closing_cuts.py",
         "tests/runtime/test_match_order.py",
         "tests/runtime/test_situation_state.py",
+        "tests/runtime/spark/test_closing.py",
     ),
     (
         bug(
@@ -122,6 +123,24 @@ GROUP = Group(
             CLOSING,
             "self.at <= passed",
             "self.at < passed",
+        ),
+        bug(
+            "the test kit forgets progress of a stream that ends in the same step",
+            "runtime/testing.py",
+            "(*waiting.declared.items(), *waiting.advances.items())",
+            "waiting.advances.items()",
+        ),
+        bug(
+            "progress that was called before the end of a stream is forgotten on Spark",
+            "runtime/spark/calls.py",
+            "            self._declared[key] = max(value, self._declared.get(key, value))\n",
+            "            self._declared[key] = 0\n",
+        ),
+        bug(
+            "the first instant of closing that was said counts",
+            "runtime/spark/closing.py",
+            "last = self._files[-1]",
+            "last = self._files[0]",
         ),
         bug(
             "a pinned order is given up",

@@ -10,7 +10,11 @@ STATE = "runtime/embedded/operator_state.py"
 
 GROUP = Group(
     "stretches",
-    ("tests/runtime/test_stretching.py", "tests/runtime/test_operator_state.py"),
+    (
+        "tests/runtime/test_stretching.py",
+        "tests/runtime/test_operator_state.py",
+        "tests/properties/test_situations.py",
+    ),
     (
         bug(
             "the head of a slice is joined before others are seen",
@@ -37,10 +41,10 @@ GROUP = Group(
             "if certain and begun >= 0:",
         ),
         bug(
-            "stretches go on past uncertain events",
+            "stretches begin with uncertain events",
             KERNEL,
             "first[slot] = row if certain else -1",
-            "first[slot] = row if certain else begun",
+            "first[slot] = row",
         ),
         bug(
             "equal times are joined",
