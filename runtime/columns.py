@@ -234,12 +234,18 @@ class Judged(Sequence[object]):
 
 @dataclass(frozen=True, slots=True)
 class Validated:
-    """What became of each row: `accepted` is held, in order; `positions` are its rows' places in the input;
-    `rejected` has one row per malformed row (`REJECTED_SCHEMA`: position, first bad attribute, reason, value as text)."""
+    """What became of each row: `accepted` is held, in order; `rejected` has one row per malformed row
+    (`REJECTED_SCHEMA`: position, first bad attribute, reason, value as text)."""
 
     accepted: pa.Table
-    positions: pa.Array
     rejected: pa.Table
+
+    @property
+    def positions(self) -> pa.Array:
+        """The places of the accepted rows in the input."""
+        count = self.accepted.num_rows + self.rejected.num_rows
+        bad = self.rejected.column("position").to_numpy()
+        return pa.array(np.delete(np.arange(count), bad))
 
 
 def raw(data: Rows, schema: Schema, *, absent: Collection[str] = ()) -> Raw:
@@ -388,21 +394,13 @@ def validate(data: Rows, schema: Schema) -> Validated:
                 bad[position] = True
                 rejected.append((position, attribute.name, failed[position], _text(column[position])))
     table = pa.Table.from_arrays(held, schema=held_arrow_schema(schema)) if held else pa.table({})
-    kept = pa.array(np.flatnonzero(~bad), pa.int64()) if rejected else pa.arange(0, source.count)
-    rejected.sort()
-    rejects = (
-        [
-            pa.array(column, field.type)
-            for column, field in zip(zip(*rejected, strict=True), REJECTED_SCHEMA, strict=True)
-        ]
-        if rejected
-        else None
-    )
-    return Validated(
-        table if not rejected else table.take(kept),
-        kept,
-        REJECTED_SCHEMA.empty_table() if rejects is None else pa.Table.from_arrays(rejects, schema=REJECTED_SCHEMA),
-    )
+    if not rejected:
+        return Validated(table, REJECTED_SCHEMA.empty_table())
+    rejects = [
+        pa.array(column, field.type)
+        for column, field in zip(zip(*sorted(rejected), strict=True), REJECTED_SCHEMA, strict=True)
+    ]
+    return Validated(table.filter(pa.array(~bad)), pa.Table.from_arrays(rejects, schema=REJECTED_SCHEMA))
 
 
 def _text(value: Any) -> str | None:

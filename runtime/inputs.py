@@ -6,7 +6,8 @@ import datetime as dt
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -22,6 +23,7 @@ from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.time import EPOCH, INF, Extended, instant_ticks
 from tidegate.algebra.types import INT64_MAX, MAX_INSTANT, Kind
 from tidegate.runtime.columns import Raw, Rows, raw, read_stored, stored_field, validate
+from tidegate.runtime.intake import Arrival
 from tidegate.runtime.sources import FileFormat, Files, Source
 from tidegate.runtime.values import Malformed, Unreadable, held_value
 
@@ -136,6 +138,21 @@ def static_digest(frame: pl.DataFrame) -> str:
     for batch in frame.to_arrow(compat_level=pl.CompatLevel.oldest()).combine_chunks().to_batches():
         digest.update(batch.serialize())
     return digest.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Arriving:
+    """Rows of a stream that were pushed, then those of files: each is read when its turn comes, so in memory by itself."""
+
+    pushed: tuple[Arrival, ...]
+    paths: tuple[str, ...]
+    format: FileFormat
+    schema: Schema
+
+    def __iter__(self) -> Iterator[Arrival]:
+        yield from self.pushed
+        for path in self.paths:
+            yield Arrival(path, read_file(path, self.format, self.schema))
 
 
 def read_file(path: str, format_: FileFormat, schema: Schema) -> Rows:

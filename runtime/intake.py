@@ -23,7 +23,7 @@ from tidegate.algebra.terms import TRUE, Term
 from tidegate.algebra.time import INF, Extended
 from tidegate.runtime.columns import Raw, Rows, held_arrow_schema, hold_column, only, raw, validate
 from tidegate.runtime.embedded.few.increment import Rows as HeldRows
-from tidegate.runtime.embedded.few.increment import few_absorbed
+from tidegate.runtime.embedded.few.increment import as_frame, few_absorbed
 from tidegate.runtime.embedded.few.rows import Few, Unfit
 from tidegate.runtime.embedded.filters import kept
 from tidegate.runtime.embedded.relational import evaluate
@@ -53,7 +53,10 @@ QUARANTINE_SCHEMA = pa.schema(
 )
 #: Characters of a rejected row that an error shows.
 _SHOWN = 500
+#: So many rows are stored together, and then their arrivals are let go: a batch of large files needs the memory of one.
+TOGETHER = 1 << 20
 _POSITION, _ORIGIN, _REASON, _ATTRIBUTE = "\0position", "\0origin", "\0reason", "\0attribute"
+_NONE_REFUSED = pl.DataFrame(schema={_POSITION: pl.Int64, _REASON: pl.String, _ATTRIBUTE: pl.String})
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,15 +129,36 @@ def ingest_rows(
 
     `seen` are the rows that these must not repeat, in a stream with a key.
     """
-    done = IngestedRows(seen=seen)
-    stream = intake.stream
-    judged = options.judged(stream.schema)
-    accepted: list[pl.DataFrame] = []
-    origins: list[str] = []
-    for arrival in arrivals:
+    ingest = _Ingest(intake, statics, options, IngestedRows(seen=seen))
+    for waiting in map(ingest.judge, arrivals):  # none is kept while the next one is read
+        if waiting >= TOGETHER:
+            ingest.store()
+    if ingest.waiting:
+        ingest.store()
+    return ingest.finished()
+
+
+@dataclass(slots=True)
+class _Ingest:
+    """Ingesting rows of one stream: accepted ones wait, by origin, until enough are together; `parts` are those stored."""
+
+    intake: Intake
+    statics: Mapping[str, pl.DataFrame]
+    options: SourceOptions
+    done: IngestedRows
+    waiting: list[tuple[str, pl.DataFrame]] = field(default_factory=list)
+    parts: dict[str, list[HeldRows]] = field(default_factory=dict)
+
+    def judge(self, arrival: Arrival) -> int:
+        """Notes the fates of an arrival's rows; the accepted ones wait. Gives how many rows do."""
+        done, intake, options = self.done, self.intake, self.options
+        stream = intake.stream
+        judged = options.judged(stream.schema)
         source = _columns(arrival, stream, judged)
         checked = validate(source, judged)
-        rows = pl.DataFrame(checked.accepted.append_column(_POSITION, checked.positions))
+        rows = pl.DataFrame(checked.accepted)
+        if checked.rejected.num_rows:
+            rows = rows.with_columns(pl.Series(_POSITION, checked.positions))
         said = _read_progress(source, intake, options, judged)
         for attribute, values in said.values.items():
             # Of rejected rows too: what a row says of progress holds whatever is wrong with its values.
@@ -145,20 +169,20 @@ def ingest_rows(
         fine, refused = admit(rows, intake, options.progress_columns)
         if done.seen is not None:
             reason = repeated(fine, done.seen, options.key, options.arrival)
+            fine = _placed(fine)
             again = fine.filter(reason.is_not_null())
-            why = [reason.drop_nulls().alias(_REASON), pl.lit(None, pl.String).alias(_ATTRIBUTE)]
-            refused = pl.concat([again.with_columns(why)] if refused is None else [refused, again.with_columns(why)])
+            nowhere = pl.lit(None, pl.String).alias(_ATTRIBUTE)
+            refused = pl.concat([refused, again.select(_POSITION, reason.drop_nulls().alias(_REASON), nowhere)])
             fine = fine.filter(reason.is_null())
             done.seen = pl.concat([done.seen, fine.select(done.seen.columns)])
-        accepted.append(fine)
-        origins.append(arrival.origin)
+        done.accepted += fine.height
+        self.waiting.append((arrival.origin, fine))
         bad = [
             (r["position"], r["reason"], r["attribute"])
             for r in checked.rejected.to_pylist()
             if r["position"] not in said.alone
         ]
-        if refused is not None:
-            bad += refused.select(_POSITION, _REASON, _ATTRIBUTE).rows()
+        bad += refused.rows()
         bad += [(position, AHEAD, column) for position, column in said.alone.items() if column is not None]
         done.punctuations += sum(column is None for column in said.alone.values())
         for position, reason, attribute in sorted(bad):
@@ -170,31 +194,61 @@ def ingest_rows(
             if options.policy == "quarantine":
                 text = _row_text(source, position)
                 done.quarantine.append((stream.name, arrival.origin, position, reason, attribute, text))
-    if not accepted:
-        return done
-    rows = accepted[0] if len(accepted) == 1 else pl.concat(accepted)
-    done.accepted = rows.height
-    for name in stream.progress:
-        if (value := rows[name].max()) is not None:
-            done.greatest[name] = int(value)  # type: ignore[arg-type]  # an int64 column
-    held = as_few(only(rows, stream.schema.names))
-    for buffer in intake.buffers:
-        try:
-            slice_ = _slice(rows, buffer, options) if intake.joining else None
-            done.stored[buffer.id] = absorbed(held, buffer, intake.door[buffer.id], statics, slice_)
-        except EvaluationError as error:
-            parts = zip(accepted, origins, strict=True)
-            placed = pl.concat(part.with_columns(pl.lit(origin).alias(_ORIGIN)) for part, origin in parts)
-            raise _with_place(error, placed, buffer, statics) from error
-    return done
+        return sum(rows.height for _, rows in self.waiting)
+
+    def store(self) -> None:
+        """Applies the chains of the buffers to the rows that wait, all as one slice of the stream; then none wait."""
+        names = self.intake.stream.schema.names
+        parts = [only(part, names) for _, part in self.waiting]
+        rows = parts[0] if len(parts) == 1 else pl.concat(parts)
+        latest: dict[str, int] = {}
+        for name in self.intake.stream.progress:
+            if (value := rows[name].max()) is not None:
+                latest[name] = int(value)  # type: ignore[arg-type]  # an int64 column
+                self.done.greatest[name] = max(latest[name], self.done.greatest.get(name, latest[name]))
+        held = as_few(rows)
+        for buffer in self.intake.buffers:
+            try:
+                slice_ = _slice(rows, buffer, self.options, latest) if self.intake.joining else None
+                part = absorbed(held, buffer, self.intake.door[buffer.id], self.statics, slice_)
+            except EvaluationError as error:
+                placed = pl.concat(
+                    _placed(part).select(*names, _POSITION, pl.lit(origin).alias(_ORIGIN))
+                    for origin, part in self.waiting
+                )
+                raise _with_place(error, placed, buffer, self.statics) from error
+            self.parts.setdefault(buffer.id, []).append(part)
+        self.waiting.clear()
+
+    def finished(self) -> IngestedRows:
+        """All fates, and what each buffer stores."""
+        for buffer in self.intake.buffers:
+            if parts := self.parts.get(buffer.id):
+                self.done.stored[buffer.id] = parts[0] if len(parts) == 1 else _as_one(buffer, parts)
+        return self.done
 
 
-def _slice(rows: pl.DataFrame, buffer: Buffer, options: SourceOptions) -> Slice | None:
+def _as_one(buffer: Buffer, parts: Sequence[HeldRows]) -> pl.DataFrame:
+    """What a buffer stores of all rows of a batch, from that of some at a time."""
+    rows = pl.concat([as_frame(part) for part in parts])
+    if buffer.partial is None:
+        return rows
+    from tidegate.runtime.embedded.aggregates import merge
+
+    return merge(buffer.partial, rows)  # one partial result per group
+
+
+def _placed(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows with their places in the arrival; without any beforehand, all of the arrival are there."""
+    return rows if _POSITION in rows.columns else rows.with_columns(pl.int_range(pl.len()).alias(_POSITION))
+
+
+def _slice(rows: pl.DataFrame, buffer: Buffer, options: SourceOptions, latest: Mapping[str, int]) -> Slice | None:
     """Between which instants a buffer may join these rows, all accepted ones of a stretch of input."""
     if buffer.stretches is None or buffer.stretches.time not in options.delay or not rows.height:
         return None
-    time = rows[buffer.stretches.time]
-    return Slice.of(time.min(), time.max(), options.delay[buffer.stretches.time])  # type: ignore[arg-type]  # int64
+    time = buffer.stretches.time
+    return Slice.of(rows[time].min(), latest[time], options.delay[time])  # type: ignore[arg-type]  # int64
 
 
 def load_seen(store: Store, intake: Intake, options: SourceOptions) -> pl.DataFrame | None:
@@ -282,10 +336,8 @@ def _row_text(source: Raw, position: int) -> str:
     return json.dumps(values, default=str, ensure_ascii=False).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def admit(
-    rows: pl.DataFrame, intake: Intake, progress_columns: Mapping[str, str]
-) -> tuple[pl.DataFrame, pl.DataFrame | None]:
-    """Accepted rows, and rejected ones with reason and attribute, None if all are accepted.
+def admit(rows: pl.DataFrame, intake: Intake, progress_columns: Mapping[str, str]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Accepted rows, and the places of rejected ones with reason and attribute.
 
     A row is late iff some progressing attribute is at or below b (rule on passing), and ahead iff one, or what it says
     of progress, is beyond the skew guard. A row that breaks a declared relation of its stream would make the analysis
@@ -309,14 +361,15 @@ def admit(
         or (_plainly_fine(rows, intake, progress_columns))
         or not rows.select(pl.any_horizontal(applies for _, _, applies in tests).any()).item()
     ):
-        return rows, None
+        return rows, _NONE_REFUSED
     reason, attribute = pl.lit(None, pl.String), pl.lit(None, pl.String)
     for why, at, applies in tests:
         attribute = pl.when(applies & reason.is_null()).then(pl.lit(at, pl.String)).otherwise(attribute)
         reason = pl.when(applies & reason.is_null()).then(pl.lit(why)).otherwise(reason)
-    judged = rows.with_columns(reason.alias(_REASON), attribute.alias(_ATTRIBUTE))
+    judged = _placed(rows).with_columns(reason.alias(_REASON), attribute.alias(_ATTRIBUTE))
     fine = pl.col(_REASON).is_null()
-    return judged.filter(fine).drop(_REASON, _ATTRIBUTE), judged.filter(~fine)
+    refused = judged.filter(~fine).select(_POSITION, _REASON, _ATTRIBUTE)
+    return judged.filter(fine).drop(_REASON, _ATTRIBUTE), refused
 
 
 def _plainly_fine(rows: pl.DataFrame, intake: Intake, progress_columns: Mapping[str, str]) -> bool:

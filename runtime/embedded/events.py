@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -93,6 +93,14 @@ class Partitions:
             return [pa.array(self._slots.keys[slots])]
         table = self.known[slots].to_arrow(compat_level=pl.CompatLevel.oldest())
         return [column.combine_chunks() for column in table.columns]
+
+    def numbering(self, events: pl.DataFrame) -> Callable[[int, int], SlotNumbers]:
+        """`assign` for rows from one to before another, called from the first to the last; integers are looked up then."""
+        if self._slots is not None and not (key := events.get_column(self.schema.names[0])).null_count():
+            slots, keys = self._slots, key.to_numpy()
+            return lambda first, end: slots.assign(keys[first:end])
+        slot = self.assign(events)
+        return lambda first, end: slot[first:end]
 
     def assign(self, events: pl.DataFrame) -> SlotNumbers:
         """The slot of every row; without keys, all rows have the same."""
@@ -204,15 +212,16 @@ def _holds(source: Source, situations: Sequence[Derive], events: pl.DataFrame) -
     """Bit j of every row: whether the source's j-th condition is true."""
     if source.stretched is not None:
         return _chosen(events.get_column(source.stretched.stretches.holds).to_numpy(), source.stretched)
-    return holding([situations[number].condition for number in source.definitions], events, source.schema)
+    conditions = [situations[number].condition for number in source.definitions]
+    return mark(bitmaps(conditions, events, source.schema), events.height)
 
 
-def holding(conditions: Sequence[Term], rows: pl.DataFrame, schema: Schema) -> Bits:
-    """Bit j of every row: whether the j-th condition is true."""
+def bitmaps(conditions: Sequence[Term], rows: pl.DataFrame, schema: Schema) -> list[tuple[Bytes, int]]:
+    """Where each condition is true, as `mark` takes it."""
     if not rows.height:
-        return np.empty(0, dtype=np.uint64)
+        return []
     true = evaluated(rows, *(compile_term(condition, schema) for condition in conditions))
-    return mark([_bitmap(column) for column in true.get_columns()], rows.height)
+    return [_bitmap(column) for column in true.get_columns()]
 
 
 def _bitmap(true: pl.Series) -> tuple[Bytes, int]:

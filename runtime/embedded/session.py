@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from tidegate.runtime.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.executor import Work
 from tidegate.runtime.frames import check_noted, content_of, note_frame
 from tidegate.runtime.given import check_clock, check_on_batch
-from tidegate.runtime.inputs import advances_of, input_table, read_file
+from tidegate.runtime.inputs import Arriving, advances_of, input_table
 from tidegate.runtime.intake import Arrival
 from tidegate.runtime.plan.lower import PurgeMode
 from tidegate.runtime.plan.steps import Plan
@@ -175,11 +175,12 @@ class Session:
         limited = {name: files[: self.sources[name].data.per_batch] for name, files in fresh.items()}
         batch = checkpoint.begin(read_clock(self.clock), Offer(files=limited), engine=_ENGINE)
         reading = batch.intent.offer.files
-        arrivals = {name: list(pushed) for name, pushed in self._pushed.items()}
+        arrivals: dict[str, Iterable[Arrival]] = {name: list(pushed) for name, pushed in self._pushed.items()}
         for name, files in reading.items():
             format_ = self.sources[name].data.format
             schema = self._setup.options[name].judged(self._setup.streams[name].schema)
-            arrivals.setdefault(name, []).extend(Arrival(f.path, read_file(f.path, format_, schema)) for f in files)
+            pushed = tuple(self._pushed.get(name, ()))
+            arrivals[name] = Arriving(pushed, tuple(file.path for file in files), format_, schema)
         ended = self._setup.ended(self._setup.read_by(reading, found))
         report = self._runner.run(batch, Work(arrivals, self._advances | ended, self._close_at, self._declared))
         self._pushed.clear()

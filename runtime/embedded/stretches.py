@@ -6,41 +6,29 @@ import numpy as np
 import polars as pl
 
 from tidegate.algebra.schema import Schema
-from tidegate.runtime.embedded.events import Partitions, holding
-from tidegate.runtime.kernels.situations import Status
-from tidegate.runtime.kernels.stretches import stretch
+from tidegate.runtime.embedded.events import Partitions, bitmaps
+from tidegate.runtime.kernels.situations import mark
+from tidegate.runtime.kernels.stretches import Joined, stretch
 from tidegate.runtime.plan.slices import Slice
-from tidegate.runtime.plan.steps import Buffer, Stretches
+from tidegate.runtime.plan.steps import Buffer
 
 
 def stretched(buffer: Buffer, rows: pl.DataFrame, slice_: Slice | None) -> pl.DataFrame:
-    """What is stored of the rows of a buffer's chain: stretches of the events in a slice, the others one by one."""
+    """What is stored of the rows of a buffer's chain: stretches of the events in a slice, the others one by one.
+
+    All are stored one by one where two of a partition have the same time, for the increment to tell.
+    """
     stretches = buffer.stretches
     assert stretches is not None
-    events = rows.select(
-        *(pl.col(name) for name in (*stretches.keys, stretches.time)),
-        pl.col(stretches.time).alias(stretches.until),
-        pl.Series(stretches.holds, holding(stretches.conditions, rows, buffer.schema).view(np.int64)),
-    )
-    if slice_ is None or slice_.high < slice_.low:
-        return events
-    return _joined(stretches, events, buffer.schema, slice_)
-
-
-def _joined(stretches: Stretches, events: pl.DataFrame, schema: Schema, slice_: Slice) -> pl.DataFrame:
-    """Events joined to stretches; as they are where two of a partition have the same time, for the increment to tell."""
-    keys = Schema(tuple(schema[name] for name in stretches.keys))
-    partitions = Partitions.of(keys)
-    slot = partitions.assign(events)
-    for _ in range(2):
-        time = events.get_column(stretches.time).to_numpy()
-        holds = events.get_column(stretches.holds).to_numpy().view(np.uint64)
-        status, begins, until = stretch(slot, time, holds, len(partitions), slice_.low, slice_.high)
-        if status is not Status.UNSORTED:
-            break
-        order = np.lexsort((time, slot))
-        events, slot = events[order], slot[order]
-    if status is not Status.DONE:
-        return events
-    rows = np.flatnonzero(begins)  # few, as a rule
-    return events[rows].with_columns(pl.Series(stretches.until, until[rows]))
+    conditions = bitmaps(stretches.conditions, rows, buffer.schema)
+    events = rows.select(*stretches.keys, stretches.time)
+    time = events.get_column(stretches.time).to_numpy()
+    found: Joined | None = None
+    if slice_ is not None and slice_.low <= slice_.high:
+        partitions = Partitions.of(Schema(tuple(buffer.schema[name] for name in stretches.keys)))
+        found = stretch(partitions.numbering(events), time, conditions, slice_.low, slice_.high)
+    if found is None:
+        until, holds = time, mark(conditions, rows.height)
+    else:
+        events, until, holds = events[found.row], found.until, found.holds
+    return events.with_columns(pl.Series(stretches.until, until), pl.Series(stretches.holds, holds.view(np.int64)))

@@ -194,6 +194,7 @@ def _open_step(
         _INTS, _TABLE, nb.int64, _INTS, _INTS, _INTS, _INTS, nb.int64, nb.int64[:, ::1], _OUT, nb.int64[:, :, ::1],
     ),
     cache=True,
+    inline="always",
 )  # fmt: skip
 def _bind(
     trigger: int, step: int, place: int, definition: Ints, at_least: Ints, at_most: Ints, within: int, final: bool,
@@ -225,7 +226,7 @@ def _bind(
     return True
 
 
-@nb.njit(nb.int64(_CUBE, nb.int64, nb.boolean, _INTS, nb.int64[:, ::1]), cache=True)
+@nb.njit(nb.int64(_CUBE, nb.int64, nb.boolean, _INTS, nb.int64[:, ::1]), cache=True, inline="always")
 def _detected(zones: Ints, within: int, final: bool, ends: Ints, stack: Ints) -> int:
     """When the match of which every role is bound is detected; OPEN if it is none."""
     last = stack.shape[1] - 1

@@ -142,24 +142,30 @@ def mark(conditions: Sequence[tuple[Bytes, int]], events: int) -> Bits:
     """
     bitmaps = [bitmap[offset >> 3 : (offset + events + 7) >> 3] for bitmap, offset in conditions]
     shifts = np.array([offset & 7 for _, offset in conditions], dtype=np.int64)
-    width = max((len(bitmap) for bitmap in bitmaps), default=0)
-    table = np.zeros((len(bitmaps), width), dtype=np.uint8)
+    eights = (events + 7) >> 3
+    table = np.zeros((len(bitmaps), eights + 1), dtype=np.uint8)
     for row, bitmap in zip(table, bitmaps, strict=True):
         row[: len(bitmap)] = bitmap
-    holds = np.empty(events, dtype=np.uint64)
+    holds = np.zeros(8 * eights, dtype=np.uint64)
     _mark(table, shifts, holds)
-    return holds
+    return holds[:events]
+
+
+#: The eight bits of every byte, each as the lowest of a byte.
+_SPREAD = (np.arange(256, dtype=np.uint8)[:, None] >> np.arange(8, dtype=np.uint8) & 1).view(np.uint64).ravel()
 
 
 @nb.njit(nb.void(nb.uint8[:, ::1], nb.int64[::1], nb.uint64[::1]), cache=True, nogil=True)
 def _mark(table: Any, shifts: Ints, holds: Bits) -> None:
-    for row in range(holds.shape[0]):
-        bits = np.uint64(0)
-        for condition in range(shifts.shape[0]):
-            place = shifts[condition] + row
-            bit = (table[condition, place >> 3] >> (place & 7)) & 1
-            bits |= np.uint64(bit) << np.uint64(condition)
-        holds[row] = bits
+    """Eight events at once, of eight conditions: their bits are the bytes of one number, an event's the bits of one byte."""
+    for low in range(0, shifts.shape[0], 8):
+        for eight in range(table.shape[1] - 1):
+            bits = np.uint64(0)
+            for condition in range(low, min(low + 8, shifts.shape[0])):
+                both = np.int64(table[condition, eight]) | np.int64(table[condition, eight + 1]) << 8
+                bits |= _SPREAD[both >> shifts[condition] & 255] << np.uint64(condition - low)
+            for event in range(8):
+                holds[8 * eight + event] |= (bits >> np.uint64(8 * event) & np.uint64(255)) << np.uint64(low)
 
 
 @nb.njit(

@@ -5,53 +5,120 @@ Deriving from stretches is deriving from their events, as long as no event of th
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numba as nb
 import numpy as np
 
-from tidegate.runtime.kernels.situations import Bits, Bools, Ints, Slots, Status
+from tidegate.runtime.kernels.situations import NEVER, Bits, Bytes, Ints, Slots, Status, mark
+
+#: Events are read in blocks of so many, as what is made of a block then never leaves a core's cache.
+BLOCK = 1 << 15
 
 _TIMES = nb.types.Array(nb.int64, 1, "C", readonly=True)
 _SLOTS = nb.types.Array(nb.int32, 1, "C", readonly=True)
 _HOLDS = nb.types.Array(nb.uint64, 1, "C", readonly=True)
+_OUT, _BITS = nb.int64[::1], nb.uint64[::1]
+_TWO = nb.types.UniTuple(nb.int64, 2)  # type: ignore[no-untyped-call]  # numba has no types for it
 
 
-def stretch(slot: Slots, time: Ints, holds: Bits, slots: int, low: int, high: int) -> tuple[Status, Bools, Ints]:
-    """Which of n events begin a stretch, bool[n], and until when each of these lasts, int64[n]: status and both.
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Stretches, each where its first event is read."""
 
-    `slot` is int32[n], below `slots`, `time` int64[n] in ascending order within each slot, `holds` uint64[n]. Events earlier
-    than `low` or later than `high` stay stretches of their own. Unless DONE, the rest of the answer is to be thrown away.
+    #: int64[s]: the row of the first event.
+    row: Ints
+    #: int64[s]: the time of the last event.
+    until: Ints
+    #: uint64[s]: which conditions are true of its events.
+    holds: Bits
+
+
+def stretch(
+    slots: Callable[[int, int], Slots],
+    time: Ints,
+    conditions: Sequence[tuple[Bytes, int]],
+    low: int,
+    high: int,
+) -> Joined | None:
+    """The stretches of n events; None where two of a slot have the same time.
+
+    `slots(first, end)` are the slots of these rows, int32[end - first], `time` is int64[n]; `conditions` are as `mark` takes
+    them. Events earlier than `low` or later than `high` stay stretches of their own. Events that are not in order of time
+    within each slot are sorted.
     """
-    begins = np.zeros(len(slot), dtype=np.bool_)
-    until = np.empty(len(slot), dtype=np.int64)
-    status = _stretch(slot, time, holds, low, high, np.full(slots, -1), np.full(slots, -1), begins, until)
-    return Status(status), begins, until
+
+    def marks(first: int, end: int) -> Bits:
+        return mark([(bitmap, offset + first) for bitmap, offset in conditions], end - first)
+
+    status, found = _joined(slots, time, marks, low, high)
+    if status is Status.UNSORTED:
+        slot, holds = slots(0, len(time)), marks(0, len(time))
+        order = np.lexsort((time, slot))
+        slot, holds = slot[order], holds[order]
+        status, found = _joined(
+            lambda first, end: slot[first:end], time[order], lambda first, end: holds[first:end], low, high
+        )
+        found = replace(found, row=order[found.row])
+    return found if status is Status.DONE else None
+
+
+def _joined(
+    slots: Callable[[int, int], Slots], time: Ints, marks: Callable[[int, int], Bits], low: int, high: int
+) -> tuple[Status, Joined]:
+    """Reads events as they stand, until one of them is not later than the one before it in its slot."""
+    events, count, status = len(time), 0, Status.DONE
+    # Memory that nothing is written to costs nothing.
+    row, until = np.empty(events, dtype=np.int64), np.empty(events, dtype=np.int64)
+    holds = np.empty(events, dtype=np.uint64)
+    last, held, newest = np.full(0, NEVER), np.zeros(0, dtype=np.uint64), np.full(0, -1)
+    for first in range(0, events, BLOCK):
+        end = min(first + BLOCK, events)
+        slot = slots(first, end)
+        new = int(slot.max()) + 1 - len(last)
+        if new > 0:
+            new += len(last)  # twice as many, or slots that come one by one would be copied for each
+            last = np.concatenate([last, np.full(new, NEVER)])
+            held = np.concatenate([held, np.zeros(new, dtype=np.uint64)])
+            newest = np.concatenate([newest, np.full(new, -1)])
+        ended, count = _stretch(
+            slot, time[first:end], marks(first, end), first, low, high, last, held, newest, count, row, until, holds
+        )
+        status = Status(ended)
+        if status is not Status.DONE:
+            break
+    seen = newest >= 0
+    until[newest[seen]] = last[seen]
+    return status, Joined(row[:count], until[:count], holds[:count])
 
 
 @nb.njit(
-    nb.int64(
-        _SLOTS, _TIMES, _HOLDS, nb.int64, nb.int64, nb.int64[::1], nb.int64[::1], nb.boolean[::1], nb.int64[::1]
+    _TWO(
+        _SLOTS, _TIMES, _HOLDS, nb.int64, nb.int64, nb.int64, _OUT, _BITS, _OUT, nb.int64, _OUT, _OUT, _BITS
     ),
     cache=True,
     nogil=True,
 )  # fmt: skip
 def _stretch(
-    slots: Slots, times: Ints, holds: Bits, low: int, high: int, last: Ints, first: Ints, begins: Bools, until: Ints
-) -> Any:
-    """`last` is the row of a slot's last event, `first` that with which its stretch began, -1 where it can not go on."""
+    slots: Slots, times: Ints, holds: Bits, first: int, low: int, high: int, last: Ints, held: Bits, newest: Ints,
+    count: int, row_out: Ints, until_out: Ints, holds_out: Bits,
+) -> tuple[Any, int]:  # fmt: skip
+    """Reads rows from `first` on; per slot the time and conditions of the last event are known, and its newest stretch.
+
+    The end of a stretch is written when the next one of its slot begins.
+    """
     for row in range(slots.shape[0]):
-        slot, time = slots[row], times[row]
+        slot, time, now = slots[row], times[row], holds[row]
         before = last[slot]
-        if before >= 0 and time <= times[before]:
-            return Status.UNSORTED.value if time < times[before] else Status.TIE.value
-        last[slot] = row
-        begun = first[slot]
-        certain = low <= time <= high
-        if certain and begun >= 0 and holds[row] == holds[begun]:
-            until[begun] = time
-        else:
-            begins[row] = True
-            until[row] = time
-            first[slot] = row if certain else -1
-    return Status.DONE.value
+        if time <= before:
+            return Status.UNSORTED.value if time < before else Status.TIE.value, count
+        last[slot] = time
+        if before < low or time > high or now != held[slot]:
+            if newest[slot] >= 0:
+                until_out[newest[slot]] = before
+            held[slot], newest[slot] = now, count
+            row_out[count], holds_out[count] = first + row, now
+            count += 1
+    return Status.DONE.value, count

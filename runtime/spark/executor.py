@@ -19,7 +19,7 @@ from tidegate.runtime.columns import spark_schema
 from tidegate.runtime.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.embedded.operator_state import Layer, Part, shared_state
 from tidegate.runtime.executor import Increment, Ingested, Job, Rewrite, Stratum, Work
-from tidegate.runtime.intake import Arrival, Intake
+from tidegate.runtime.intake import Intake
 from tidegate.runtime.plan.common import Demand
 from tidegate.runtime.plan.places import Limits
 from tidegate.runtime.plan.sharding import DRIVER_BYTES, SHARD_BYTES
@@ -113,19 +113,14 @@ class SparkExecutor:
     def _ingest_here(
         self, batch: Batch, offered: Mapping[str, Offered], intakes: Mapping[str, Intake]
     ) -> dict[str, Ingested]:
-        from tidegate.runtime.inputs import read_file
+        from tidegate.runtime.inputs import Arriving
 
-        arrivals = {
-            name: [
-                Arrival(
-                    path, read_file(path, task.format, self.local.options[name].judged(intakes[name].stream.schema))
-                )
-                for task in one.files
-                for path in task.paths
-            ]
-            for name, one in offered.items()
-            if one.files
-        }
+        arrivals = {}
+        for name, one in offered.items():
+            if one.files:
+                schema = self.local.options[name].judged(intakes[name].stream.schema)
+                paths = tuple(path for task in one.files for path in task.paths)
+                arrivals[name] = Arriving((), paths, one.files[0].format, schema)
         return self.local.ingest(batch, Work(arrivals), intakes)
 
     def _ingest_job(

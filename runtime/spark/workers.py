@@ -20,7 +20,7 @@ from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Term
 from tidegate.runtime.columns import to_user_table
 from tidegate.runtime.embedded.few.increment import Rows, as_table
-from tidegate.runtime.inputs import read_file
+from tidegate.runtime.inputs import Arriving
 from tidegate.runtime.intake import Arrival, Intake, absorb, ingest_rows, load_seen
 from tidegate.runtime.plan.steps import Buffer
 from tidegate.runtime.sources import FileFormat, SourceOptions
@@ -67,7 +67,7 @@ class Ingesting:
     intakes: Mapping[str, Intake]
     options: Mapping[str, SourceOptions]
 
-    def store(self, stream: str, arrivals: Sequence[Arrival], seen: dict[str, pl.DataFrame | None]) -> str:
+    def store(self, stream: str, arrivals: Iterable[Arrival], seen: dict[str, pl.DataFrame | None]) -> str:
         """Judges and stores rows of one stream; the summary as JSON. `seen` has a task's rows by stream with a key."""
         intake, store = self.intakes[stream], LocalStore(self.place.root)
         statics = self.place.load_statics(name for buffer in intake.buffers for _, name in buffer.statics)
@@ -135,16 +135,14 @@ def ingest_files(work: Ingesting, tasks: Sequence[Sequence[FileTask]]) -> Callab
 
 def _ingest_task(work: Ingesting, task: FileTask, seen: dict[str, pl.DataFrame | None]) -> Iterator[str]:
     schema = work.options[task.stream].judged(work.intakes[task.stream].stream.schema)
-    waiting: list[Arrival] = []
+    waiting: list[str] = []
     size = 0
     for path in task.paths:
-        waiting.append(Arrival(path, read_file(path, task.format, schema)))
+        waiting.append(path)
         size += os.path.getsize(path)
-        if size >= FLUSH_BYTES:
-            yield work.store(task.stream, waiting, seen)
+        if size >= FLUSH_BYTES or path == task.paths[-1]:
+            yield work.store(task.stream, Arriving((), tuple(waiting), task.format, schema), seen)
             waiting, size = [], 0
-    if waiting:
-        yield work.store(task.stream, waiting, seen)
 
 
 def ingest_offered(work: Ingesting, columns: Mapping[str, Mapping[str, str]]) -> Callable[[Batches], Batches]:

@@ -6,6 +6,7 @@ from tools.planted.bugs import Group, bug
 
 SLICES = "runtime/plan/slices.py"
 KERNEL = "runtime/kernels/stretches.py"
+INTAKE = "runtime/intake.py"
 STATE = "runtime/embedded/operator_state.py"
 
 GROUP = Group(
@@ -14,6 +15,8 @@ GROUP = Group(
         "tests/runtime/test_stretching.py",
         "tests/runtime/test_operator_state.py",
         "tests/properties/test_situations.py",
+        "tests/runtime/test_arriving.py",
+        "tests/runtime/kernels/test_stretches.py",
     ),
     (
         bug(
@@ -37,20 +40,50 @@ GROUP = Group(
         bug(
             "stretches go on whatever holds",
             KERNEL,
-            "if certain and begun >= 0 and holds[row] == holds[begun]:",
-            "if certain and begun >= 0:",
+            "if before < low or time > high or now != held[slot]:",
+            "if before < low or time > high:",
         ),
         bug(
             "stretches begin with uncertain events",
             KERNEL,
-            "first[slot] = row if certain else -1",
-            "first[slot] = row",
+            "if before < low or time > high or now != held[slot]:",
+            "if time < low or time > high or now != held[slot]:",
         ),
         bug(
             "equal times are joined",
             KERNEL,
-            "if before >= 0 and time <= times[before]:",
-            "if before >= 0 and time < times[before]:",
+            "        if time <= before:",
+            "        if time < before:",
+        ),
+        bug(
+            "rows are counted from the beginning of their block",
+            KERNEL,
+            "row_out[count], holds_out[count] = first + row, now",
+            "row_out[count], holds_out[count] = row, now",
+        ),
+        bug(
+            "stretches that nothing follows end where they begin",
+            KERNEL,
+            "until[newest[seen]] = last[seen]",
+            "until[newest[seen]] = time[row[newest[seen]]]",
+        ),
+        bug(
+            "conditions beyond the eighth are those before",
+            "runtime/kernels/situations.py",
+            "np.uint64(255)) << np.uint64(low)",
+            "np.uint64(255)) << np.uint64(0)",
+        ),
+        bug(
+            "of rows stored some at a time the first are all",
+            INTAKE,
+            "parts[0] if len(parts) == 1 else _as_one(buffer, parts)",
+            "parts[0]",
+        ),
+        bug(
+            "partial results of rows stored some at a time stand beside each other",
+            INTAKE,
+            "    return merge(buffer.partial, rows)  # one partial result per group",
+            "    return rows",
         ),
         bug(
             "an event within a stretch goes unseen",

@@ -8,51 +8,42 @@ from tidegate.algebra.schema import Schema
 from tidegate.algebra.types import BOOLEAN
 from tidegate.runtime.embedded.few.rows import Array, Few, Unfit, numbered
 from tidegate.runtime.embedded.few.terms import array_term, column_of
-from tidegate.runtime.kernels.situations import Bits, Status, mark
-from tidegate.runtime.kernels.stretches import stretch
+from tidegate.runtime.kernels.situations import Bytes, mark
+from tidegate.runtime.kernels.stretches import Joined, stretch
 from tidegate.runtime.plan.slices import Slice
 from tidegate.runtime.plan.steps import Stretches
 
 
 def few_stretched(stretches: Stretches, rows: Few, schema: Schema, slice_: Slice | None) -> Few:
     """What is stored of the rows of a buffer's chain: stretches of the events in a slice, the others one by one."""
-    kept = {name: rows.columns[name] for name in (*stretches.keys, stretches.time)}
-    holds, until = _holding(stretches, rows, schema).view(np.int64), rows.columns[stretches.time]
-    events = Few({**kept, stretches.until: until, stretches.holds: holds}, rows.height)
-    if slice_ is None or slice_.high < slice_.low or not rows.height:
-        return events
-    return _joined(stretches, events, slice_)
+    conditions = _bitmaps(stretches, rows, schema)
+    events = rows.only((*stretches.keys, stretches.time))
+    time, found = events.columns[stretches.time], None
+    if slice_ is not None and slice_.low <= slice_.high:
+        slot = _slots(stretches, events)
+        found = stretch(lambda first, end: slot[first:end], time, conditions, slice_.low, slice_.high)
+    if found is None:
+        found = Joined(np.arange(0), time, mark(conditions, rows.height))
+    else:
+        events = events.take(found.row)
+    columns = {**events.columns, stretches.until: found.until, stretches.holds: found.holds.view(np.int64)}
+    return Few(columns, events.height)
 
 
-def _holding(stretches: Stretches, rows: Few, schema: Schema) -> Bits:
-    """Bit j of every row: whether the j-th condition is true."""
-    bitmaps = []
+def _bitmaps(stretches: Stretches, rows: Few, schema: Schema) -> list[tuple[Bytes, int]]:
+    """Where each condition is true, as `mark` takes it."""
+    found = []
     for condition in stretches.conditions:
         value = array_term(condition, schema)
         if value is None:
             raise Unfit
-        bitmaps.append((np.packbits(column_of(value, BOOLEAN.kind, rows), bitorder="little"), 0))
-    return mark(bitmaps, rows.height)
+        found.append((np.packbits(column_of(value, BOOLEAN.kind, rows), bitorder="little"), 0))
+    return found
 
 
-def _joined(stretches: Stretches, events: Few, slice_: Slice) -> Few:
-    """Events joined to stretches; as they are where two of a partition have the same time, for the increment to tell."""
-    slot, count = _slots(stretches, events)
-    for _ in range(2):
-        time, holds = events.columns[stretches.time], events.columns[stretches.holds].view(np.uint64)
-        status, begins, until = stretch(slot, time, holds, count, slice_.low, slice_.high)
-        if status is not Status.UNSORTED:
-            break
-        order = np.lexsort((time, slot))
-        events, slot = events.take(order), slot[order]
-    if status is not Status.DONE:
-        return events
-    return Few({**events.columns, stretches.until: until}, events.height).where(begins)
-
-
-def _slots(stretches: Stretches, events: Few) -> tuple[Array, int]:
-    """The partition of every event, as a number, and how many there are."""
+def _slots(stretches: Stretches, events: Few) -> Array:
+    """The partition of every event, as a number."""
     if not stretches.keys:
-        return np.zeros(events.height, dtype=np.int32), 1
-    numbers, firsts = numbered(events.columns[key] for key in stretches.keys)
-    return numbers.astype(np.int32), len(firsts)
+        return np.zeros(events.height, dtype=np.int32)
+    numbers, _ = numbered(events.columns[key] for key in stretches.keys)
+    return numbers.astype(np.int32)

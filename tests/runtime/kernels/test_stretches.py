@@ -1,0 +1,77 @@
+"""Joining events to stretches against doing it one event after the other, and conditions as bits against each by itself."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from tidegate.runtime.kernels import stretches
+from tidegate.runtime.kernels.situations import mark
+
+Event = tuple[int, int, int]
+
+
+def joined(events: list[Event], low: int, high: int) -> set[tuple[int, int, int, int]]:
+    """Slot, time, until and conditions of every stretch."""
+    found: list[list[int]] = []
+    newest: dict[int, list[int]] = {}
+    for slot, time, holds in sorted(events):
+        before = newest.get(slot)
+        if before is not None and low <= before[2] and time <= high and before[3] == holds:
+            before[2] = time
+        else:
+            newest[slot] = [slot, time, time, holds]
+            found.append(newest[slot])
+    return {(slot, time, until, holds) for slot, time, until, holds in found}
+
+
+def bitmaps(rng: random.Random, holds: list[int], conditions: int) -> list[tuple[np.ndarray, int]]:
+    """As Arrow has them: each beside some bits that are not its own."""
+    found = []
+    for bit in range(conditions):
+        offset = rng.randrange(20)
+        bits = [rng.random() < 0.5 for _ in range(offset)] + [bool(one >> bit & 1) for one in holds]
+        found.append((np.packbits(np.array(bits, dtype=np.bool_), bitorder="little"), offset))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_stretches_are_those_of_one_event_after_the_other(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(seed)
+    monkeypatch.setattr(stretches, "BLOCK", rng.choice((1, 2, 7, 8, 64)))
+    for _ in range(40):
+        slots, length, conditions = rng.randint(1, 4), rng.randint(0, 30), rng.choice((1, 2, 9))
+        places = rng.sample([(slot, time) for slot in range(slots) for time in range(30)], length)
+        kinds = [rng.getrandbits(conditions) for _ in range(2)]
+        events = [(*place, rng.choice(kinds)) for place in places]
+        if rng.random() < 0.7:
+            events.sort(key=lambda event: event[1])
+        low, high = sorted((rng.randint(-5, 35), rng.randint(-5, 35)))
+        slot, time, holds = (np.array(column, dtype=np.int64) for column in zip(*(events or [(0, 0, 0)]), strict=True))
+        slot, time = slot[:length].astype(np.int32), time[:length]
+        marks = bitmaps(rng, holds[:length].tolist(), conditions)
+        found = stretches.stretch(lambda a, b, s=slot: s[a:b], time, marks, low, high)  # type: ignore[misc]  # bound now
+        assert found is not None
+        rows = zip(slot[found.row], time[found.row], found.until, found.holds, strict=True)
+        told = [tuple(int(value) for value in row) for row in rows]
+        assert set(told) == joined(events, low, high)
+        assert len(told) == len(set(told))
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2], [2, 0, 1]])
+def test_two_events_of_a_slot_at_one_instant_are_told(order: list[int]) -> None:
+    slot, time = np.array([0, 1, 0], dtype=np.int32)[order], np.array([5, 5, 5])[order]
+    everything = [(np.packbits([1, 1, 1], bitorder="little"), 0)]
+    assert stretches.stretch(lambda a, b: slot[a:b], time, everything, 0, 9) is None
+    apart = np.arange(3, dtype=np.int32)
+    assert stretches.stretch(lambda a, b: apart[a:b], time, everything, 0, 9) is not None
+
+
+@pytest.mark.parametrize("conditions", [0, 1, 7, 8, 9, 16, 63, 64])
+def test_bits_are_those_of_each_condition(conditions: int) -> None:
+    rng = random.Random(conditions)
+    for events in (0, 1, 7, 8, 9, 100):
+        holds = [rng.getrandbits(conditions) if conditions else 0 for _ in range(events)]
+        assert mark(bitmaps(rng, holds, conditions), events).tolist() == holds
