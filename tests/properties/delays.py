@@ -66,9 +66,9 @@ def counting_joined(tally: Tally) -> Iterator[None]:
     """Counts the events that do not begin a stretch of their own."""
 
     def counted(*given: Any) -> Any:
-        status, begins, until = stretch(*given)
-        tally.joined += len(begins) - int(begins.sum())
-        return status, begins, until
+        found, time = stretch(*given), given[1]
+        tally.joined += 0 if found is None else len(time) - len(found.row)
+        return found
 
     with ExitStack() as stack:
         for module in (stretches, few_stretches):
