@@ -19,6 +19,8 @@ from tidegate.algebra.types import DataType, Kind
 from tidegate.runtime.columns import polars_schema
 from tidegate.runtime.embedded.aggregates import same_zero
 from tidegate.runtime.embedded.bands import evaluated
+from tidegate.runtime.embedded.few.increment import Rows, as_frame
+from tidegate.runtime.embedded.few.rows import Few
 from tidegate.runtime.embedded.terms import compile_term
 from tidegate.runtime.kernels.situations import Bits, Bytes, Closed, Ints, Runs, Status, derive, mark
 from tidegate.runtime.kernels.slots import SlotNumbers, Slots
@@ -102,8 +104,12 @@ class Partitions:
         slot = self.assign(events)
         return lambda first, end: slot[first:end]
 
-    def assign(self, events: pl.DataFrame) -> SlotNumbers:
+    def assign(self, events: Rows) -> SlotNumbers:
         """The slot of every row; without keys, all rows have the same."""
+        if isinstance(events, Few):
+            if self._slots is not None:
+                return self._slots.assign(events.columns[self.schema.names[0]])
+            events = events.frame()
         if not len(self.schema):
             self.known = pl.DataFrame({"": [0]})
             return np.zeros(events.height, dtype=np.int32)
@@ -154,7 +160,7 @@ def _key(name: str, type_: DataType) -> pl.Expr:
 class Advanced:
     """What events of an increment did: those rows in order, what closed, and per tracked definition the run of each row."""
 
-    events: pl.DataFrame
+    events: Rows
     closed: Closed
     member: Mapping[int, Ints]
     numbers: int
@@ -164,12 +170,12 @@ class Advanced:
 class Placed:
     """Events of an increment, and the slot of each."""
 
-    events: pl.DataFrame
+    events: Rows
     slot: SlotNumbers
 
     @classmethod
-    def of(cls, source: Source, events: pl.DataFrame, partitions: Partitions) -> Placed:
-        if source.situation.tie is not None:
+    def of(cls, source: Source, events: Rows, partitions: Partitions) -> Placed:
+        if isinstance(events, pl.DataFrame) and source.situation.tie is not None:
             events = events.sort(source.time, source.situation.tie)
         return cls(events, partitions.assign(events))
 
@@ -182,8 +188,8 @@ def advance(
     tracked = [place for place, number in enumerate(source.definitions) if situations[number].aggregates]
     for attempt in range(2):
         grown = runs.copy()
-        time = events.get_column(source.time).to_numpy()
-        until = None if source.stretched is None else events.get_column(source.stretched.stretches.until).to_numpy()
+        time = array_of(events, source.time)
+        until = None if source.stretched is None else array_of(events, source.stretched.stretches.until)
         status, closed, member, after = derive(
             slot,
             time,
@@ -201,19 +207,25 @@ def advance(
             if until is not None and not np.array_equal(time, until):
                 raise Interleaved
             raise _tied(source, events, slot)
-        events, slot = events[order], slot[order]
+        events, slot = events.take(order) if isinstance(events, Few) else events[order], slot[order]
     if tie is not None:
         _require_order(source, events, slot)
     by_definition = {source.definitions[place]: member[row] for row, place in enumerate(tracked)}
     return Advanced(events, closed, by_definition, after), grown
 
 
-def _holds(source: Source, situations: Sequence[Derive], events: pl.DataFrame) -> Bits:
+def array_of(rows: Rows, name: str) -> Ints:
+    """A column of 64-bit integers."""
+    return rows.columns[name] if isinstance(rows, Few) else rows.get_column(name).to_numpy()
+
+
+def _holds(source: Source, situations: Sequence[Derive], events: Rows) -> Bits:
     """Bit j of every row: whether the source's j-th condition is true."""
     if source.stretched is not None:
-        return _chosen(events.get_column(source.stretched.stretches.holds).to_numpy(), source.stretched)
+        return _chosen(array_of(events, source.stretched.stretches.holds), source.stretched)
     conditions = [situations[number].condition for number in source.definitions]
-    return mark(bitmaps(conditions, events, source.schema), events.height)
+    rows = as_frame(events)
+    return mark(bitmaps(conditions, rows, source.schema), rows.height)
 
 
 def bitmaps(conditions: Sequence[Term], rows: pl.DataFrame, schema: Schema) -> list[tuple[Bytes, int]]:
@@ -241,18 +253,19 @@ def _chosen(stored: Ints, stretched: Stretched) -> Bits:
     return holds
 
 
-def _require_order(source: Source, events: pl.DataFrame, slot: SlotNumbers) -> None:
+def _require_order(source: Source, events: Rows, slot: SlotNumbers) -> None:
     """`EvaluationError` TG304 where two events of a partition are equal in time and tie-break."""
     tie = source.situation.tie
     assert tie is not None
-    keys = pl.DataFrame({"slot": slot, "time": events.get_column(source.time), "tie": events.get_column(tie)})
+    rows = as_frame(events)
+    keys = pl.DataFrame({"slot": slot, "time": rows.get_column(source.time), "tie": rows.get_column(tie)})
     if keys.is_duplicated().any():
         raise _tied(source, events, slot)
 
 
-def _tied(source: Source, events: pl.DataFrame, slot: SlotNumbers) -> EvaluationError:
+def _tied(source: Source, events: Rows, slot: SlotNumbers) -> EvaluationError:
     order = [source.time] if source.situation.tie is None else [source.time, source.situation.tie]
-    numbered = events.with_columns(pl.Series("\0slot", slot))
+    numbered = as_frame(events).with_columns(pl.Series("\0slot", slot))
     twice = numbered.filter(pl.struct("\0slot", *order).is_duplicated())
     at = value_text(twice.get_column(source.time)[0], source.schema[source.time].type)
     return EvaluationError(

@@ -129,13 +129,11 @@ class EmbeddedExecutor:
             raise EvaluationError(error.code, error.message, problems=problems) from error
         return replace(self._finish(batch, job, rows), state=self.operators.keep(batch, job, after))
 
-    def _events(self, demand: Demand, job: Job) -> dict[int, pl.DataFrame]:
+    def _events(self, demand: Demand, job: Job) -> Mapping[int, Rows]:
         """The rows that an ordered operator reads, by leaf."""
         try:
             read: dict[object, Few] = {}
-            rows = [self._few_leaf(demand, job, k, read) for k in range(len(job.query.leaves))]
-            frames = {id(one): one.frame() for one in rows}
-            return {k: frames[id(one)] for k, one in enumerate(rows)}
+            return {k: self._few_leaf(demand, job, k, read) for k in range(len(job.query.leaves))}
         except Unfit:
             return self._read_leaves(demand, job, {})
 

@@ -19,6 +19,7 @@ from tidegate.analysis.match_orders import pinned_order
 from tidegate.analysis.matches import horizons
 from tidegate.runtime.columns import only, polars_schema
 from tidegate.runtime.embedded.events import Partitions
+from tidegate.runtime.embedded.few.increment import Rows, as_frame
 from tidegate.runtime.embedded.given import GivenRows
 from tidegate.runtime.embedded.kept_tables import (
     SITUATIONS,
@@ -185,7 +186,7 @@ class MatchOperator:
         return cls(matching, derivation, states, order, plan_steps(matching.pattern, order.order))
 
     def step(
-        self, events: Sequence[pl.DataFrame], after: Extended, until: Extended, close_at: int | None = None
+        self, events: Sequence[Rows], after: Extended, until: Extended, close_at: int | None = None
     ) -> tuple[MatchOperator, pl.DataFrame]:
         """The operator after all events up to `until`, and the matches detected since `after`."""
         one, states, low, high = self.matching, self.settled().states, _ticks(after), _ticks(until)
@@ -230,10 +231,13 @@ class MatchOperator:
         states = derivation.states(self.states.partitions.schema, one.count)
         return replace(self, derivation=derivation, states=states, made=None)
 
-    def _given(self, rows: Sequence[pl.DataFrame]) -> dict[int, GivenRows]:
+    def _given(self, rows: Sequence[Rows]) -> dict[int, GivenRows]:
         first = len(self.matching.definitions)
         parts = zip(self.matching.given, rows, strict=True)
-        return {first + place: GivenRows.of(one, first + place, part) for place, ((one, _), part) in enumerate(parts)}
+        return {
+            first + place: GivenRows.of(one, first + place, as_frame(part))
+            for place, ((one, _), part) in enumerate(parts)
+        }
 
     def _rows(
         self,

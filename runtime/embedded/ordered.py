@@ -12,7 +12,9 @@ import pyarrow as pa
 from tidegate.algebra.nodes import Derive, Match
 from tidegate.algebra.time import INF, Extended
 from tidegate.runtime.columns import polars_schema
-from tidegate.runtime.embedded.events import Source
+from tidegate.runtime.embedded.events import Source, array_of
+from tidegate.runtime.embedded.few.increment import Rows, as_frame
+from tidegate.runtime.embedded.few.rows import Few
 from tidegate.runtime.embedded.kept_tables import (
     SITUATIONS,
     changes,
@@ -48,7 +50,7 @@ class SituationOperator:
         return cls(ordered, derivation, derivation.states(key_schema(ordered.node)))
 
     def step(
-        self, events: Sequence[pl.DataFrame], after: Extended, until: Extended, close_at: int | None = None
+        self, events: Sequence[Rows], after: Extended, until: Extended, close_at: int | None = None
     ) -> tuple[SituationOperator, pl.DataFrame]:
         """The operator after all events up to `until`, and the situations that have ended since `after`."""
         states = self.settled().states
@@ -130,38 +132,41 @@ def left_at(operator: Operator, reached: Extended) -> Operator:
     return operator.emptied()
 
 
-def events_of(
-    operator: Operator, leaves: Mapping[int, pl.DataFrame], old: Extended, new: Extended
-) -> list[pl.DataFrame]:
+def events_of(operator: Operator, leaves: Mapping[int, Rows], old: Extended, new: Extended) -> list[Rows]:
     """What an operator reads in an increment, by source: the events later than all read before, up to how far all have
     arrived, then the rows of given situations that may matter.
     """
-    found: list[pl.DataFrame] = []
+    found: list[Rows] = []
     for source in operator.derivation.sources:
         rows = _stretches(source, leaves[source.leaf]) if source.stretched else _rows(source, leaves[source.leaf])
         found.append(_between(rows, source.time, old, new))
     if isinstance(operator, MatchOperator):
         matching = operator.matching
-        found += [evaluate(one.input, {0: leaves[leaf]}) for one, leaf in matching.given]
+        found += [evaluate(one.input, {0: as_frame(leaves[leaf])}) for one, leaf in matching.given]
     return found
 
 
-def _between(rows: pl.DataFrame, name: str, old: Extended, new: Extended) -> pl.DataFrame:
+def _between(rows: Rows, name: str, old: Extended, new: Extended) -> Rows:
     """The rows whose instant is later than `old` and at most `new`."""
-    time = rows.get_column(name)
+    time = array_of(rows, name)
     inside = [time > old] if isinstance(old, int) else []
     inside += [time <= new] if isinstance(new, int) else []
-    return rows if all(mask.all() for mask in inside) else rows.filter(*inside)
+    if all(mask.all() for mask in inside):
+        return rows
+    mask = np.logical_and.reduce(inside)
+    return rows.where(mask) if isinstance(rows, Few) else rows.filter(pl.Series(mask))
 
 
-def _rows(source: Source, stored: pl.DataFrame) -> pl.DataFrame:
-    return evaluate(source.situation.input, {0: stored})
+def _rows(source: Source, stored: Rows) -> Rows:
+    return evaluate(source.situation.input, {0: as_frame(stored)})
 
 
-def _stretches(source: Source, stored: pl.DataFrame) -> pl.DataFrame:
+def _stretches(source: Source, stored: Rows) -> Rows:
     """Stretches with partition and time under the names that the situations give them."""
     assert source.stretched is not None
     stretches, situation = source.stretched.stretches, source.situation
-    named = zip((*stretches.keys, stretches.time), (*situation.keys, situation.time), strict=True)
-    columns = [stored.get_column(name).alias(outer) for name, outer in named]
-    return pl.DataFrame([*columns, stored.get_column(stretches.until), stored.get_column(stretches.holds)])
+    inner, outer = (*stretches.keys, stretches.time), (*situation.keys, situation.time)
+    named = [*zip(inner, outer, strict=True), (stretches.until,) * 2, (stretches.holds,) * 2]
+    if isinstance(stored, Few):
+        return Few({new: stored.columns[name] for name, new in named}, stored.height)
+    return pl.DataFrame([stored.get_column(name).alias(new) for name, new in named])

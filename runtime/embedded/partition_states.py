@@ -12,6 +12,7 @@ import polars as pl
 from tidegate.algebra.errors import InternalError
 from tidegate.algebra.schema import Schema
 from tidegate.runtime.embedded.events import Partitions, Placed, Source
+from tidegate.runtime.embedded.few.increment import Rows
 from tidegate.runtime.kernels.layout import NONE, Situations
 from tidegate.runtime.kernels.shelf import Shelf
 from tidegate.runtime.kernels.situations import NEVER, Bools, Ints, Runs
@@ -152,7 +153,7 @@ class Located:
 def located_in(
     states: PartitionStates,
     sources: Sequence[Source],
-    events: Sequence[pl.DataFrame],
+    events: Sequence[Rows],
     others: Sequence[pl.DataFrame],
     until: int,
     close_at: int | None,

@@ -14,6 +14,7 @@ from tidegate.algebra.nodes import Derive, Given
 from tidegate.algebra.pretty import value_text
 from tidegate.algebra.schema import Schema
 from tidegate.runtime.embedded.events import Placed, Source, advance, sources
+from tidegate.runtime.embedded.few.increment import as_frame
 from tidegate.runtime.embedded.partition_states import PartitionStates
 from tidegate.runtime.embedded.run_values import RunValues
 from tidegate.runtime.kernels.situations import NEVER, Bools, Closed, Ints, Runs
@@ -59,7 +60,7 @@ class Derivation:
             numbers = found.numbers
             own: dict[int, pl.DataFrame] = {}
             for number, member in found.member.items():
-                values[number], own[number] = values[number].with_events(found.events, member)
+                values[number], own[number] = values[number].with_events(as_frame(found.events), member)
             closed = found.closed
             if close_at is not None:
                 ended, after = closed_at(source, after, close_at)
