@@ -108,6 +108,19 @@ def test_rows_that_are_no_periods() -> None:
     tg.program(M=tg.match(filtered, within=10)).explain()
 
 
+@pytest.mark.parametrize("points", [False, True])
+def test_rows_that_are_periods_but_for_one_tick(points: bool) -> None:
+    stream = tg.stream("P", "k bigint, a bigint, z bigint", progress="a", temporal="z")
+    for by, fine in ((0 if points else 1, True), (-1 if points else 0, False)):
+        given = intervals(stream.where(stream.a + by <= stream.z), "A", points=points)
+        program = tg.program(M=tg.match(given, within=10))
+        if fine:
+            program.explain()
+        else:
+            with pytest.raises(QueryError, match="TG161"):
+                program.explain()
+
+
 def test_ends_without_bound_need_progress_on_starts() -> None:
     A, B = intervals(by_end, "A"), intervals(by_end, "B")
     with pytest.raises(QueryError) as caught:
