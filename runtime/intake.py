@@ -53,8 +53,8 @@ QUARANTINE_SCHEMA = pa.schema(
 )
 #: Characters of a rejected row that an error shows.
 _SHOWN = 500
-#: So many rows are stored together, and then their arrivals are let go: a batch of large files needs the memory of one.
-TOGETHER = 1 << 20
+#: So many rows, or more, are stored together, and then their arrivals are let go: of large files one is in memory at a time.
+TOGETHER = 500_000
 _POSITION, _ORIGIN, _REASON, _ATTRIBUTE = "\0position", "\0origin", "\0reason", "\0attribute"
 _NONE_REFUSED = pl.DataFrame(schema={_POSITION: pl.Int64, _REASON: pl.String, _ATTRIBUTE: pl.String})
 
