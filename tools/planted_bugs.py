@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +30,8 @@ from tools.planted.bugs import Bug, Patch  # noqa: E402
 
 COPIED = ("algebra", "analysis", "contexts", "runtime", "tidegate", "tests", "tools", "pyproject.toml")
 TIMEOUT = 420.0
+#: Functions compiled as they are imported, which takes longer than most tests.
+KERNELS = "runtime/kernels"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,7 @@ def main() -> int:
     groups = [group for group in GROUPS if not options.group or group.name in options.group]
     chosen = [(bug, group.tests) for group in groups for bug in group.bugs if bug.name in (options.only or known)]
     started = time.monotonic()
+    _compile_kernels()
     if not options.only:
         sound = _run(None, tuple(dict.fromkeys(test for group in groups for test in group.tests)))
         if sound.killed_by is not None or sound.timed_out:
@@ -118,13 +121,15 @@ def _run(bug: Bug | None, tests: Sequence[str]) -> Outcome:
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="planted-") as folder:
         copy = Path(folder)
+        patches = bug.patches if bug is not None else ()
+        left_out = _left_out(compiled=not any(patch.file.startswith(KERNELS) for patch in patches))
         for name in COPIED:
             source = ROOT / name
             if source.is_dir():
-                shutil.copytree(source, copy / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+                shutil.copytree(source, copy / name, symlinks=True, ignore=left_out)
             else:
                 shutil.copy2(source, copy / name)
-        for patch in bug.patches if bug is not None else ():
+        for patch in patches:
             path = copy / patch.file
             path.write_text(path.read_text().replace(patch.old, patch.new))
         for test in tests:
@@ -137,6 +142,27 @@ def _run(bug: Bug | None, tests: Sequence[str]) -> Outcome:
             if failed is not None:
                 return Outcome(bug, Path(test).name, time.monotonic() - started, failed)
     return Outcome(bug, None, time.monotonic() - started)
+
+
+def _compile_kernels() -> None:
+    """Compiles the kernels beside their sources, where copies take them from."""
+    every = (
+        "import importlib, pkgutil, tidegate.runtime.kernels as kernels\n"
+        "for module in pkgutil.iter_modules(kernels.__path__, kernels.__name__ + '.'):\n"
+        "    importlib.import_module(module.name)\n"
+    )
+    subprocess.run([sys.executable, "-c", every], cwd=ROOT, check=True)
+
+
+def _left_out(*, compiled: bool) -> Callable[[str, list[str]], list[str]]:
+    """What is not copied; `compiled` kernels are: one with a bug would stay as it was in others that have it inside."""
+
+    def ignore(folder: str, names: list[str]) -> list[str]:
+        if Path(folder).name == "__pycache__":
+            return [name for name in names if Path(name).suffix not in (".nbi", ".nbc")]
+        return [] if compiled and folder == str(ROOT / KERNELS) else [name for name in names if name == "__pycache__"]
+
+    return ignore
 
 
 def _is_of_spark(patch: Patch) -> bool:
