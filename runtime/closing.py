@@ -12,15 +12,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.nodes import Derive
 from tidegate.algebra.pretty import value_text
-from tidegate.algebra.row_wise import periods
 from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.situations import START
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import DataType
 from tidegate.runtime.executor import Ingested, Work
 from tidegate.runtime.inputs import instant_of
+from tidegate.runtime.plan.situation_state import deriving
 from tidegate.runtime.plan.steps import Plan, QueryPlan
 from tidegate.runtime.progress import ProgressState, input_streams, reach
 from tidegate.runtime.state.codec import Json
@@ -29,18 +28,6 @@ from tidegate.runtime.state.codec import Json
 CLOSING: Final = "closing"
 
 Declared = Mapping[tuple[str, str], int]
-
-
-def closing_queries(plan: Plan) -> list[tuple[QueryPlan, list[Derive]]]:
-    """The queries that derive situations, and which."""
-    found = []
-    for query in plan.queries:
-        derived = (
-            [] if query.ordered is None else [one for one in periods(query.ordered.node) if isinstance(one, Derive)]
-        )
-        if derived:
-            found.append((query, derived))
-    return found
 
 
 def check_all_end(stream: str | None) -> None:
@@ -53,7 +40,7 @@ def check_all_end(stream: str | None) -> None:
 
 def closing_instant(plan: Plan, value: Any) -> int:
     """The instant in ticks, as users write it; `QueryError` TG417 where there is nothing that it could close."""
-    types = {one.schema[START].type: one for _, derived in closing_queries(plan) for one in derived}
+    types = {one.schema[START].type: one for _, derived in deriving(plan) for one in derived}
     if not types:
         raise QueryError("TG417", "nothing can be open: the program derives no situations", hint="leave out close_at")
     if len(types) > 1:
@@ -83,7 +70,12 @@ class Closing:
         """What a manifest says; nothing where it is silent."""
         match found:
             case [int() | None as at, list() as declared]:
-                return cls(at, {(stream, a): value for stream, a, value in declared})
+                known: dict[tuple[str, str], int] = {}
+                for one in declared:
+                    match one:
+                        case [str(stream), str(attribute), int(value)]:
+                            known[stream, attribute] = value
+                return cls(at, known)
         return cls()
 
     def to_json(self) -> Json:
@@ -102,7 +94,7 @@ class Closing:
 
     def check(self, plan: Plan, progress: ProgressState) -> None:
         """`QueryError` TG417 where the inputs have ended and all is to end by an instant that has passed."""
-        for query, derived in closing_queries(plan) if self.at is not None else []:
+        for query, derived in deriving(plan) if self.at is not None else []:
             if _reached(plan, progress.inputs, query) == INF:
                 passed = _passed(plan, self.declared, query)
                 if passed is not None and self.at is not None and self.at <= passed:
@@ -112,7 +104,7 @@ class Closing:
         """`QueryError` TG417 where the end has been stated already, in another way."""
         if self.at == asked:
             return
-        for query, _ in closing_queries(plan):
+        for query, _ in deriving(plan):
             if query.ordered is not None and progress.queries[query.name][query.ordered.time] == INF:
                 how = "what was open then is not reported" if self.at is None else "situations were closed elsewhere"
                 raise QueryError(

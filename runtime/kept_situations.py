@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from tidegate.runtime.plan.situation_state import keeping, situations_of
+from tidegate.runtime.plan.situation_state import deriving, situations_of
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.state.manifest import KernelState
 
@@ -30,7 +30,7 @@ def situation_bytes(plan: Plan, kernel: Mapping[str, KernelState]) -> dict[str, 
 
 def _summed(plan: Plan, kernel: Mapping[str, KernelState], size: Callable[[KernelState], int]) -> dict[str, int]:
     found: dict[str, int] = {}
-    for query in keeping(plan):
+    for query, _ in deriving(plan):
         name = situations_of(query.name)
         found[name] = found.get(name, 0) + (size(kernel[query.name]) if query.name in kernel else 0)
     return found

@@ -18,7 +18,7 @@ from tidegate.algebra.time import INF
 from tidegate.analysis.facts import Rank, Recursion
 from tidegate.runtime import turns
 from tidegate.runtime.batch_report import BatchReport
-from tidegate.runtime.closing import CLOSING, Closing, closing_queries
+from tidegate.runtime.closing import CLOSING, Closing
 from tidegate.runtime.columns import stored_arrow_schema
 from tidegate.runtime.executor import Executor, Increment, Ingested, Job, Rewrite, Work
 from tidegate.runtime.heard import HEARD, Heard, from_json, means_of, to_json
@@ -26,6 +26,7 @@ from tidegate.runtime.idle import idle_progress
 from tidegate.runtime.intake import Intake
 from tidegate.runtime.kept_situations import situation_bytes, situation_rows
 from tidegate.runtime.keys import KeyMemory, key_memory
+from tidegate.runtime.plan.situation_state import deriving
 from tidegate.runtime.plan.slices import Interleaved
 from tidegate.runtime.plan.steps import Buffer, Plan, Progress, QueryPlan
 from tidegate.runtime.progress import ProgressState, input_streams, not_of_this_program, reach
@@ -35,7 +36,7 @@ from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.checkpoint import Checkpoint
 from tidegate.runtime.state.codec import Json
 from tidegate.runtime.state.manifest import KernelState, SourceCounts
-from tidegate.runtime.state.segments import Segment, plan_compaction, schema_id
+from tidegate.runtime.state.segments import Segment, covering, plan_compaction, schema_id
 from tidegate.runtime.sweep import FLOOR, WORTH, Sweep
 from tidegate.runtime.turns import MISSED, Missed, Turns
 
@@ -94,7 +95,7 @@ class Runner:
         self.segments = {buffer.id: () for buffer in self._buffers}
         self.counts = {stream.name: SourceCounts() for stream in input_streams(self.plan)}
         last = self.checkpoint.manifest
-        if closing_queries(self.plan):
+        if deriving(self.plan):
             self.closing = Closing.from_json(None if last is None else last.extra.get(CLOSING))
         if last is not None:
             self.progress.load(last.progress)
@@ -205,13 +206,11 @@ class Runner:
 
     def _ranges(self) -> dict[tuple[str, str], tuple[int, int]]:
         """Least and greatest instant per buffer and attribute, where every segment has them."""
-        found: dict[tuple[str, str], tuple[int, int]] = {}
-        for name, segments in self.segments.items():
-            for a in set[str]().union(*(segment.bounds for segment in segments)):
-                limits = [segment.bounds[a] for segment in segments if a in segment.bounds]
-                if len(limits) == len(segments):
-                    found[name, a] = min(low for low, _ in limits), max(high for _, high in limits)
-        return found
+        return {
+            (name, a): limits
+            for name, segments in self.segments.items()
+            for a, limits in covering([segment.bounds for segment in segments]).items()
+        }
 
     def _greatest(
         self, ingested: Mapping[str, Ingested], increments: Mapping[str, Increment]

@@ -12,6 +12,7 @@ from tidegate.runtime.moments import moment, plain_moment
 from tidegate.runtime.plan.layout import Layout
 from tidegate.runtime.plan.situation_state import Situations, situations_of
 from tidegate.runtime.state.manifest import KeptRows, KernelState
+from tidegate.runtime.state.segments import covering
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +60,7 @@ def _state(of: Situations, state: KernelState, progress: Extended) -> SituationS
 def _all(holds: str, state: KernelState) -> KeptRows:
     """What all files together hold of a kind."""
     parts = [one for one in state.kept if one.holds == holds and one.rows]
-    bounds = {
-        name: (min(one.bounds[name][0] for one in parts), max(one.bounds[name][1] for one in parts))
-        for name in (START, END)
-        if parts and all(name in one.bounds for one in parts)
-    }
-    return KeptRows(holds, sum(one.rows for one in parts), bounds)
+    return KeptRows(holds, sum(one.rows for one in parts), covering([one.bounds for one in parts]))
 
 
 def situation_text(one: SituationState) -> str:

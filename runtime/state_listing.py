@@ -27,7 +27,7 @@ from tidegate.runtime.state.checkpoint import Snapshot, inspect
 from tidegate.runtime.state.codec import parse_plain
 from tidegate.runtime.state.errors import LOCATION, MANIFEST, StateError
 from tidegate.runtime.state.manifest import Manifest
-from tidegate.runtime.state.segments import Segment, check_size, verify
+from tidegate.runtime.state.segments import Segment, check_size, covering, verify
 from tidegate.runtime.state.store import Store
 
 #: Readings of a checkpoint that a running writer leaves behind meanwhile, before it is taken to be damaged.
@@ -200,11 +200,8 @@ def _keys(layout: Layout, stream: str, manifest: Manifest) -> BufferState:
 
 
 def _range(instants: Iterable[str], segments: Sequence[Segment]) -> dict[str, tuple[int, int]]:
-    return {
-        name: (min(s.bounds[name][0] for s in segments), max(s.bounds[name][1] for s in segments))
-        for name in instants
-        if segments and all(name in s.bounds for s in segments)
-    }
+    found = covering([segment.bounds for segment in segments])
+    return {name: found[name] for name in instants if name in found}
 
 
 def _sized(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import Final, Self
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 
 from tidegate.runtime.embedded.events import Partitions
-from tidegate.runtime.embedded.partition_states import Cut, PartitionStates
+from tidegate.runtime.embedded.partition_states import Cut, Made, PartitionStates
 from tidegate.runtime.embedded.run_values import RunValues
 from tidegate.runtime.embedded.situations import Derivation
 from tidegate.runtime.kept_situations import END, START
@@ -29,6 +29,35 @@ COLUMNS: Final = (IS_OPEN, DEFINITION, START, END, NUMBER)
 
 #: Slot, and the columns of the table.
 _Columns = tuple[Ints, Bools, Ints, Ints, Ints, Ints]
+
+
+class Keeping:
+    """An operator's part in what is kept: `states` are what is held of its partitions, `made` what its last increment has
+    made of some, which counts once it is settled.
+    """
+
+    __slots__ = ()
+
+    derivation: Derivation
+    states: PartitionStates
+    made: Made | None
+
+    def settled(self) -> Self:
+        """The operator, with what its last increment has made in `states`: there is no way back from then on."""
+        if self.made is not None:
+            self.made.settle(self.states)
+        return self
+
+    def tables(self) -> dict[str, pa.Table]:
+        """What is kept, as tables by name."""
+        return everything(self.derivation, self.settled().states)
+
+    def changes(self) -> dict[str, pa.Table] | None:
+        """What the last increment has changed in them; None where it is not known."""
+        made, states = self.made, self.settled().states
+        if made is None:
+            return None
+        return changes(self.derivation, states.partitions, made.before, made.after, made.is_new)
 
 
 def everything(derivation: Derivation, states: PartitionStates) -> dict[str, pa.Table]:

@@ -8,7 +8,6 @@ from typing import Final
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 
 from tidegate.algebra.nodes import Derive, Given, Match
 from tidegate.algebra.situations import measures
@@ -23,8 +22,7 @@ from tidegate.runtime.embedded.few.increment import Rows, as_frame
 from tidegate.runtime.embedded.given import GivenRows
 from tidegate.runtime.embedded.kept_tables import (
     SITUATIONS,
-    changes,
-    everything,
+    Keeping,
     following,
     load_closed,
     load_runs,
@@ -161,7 +159,7 @@ def _offsets(by_role: Sequence[Sequence[int]], definition: Sequence[int], lasts:
 
 
 @dataclass(frozen=True, slots=True)
-class MatchOperator:
+class MatchOperator(Keeping):
     """Matches of a pattern, reported as they are detected.
 
     `states` are what is held of the partitions; an increment changes them only once it is settled, by what it has `made` of
@@ -217,12 +215,6 @@ class MatchOperator:
         same = order.order is self.order.order or np.array_equal(order.order, self.order.order)
         steps = self.steps if same else plan_steps(one.pattern, order.order)
         return MatchOperator(one, derivation, states, order, steps, made), rows
-
-    def settled(self) -> MatchOperator:
-        """The operator, with what its last increment has made in `states`: there is no way back from then on."""
-        if self.made is not None:
-            self.made.settle(self.states)
-        return self
 
     def emptied(self) -> MatchOperator:
         """The operator without situations, in the order of search that it has come to."""
@@ -282,17 +274,6 @@ class MatchOperator:
         at = values.at(asked, self.derivation.values[definition].partials, own)
         both = pl.concat([at_end, at.with_columns(pl.Series("row", np.flatnonzero(~over)))])
         return both.sort("row").drop("row")
-
-    def tables(self) -> dict[str, pa.Table]:
-        """What is kept, as tables by name."""
-        return everything(self.derivation, self.settled().states)
-
-    def changes(self) -> dict[str, pa.Table] | None:
-        """What the last increment has changed in them; None where it is not known."""
-        made, states = self.made, self.settled().states
-        if made is None:
-            return None
-        return changes(self.derivation, states.partitions, made.before, made.after, made.is_new)
 
     @classmethod
     def load(cls, ordered: Ordered, tables: Mapping[str, pl.DataFrame], reached: Extended) -> MatchOperator:

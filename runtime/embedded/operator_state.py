@@ -30,7 +30,7 @@ from tidegate.runtime.progress import not_of_this_program
 from tidegate.runtime.state.codec import parse_plain, plain
 from tidegate.runtime.state.errors import MANIFEST, storage_errors
 from tidegate.runtime.state.manifest import KeptRows, KernelState
-from tidegate.runtime.state.segments import FANOUT, tier_of
+from tidegate.runtime.state.segments import FANOUT, covering, tier_of
 from tidegate.runtime.state.store import FileRef, Store
 
 #: The layout of what an operator keeps.
@@ -148,14 +148,11 @@ def _bounds(situations: pa.Table | None) -> dict[str, Bounds]:
 
 def _kept(counts: Mapping[str, int], part: Part) -> tuple[KeptRows, ...]:
     """What is kept in the layers; instants are those between which theirs lie."""
-    found = []
-    for holds, rows in counts.items():
-        parts = [layer.bounds[holds] for layer in part if holds in layer.bounds]
-        names = parts[0] if parts else ()
-        bounds = {name: (min(one[name][0] for one in parts), max(one[name][1] for one in parts)) for name in names}
-        if rows:
-            found.append(KeptRows(holds, rows, bounds))
-    return tuple(found)
+    return tuple(
+        KeptRows(holds, rows, covering([layer.bounds[holds] for layer in part if holds in layer.bounds]))
+        for holds, rows in counts.items()
+        if rows
+    )
 
 
 def whole_state(kept: Sequence[KeptRows], part: Part) -> KernelState:

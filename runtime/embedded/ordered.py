@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 
 from tidegate.algebra.nodes import Derive, Match
 from tidegate.algebra.time import INF, Extended
@@ -17,8 +16,7 @@ from tidegate.runtime.embedded.few.increment import Rows, as_frame
 from tidegate.runtime.embedded.few.rows import Few
 from tidegate.runtime.embedded.kept_tables import (
     SITUATIONS,
-    changes,
-    everything,
+    Keeping,
     following,
     load_runs,
     load_values,
@@ -34,7 +32,7 @@ Tables = Mapping[str, pl.DataFrame]
 
 
 @dataclass(frozen=True, slots=True)
-class SituationOperator:
+class SituationOperator(Keeping):
     """Situations of one definition, reported as they end. See `MatchOperator` for `states` and `made`."""
 
     ordered: Ordered
@@ -63,12 +61,6 @@ class SituationOperator:
         made = Made(before, replace(before, runs=runs), np.empty(0, dtype=np.bool_))
         return replace(self, derivation=derivation, made=made), rows
 
-    def settled(self) -> SituationOperator:
-        """The operator, with what its last increment has made in `states`."""
-        if self.made is not None:
-            self.made.settle(self.states)
-        return self
-
     def _rows(self, derivation: Derivation, read: Read, slots: Ints) -> pl.DataFrame:
         node = self.ordered.node
         closed = derivation.lasting(read.source, read.closed)
@@ -78,17 +70,6 @@ class SituationOperator:
         if 0 in derivation.values:
             rows = pl.concat([rows, derivation.values[0].at_end(closed.run)], how="horizontal")
         return rows.select(node.schema.names).cast(polars_schema(node.schema))
-
-    def tables(self) -> dict[str, pa.Table]:
-        """What is kept, as tables by name."""
-        return everything(self.derivation, self.settled().states)
-
-    def changes(self) -> dict[str, pa.Table] | None:
-        """What the last increment has changed in them; None where it is not known."""
-        made, states = self.made, self.settled().states
-        if made is None:
-            return None
-        return changes(self.derivation, states.partitions, made.before, made.after, made.is_new)
 
     @classmethod
     def load(cls, ordered: Ordered, tables: Tables) -> SituationOperator:

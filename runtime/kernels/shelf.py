@@ -77,7 +77,7 @@ class Shelf:
     def _pack(self) -> None:
         first = np.cumsum(self._count) - self._count
         places = np.repeat(self._first - first, self._count) + np.arange(int(self._count.sum()))
-        self._pool = self._pool[:, places]
+        self._pool = self._pool.take(places, axis=1)  # row by row, as the kernels read it: an index would turn it round
         self._first, self._room, self._used = first, self._count.copy(), len(places)
 
 

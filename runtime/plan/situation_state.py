@@ -37,18 +37,16 @@ def situations_of(query: str) -> str:
     return f"{query.partition(_INSIDE)[0]}: situations"
 
 
-def keeping(plan: Plan) -> tuple[QueryPlan, ...]:
-    """The queries whose operators keep situations: those that derive some."""
-    return tuple(
-        query
-        for query in plan.queries
-        if query.ordered is not None and any(isinstance(one, Derive) for one in periods(query.ordered.node))
-    )
+def deriving(plan: Plan) -> list[tuple[QueryPlan, list[Derive]]]:
+    """The queries that derive situations, and which: those whose operators keep some, and that can be closed."""
+    nodes = ((query, () if query.ordered is None else periods(query.ordered.node)) for query in plan.queries)
+    derived = ((query, [one for one in own if isinstance(one, Derive)]) for query, own in nodes)
+    return [(query, own) for query, own in derived if own]
 
 
 def situation_state(plan: Plan) -> tuple[Situations, ...]:
     """What is to be said of the operators of a plan, in the order of their queries."""
-    return tuple(_situations(query) for query in keeping(plan))
+    return tuple(_situations(query) for query, _ in deriving(plan))
 
 
 def _situations(query: QueryPlan) -> Situations:

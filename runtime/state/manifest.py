@@ -30,7 +30,7 @@ class StagedOutput:
 
 @dataclass(frozen=True, slots=True)
 class KeptRows:
-    """What a file of an operator's state holds, its rows, and the least and greatest instant of some columns."""
+    """Rows of one kind in an operator's state, how many, and instants between which those of some columns lie."""
 
     holds: str
     rows: int
@@ -41,7 +41,7 @@ class KeptRows:
 class KernelState:
     """State of an operator that is not rows of a buffer: its own layout version, its files, small values.
 
-    `kept` says of each file, in order, what is in it, so that the state is counted without reading it.
+    `kept` says what is in them, in one or several entries of a kind, so that the state is counted without reading it.
     """
 
     version: int

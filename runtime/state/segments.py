@@ -49,6 +49,12 @@ class Segment:
         return parse_plain(cls, json.loads(text), code=DATA, where="the summary of a written segment")
 
 
+def covering(parts: Sequence[Mapping[str, tuple[int, int]]]) -> dict[str, tuple[int, int]]:
+    """The bounds of all parts together, of what every one has bounds of."""
+    names = [name for name in parts[0] if all(name in part for part in parts)] if parts else []
+    return {name: (min(part[name][0] for part in parts), max(part[name][1] for part in parts)) for name in names}
+
+
 def schema_id(schema: Any) -> str:
     """A fingerprint of an Arrow schema's names and types in their order."""
     text = "\0".join(f"{field.name}\0{field.type}" for field in schema)

@@ -13,9 +13,9 @@ from tests.strategies.situations import random_situation_case
 from tidegate.algebra.errors import QueryError, TidegateError
 from tidegate.algebra.semantics import as_bag, evaluate_program
 from tidegate.analysis.pipeline import analyse
-from tidegate.runtime.closing import closing_queries
 from tidegate.runtime.embedded.session import Session
 from tidegate.runtime.plan.lower import lower
+from tidegate.runtime.plan.situation_state import deriving
 from tidegate.runtime.state.memory import MemoryStore
 
 readings = tg.stream("R", "k bigint, t bigint, x bigint", progress="t")
@@ -144,7 +144,7 @@ def _is_like_one_more_event(seed: int, at: int = 100) -> bool:
         facts = analyse(case.program)
     except QueryError:
         return False
-    if not closing_queries(lower(facts)):
+    if not deriving(lower(facts)):
         return False
     complete: dict[str, list[tuple[object, ...]]] = {}
     for stream in case.streams:

@@ -31,6 +31,12 @@ GROUP = Group(
             "if total > 2 * room[slot] + 1:",
         ),
         bug(
+            "the pool is turned round where it is packed",
+            "runtime/kernels/shelf.py",
+            "self._pool.take(places, axis=1)",
+            "self._pool[:, places]",
+        ),
+        bug(
             "partitions that have gone keep their slots",
             STATES,
             "if len(self.partitions) > LOOSE + 2 * self.held",

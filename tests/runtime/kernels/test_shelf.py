@@ -60,6 +60,20 @@ def test_the_pool_does_not_grow_with_what_has_gone() -> None:
     assert shelf.places < 20 * 50 * DEFINITIONS * 9
 
 
+def test_slots_that_all_get_empty_leave_no_room_behind() -> None:
+    """The pool is packed while nothing new comes."""
+    shelf, rng = Shelf(DEFINITIONS, 400), random.Random(2)
+    slots = np.arange(400)
+    shelf.put(slots, *laid([random_kept(rng, 20) for _ in slots]))
+    empty: Kept = [[] for _ in range(DEFINITIONS)]
+    for _ in range(3):
+        shelf.put(slots, *laid([empty for _ in slots]))
+        found, number = shelf.take(slots)
+        assert (len(found.ts), len(number), shelf.rows) == (0, 0, 0)
+        assert not found.offsets.any()
+    assert shelf.places == 0
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_slots_need_no_look_before_they_are_said_to(seed: int) -> None:
     """Until then none has a trigger, nor anything that may go; then one has."""
