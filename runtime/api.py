@@ -80,6 +80,7 @@ def session(
     on_batch: Callable[[BatchReport], None] | None = None,
     purging: PurgeMode = "planned",
     schedule: Schedule | None = None,
+    threads: int = 1,
 ) -> Session:
     """A push-style session in this process; with `checkpoint` its state survives in that directory, else in memory."""
     from tidegate.runtime.clock import system_clock
@@ -119,6 +120,7 @@ def session(
         purging=purging,
         on_batch=on_batch,
         schedule=schedule,
+        threads=threads,
     )
 
 
@@ -131,6 +133,7 @@ def run(
     on_batch: Callable[[BatchReport], None] | None = None,
     schedule: Schedule | None = None,
     close_at: Any = None,
+    threads: int = 1,
 ) -> Results:
     """Run a program over complete inputs: frames, rows, or `Source`s such as directories, static tables among them."""
     from tidegate.runtime.progress import check_known
@@ -146,7 +149,13 @@ def run(
         )
     complete = {name: _complete(data) for name, data in inputs.items()}
     with session(
-        facts, sources=complete, sinks=sinks, checkpoint=checkpoint, on_batch=on_batch, schedule=schedule
+        facts,
+        sources=complete,
+        sinks=sinks,
+        checkpoint=checkpoint,
+        on_batch=on_batch,
+        schedule=schedule,
+        threads=threads,
     ) as live:
         if close_at is not None:
             live.close_open(close_at)

@@ -68,6 +68,7 @@ def parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--name", default="Matches", help="the name of the results")
     run.add_argument("--out", type=Path, metavar="DIR", help="write a Parquet file there instead of printing CSV")
+    run.add_argument("--threads", type=int, default=1, metavar="N", help="threads that read the files of a directory")
     run.set_defaults(command=_run)
 
     drawn = commands.add_parser("timeline", help="draw situations and matches, of a query or of result files")
@@ -178,7 +179,7 @@ def _explain(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace) -> int:
     from tidegate.runtime.run_query import print_results
 
-    print_results(_asked(options, options.name).run(), options.name, options.out)
+    print_results(_asked(options, options.name).run(options.threads), options.name, options.out)
     return 0
 
 

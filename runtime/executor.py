@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from tidegate.algebra.terms import Term
 from tidegate.algebra.time import Extended
 from tidegate.analysis.facts import Rank
-from tidegate.runtime.intake import Intake
+from tidegate.runtime.admission import Intake
 from tidegate.runtime.plan.places import Limits
 from tidegate.runtime.plan.steps import Buffer, Progress, QueryPlan
 from tidegate.runtime.state.batch import Batch

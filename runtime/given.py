@@ -49,6 +49,12 @@ def check_count(option: str, value: object) -> None:
         raise QueryError("TG401", f"{option}={value!r} is no number of times", hint="give 0 or more")
 
 
+def check_threads(value: object) -> None:
+    """`QueryError` TG401 for what is no number of threads."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise QueryError("TG401", f"threads={value!r} is no number of threads", hint="give 1 or more")
+
+
 def check_rows(name: str, value: object) -> None:
     """`QueryError` TG401 for what is no list of rows."""
     if not isinstance(value, Iterable) or isinstance(value, str | bytes):

@@ -6,8 +6,8 @@ import datetime as dt
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -153,6 +153,21 @@ class Arriving:
         yield from self.pushed
         for path in self.paths:
             yield Arrival(path, read_file(path, self.format, self.schema))
+
+
+def shares(arrivals: Iterable[Arrival], count: int) -> list[Iterable[Arrival]]:
+    """Up to `count` parts of what arrives, in its order, of about as many bytes each; files are not divided."""
+    if not isinstance(arrivals, Arriving) or count == 1 or not arrivals.paths:
+        return [arrivals]
+    sizes = np.array([os.path.getsize(path) for path in arrivals.paths], dtype=np.float64)
+    middle = (sizes.cumsum() - sizes / 2) / max(sizes.sum(), 1.0)
+    share = np.minimum(count * middle, count - 1).astype(np.int64)
+    parts = [
+        tuple(path for path, own in zip(arrivals.paths, share, strict=True) if own == number) for number in range(count)
+    ]
+    found = [replace(arrivals, pushed=(), paths=paths) for paths in parts if paths]
+    found[0] = replace(found[0], pushed=arrivals.pushed)
+    return list(found)
 
 
 def read_file(path: str, format_: FileFormat, schema: Schema) -> Rows:

@@ -108,11 +108,12 @@ class Program:
         on_batch: Callable[[BatchReport], None] | None = None,
         schedule: Schedule | None = None,
         close_at: Any = None,
+        threads: int = 1,
     ) -> Results:
         """Results over complete inputs, by stream and table name, in this process.
 
         Situations that are open at the end are not reported, unless `close_at`, an instant after all events and all
-        declared progress, says when they are over.
+        declared progress, says when they are over. `threads` take in the files of a directory side by side.
         """
         from tidegate.runtime.api import run
 
@@ -124,6 +125,7 @@ class Program:
             on_batch=on_batch,
             schedule=schedule,
             close_at=close_at,
+            threads=threads,
         )
 
     def session(
@@ -138,12 +140,14 @@ class Program:
         on_batch: Callable[[BatchReport], None] | None = None,
         purging: PurgeMode = "planned",
         schedule: Schedule | None = None,
+        threads: int = 1,
     ) -> Session:
         """A session in this process: push rows, advance progress, read results; `checkpoint` lets it survive.
 
         `clock` says what time it is, the system's clock by default; skew guard, idle policy and times of arrival go by
         it. `on_batch` is called after each commit. `purging`: partner and kill rule where they pay ("planned"), "always"
-        or "off". `schedule`: which queries are evaluated less often or later (`tg.schedule`).
+        or "off". `schedule`: which queries are evaluated less often or later (`tg.schedule`). `threads` take in the files
+        of a batch side by side, each some that follow each other; the results are the same.
         """
         from tidegate.runtime.api import session
 
@@ -158,6 +162,7 @@ class Program:
             on_batch=on_batch,
             purging=purging,
             schedule=schedule,
+            threads=threads,
         )
 
     def why(self, checkpoint: str | os.PathLike[str], name: str, row: Mapping[str, Any] | None = None) -> Why:

@@ -49,10 +49,10 @@ class QueryRun:
     name: str = "Matches"
     close_at: str | None = None
 
-    def run(self) -> Results:
+    def run(self, threads: int = 1) -> Results:
         """The results, over all rows that the inputs hold; `QueryError` for what is wrong with query or inputs."""
         relation, sources = self._read()
-        return self._results({self.name: relation}, sources)
+        return self._results({self.name: relation}, sources, threads)
 
     def timeline(self, most: int) -> Timeline:
         """The situations of the query's pattern and its matches, as a picture."""
@@ -81,11 +81,12 @@ class QueryRun:
         relation = read_query(text, streams, dialect=self.dialect, units=self.units, file=str(self.query))
         return relation, sources
 
-    def _results(self, queries: Mapping[str, Relation], sources: Mapping[str, Source]) -> Results:
+    def _results(self, queries: Mapping[str, Relation], sources: Mapping[str, Source], threads: int = 1) -> Results:
         made = program(**queries)
         read = {one.name for one in made.facts.program.inputs}
         at = int(self.close_at) if self.close_at is not None and TICKS.fullmatch(self.close_at) else self.close_at
-        return made.run({name: source for name, source in sources.items() if name in read}, close_at=at)
+        inputs = {name: source for name, source in sources.items() if name in read}
+        return made.run(inputs, close_at=at, threads=threads)
 
     def _stream(self, name: str, files: Files, ordered_by: str | None) -> Relation:
         schema = to_schema(self.schema) if self.schema is not None else _schema_of(name, files)

@@ -17,13 +17,13 @@ from tidegate.algebra.terms import Term
 from tidegate.algebra.time import INF
 from tidegate.analysis.facts import Rank, Recursion
 from tidegate.runtime import turns
+from tidegate.runtime.admission import Intake
 from tidegate.runtime.batch_report import BatchReport
 from tidegate.runtime.closing import CLOSING, Closing
 from tidegate.runtime.columns import stored_arrow_schema
 from tidegate.runtime.executor import Executor, Increment, Ingested, Job, Rewrite, Work
 from tidegate.runtime.heard import HEARD, Heard, from_json, means_of, to_json
 from tidegate.runtime.idle import idle_progress
-from tidegate.runtime.intake import Intake
 from tidegate.runtime.kept_situations import situation_bytes, situation_rows
 from tidegate.runtime.keys import KeyMemory, key_memory
 from tidegate.runtime.plan.situation_state import deriving

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -12,6 +12,8 @@ from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.schema import Schema
 from tidegate.analysis.facts import Rank
 from tidegate.analysis.recursion import ranks_below
+from tidegate.runtime.absorption import absorb, absorbed
+from tidegate.runtime.admission import Intake
 from tidegate.runtime.columns import polars_schema, stored_arrow_schema, to_user_table
 from tidegate.runtime.embedded.aggregates import merge
 from tidegate.runtime.embedded.few import rows as few_rows
@@ -30,7 +32,8 @@ from tidegate.runtime.embedded.operators import Operators
 from tidegate.runtime.embedded.ordered import events_of, left_at
 from tidegate.runtime.embedded.sweep import surviving
 from tidegate.runtime.executor import Increment, Ingested, Job, Rewrite, Stratum, Work
-from tidegate.runtime.intake import Intake, absorb, absorbed, ingest_rows, load_seen
+from tidegate.runtime.inputs import shares
+from tidegate.runtime.intake import Arrival, IngestedRows, ingest_rows, ingest_side_by_side, load_seen
 from tidegate.runtime.plan.common import Demand
 from tidegate.runtime.plan.steps import Buffer, QueryPlan
 from tidegate.runtime.sources import SourceOptions
@@ -70,7 +73,7 @@ class EmbeddedExecutor:
     """Runs steps with Polars; `cache_bytes` bounds the frames of segments held in memory.
 
     `written` names the result streams whose rows a sink wants. New segments of up to `held_bytes` together are written
-    only at the end of their batch, those that are still of use then.
+    only at the end of their batch, those that are still of use then. `threads` take in the files of a batch.
     """
 
     store: Store
@@ -79,6 +82,7 @@ class EmbeddedExecutor:
     written: frozenset[str]
     cache_bytes: int = 256 << 20
     held_bytes: int = 256 << 20
+    threads: int = 1
     name: str = "embedded"
     operators: Operators = field(init=False)
     _frames: dict[str, Rows] = field(default_factory=dict)
@@ -96,7 +100,7 @@ class EmbeddedExecutor:
         done = {}
         for name, arrivals in work.arrivals.items():
             intake, options = intakes[name], self.options[name]
-            rows = ingest_rows(arrivals, intake, self.statics, options, load_seen(self.store, intake, options))
+            rows = self._ingested(arrivals, intake, options)
             if rows.quarantine:
                 batch.quarantine(name, rows.quarantine_table())
             segments = {
@@ -106,6 +110,12 @@ class EmbeddedExecutor:
             }
             done[name] = Ingested(rows.counts, rows.greatest, rows.punctuation, segments, rows.first_rejected)
         return done
+
+    def _ingested(self, arrivals: Iterable[Arrival], intake: Intake, options: SourceOptions) -> IngestedRows:
+        parts = shares(arrivals, self.threads) if not options.key else ()
+        if len(parts) > 1:
+            return ingest_side_by_side(parts, intake, self.statics, options)
+        return ingest_rows(arrivals, intake, self.statics, options, load_seen(self.store, intake, options))
 
     def increments(self, batch: Batch, jobs: Sequence[Job]) -> list[Increment]:
         ordered = {id(job): self._ordered(batch, job) for job in jobs if job.query.ordered is not None}

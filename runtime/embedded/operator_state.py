@@ -13,6 +13,7 @@ from typing import Any, Final
 import polars as pl
 import pyarrow as pa
 
+from tidegate.runtime.embedded.kept_checks import KeptShapes
 from tidegate.runtime.embedded.kept_tables import (
     DEFINITION,
     IS_OPEN,
@@ -191,23 +192,28 @@ def part_of(query: str, state: KernelState, share: Share | None = None) -> Part 
     return found.parts[share.shard] if _are(found, share) else None
 
 
-def read_state(store: Store, query: str, state: KernelState, share: Share | None = None) -> dict[str, pl.DataFrame]:
-    """The tables of an operator, or of its share, from whatever parts they were written in; `StateError` TG504."""
+def read_state(
+    store: Store, query: str, state: KernelState, shapes: KeptShapes, share: Share | None = None
+) -> dict[str, pl.DataFrame]:
+    """The tables of an operator, or of its share, from whatever parts they were written in; `StateError` TG504 for others
+    than it writes.
+    """
     found = _parts(query, state)
+
+    def read(part: Part) -> dict[str, pl.DataFrame]:
+        layers = ({n: shapes.check(query, n, _frame(store.read_table(f.path))) for n, f in _named(one)} for one in part)
+        return folded(layers, whole=True)
+
     with storage_errors(f"reading the state of {query!r}"):
         if share is not None and _are(found, share):
-            return _read(store, found.parts[share.shard])
-        tables = _joined([_read(store, part) for part in found.parts])
+            return read(found.parts[share.shard])
+        tables = _joined([read(part) for part in found.parts])
     return tables if share is None else _shared(tables, share)
 
 
 def _are(found: _Parts, share: Share) -> bool:
     """Whether one of the parts is a share as it is."""
     return found.hash == _hash() and len(found.parts) == share.shards
-
-
-def _read(store: Store, part: Part) -> dict[str, pl.DataFrame]:
-    return folded(({n: _frame(store.read_table(f.path)) for n, f in _named(layer)} for layer in part), whole=True)
 
 
 def _named(layer: Layer) -> list[tuple[str, FileRef]]:

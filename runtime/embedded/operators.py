@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from tidegate.analysis.match_orders import order_lines
+from tidegate.runtime.embedded.kept_checks import KeptShapes
 from tidegate.runtime.embedded.matches import MatchOperator
 from tidegate.runtime.embedded.operator_state import Part, keep_part, part_of, read_state, whole_state
 from tidegate.runtime.embedded.ordered import Operator, load_operator, start_operator
@@ -42,7 +43,8 @@ class Operators:
         known = self.known.get(job.query.name)
         if known is not None and known.state == job.state:
             return known.operator
-        tables = read_state(self.store, job.query.name, job.state)
+        shapes = KeptShapes(start_operator(ordered))
+        tables = read_state(self.store, job.query.name, job.state, shapes)
         return load_operator(ordered, tables, job.old[ordered.time])
 
     def orders(self, queries: Sequence[str]) -> list[str]:

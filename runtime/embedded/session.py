@@ -23,7 +23,7 @@ from tidegate.runtime.columns import Rows, raw, user_arrow_schema, user_rows
 from tidegate.runtime.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.executor import Work
 from tidegate.runtime.frames import check_noted, content_of, note_frame
-from tidegate.runtime.given import check_clock, check_on_batch
+from tidegate.runtime.given import check_clock, check_on_batch, check_threads
 from tidegate.runtime.inputs import Arriving, advances_of, input_table
 from tidegate.runtime.intake import Arrival
 from tidegate.runtime.plan.lower import PurgeMode
@@ -54,7 +54,7 @@ class Session:
     `sources` gives delay, progress columns and policy per stream, and rows where it has any: directories are read file by
     file, a frame is the whole of its stream. `statics` holds the rows of static tables, `sinks` where results go (default:
     kept in the store, read by `results`). `clock` is read once per batch, `on_batch` is called after each commit, `schedule`
-    lets results lag.
+    lets results lag. So many `threads` take in the files of a batch.
     """
 
     facts: ProgramFacts
@@ -67,6 +67,7 @@ class Session:
     purging: PurgeMode = "planned"
     on_batch: Callable[[BatchReport], None] | None = None
     schedule: Schedule | None = None
+    threads: int = 1
     _setup: Setup = field(init=False)
     _runner: Runner = field(init=False)
     _pushed: dict[str, list[Arrival]] = field(init=False, default_factory=dict)
@@ -78,6 +79,7 @@ class Session:
     def __post_init__(self) -> None:
         check_clock(self.clock)
         check_on_batch(self.on_batch)
+        check_threads(self.threads)
         self._setup = setup = prepare(
             self.facts,
             self.store,
@@ -88,7 +90,7 @@ class Session:
             self.purging,
             self.schedule,
         )
-        executor = EmbeddedExecutor(self.store, setup.statics, setup.options, setup.written)
+        executor = EmbeddedExecutor(self.store, setup.statics, setup.options, setup.written, threads=self.threads)
         self._runner = Runner(
             setup.plan, setup.checkpoint, executor, setup.options, self.collect_garbage, setup.timetable
         )

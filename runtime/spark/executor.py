@@ -15,11 +15,11 @@ from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.schema import StreamDef
 from tidegate.analysis.facts import Rank
 from tidegate.analysis.recursion import ranks_below
+from tidegate.runtime.admission import Intake
 from tidegate.runtime.columns import spark_schema
 from tidegate.runtime.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.embedded.operator_state import Layer, Part, shared_state
 from tidegate.runtime.executor import Increment, Ingested, Job, Rewrite, Stratum, Work
-from tidegate.runtime.intake import Intake
 from tidegate.runtime.plan.common import Demand
 from tidegate.runtime.plan.places import Limits
 from tidegate.runtime.plan.sharding import DRIVER_BYTES, SHARD_BYTES

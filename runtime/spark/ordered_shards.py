@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tidegate.runtime.embedded.increment import increment
+from tidegate.runtime.embedded.kept_checks import KeptShapes
 from tidegate.runtime.embedded.operator_state import Share, keep_part, part_of, read_state
 from tidegate.runtime.embedded.ordered import events_of, left_at, load_operator, start_operator
 from tidegate.runtime.plan.common import Demand
@@ -60,7 +61,8 @@ def _evaluate(place: Place, one: OrderedJob, shard: int, shards: int) -> list[st
     else:
         share = Share(ordered.sharded_by, shard, shards)
         before = part_of(query.name, one.state, share)
-        operator = load_operator(ordered, read_state(store, query.name, one.state, share), old)
+        shapes = KeptShapes(start_operator(ordered))
+        operator = load_operator(ordered, read_state(store, query.name, one.state, shapes, share), old)
     (leaves,) = read_shares(place, [job], [Demand.of(query, job.old, job.new, job.keys)], shard, shards)
     new = job.new[ordered.time]
     after, completed = operator.step(events_of(operator, leaves, old, new), old, new, one.close_at)

@@ -18,10 +18,12 @@ import pyarrow as pa
 from tidegate.algebra.errors import TidegateError
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Term
+from tidegate.runtime.absorption import absorb
+from tidegate.runtime.admission import Intake
 from tidegate.runtime.columns import to_user_table
 from tidegate.runtime.embedded.few.increment import Rows, as_table
 from tidegate.runtime.inputs import Arriving
-from tidegate.runtime.intake import Arrival, Intake, absorb, ingest_rows, load_seen
+from tidegate.runtime.intake import Arrival, ingest_rows, load_seen
 from tidegate.runtime.plan.steps import Buffer
 from tidegate.runtime.sources import FileFormat, SourceOptions
 from tidegate.runtime.spark.failures import failure_line

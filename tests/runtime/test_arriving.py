@@ -12,7 +12,7 @@ import pytest
 
 import tidegate as tg
 from tidegate.algebra.evaluation import EvaluationError
-from tidegate.runtime import inputs, intake
+from tidegate.runtime import absorption, inputs, intake
 from tidegate.runtime.embedded.session import Session
 from tidegate.runtime.sources import Files, parquet, source
 
@@ -75,7 +75,7 @@ def test_a_file_is_read_when_those_before_it_are_stored(tmp_path: Path, monkeypa
     for number in range(3):
         pq.write_table(pa.table({"k": [1], "t": [number], "x": [1]}), tmp_path / "in" / f"{number:03d}.parquet")
     seen: list[str] = []
-    read, absorbed = inputs.read_file, intake.absorbed
+    read, absorbed = inputs.read_file, absorption.absorbed
 
     def reading(path: str, *rest: Any) -> Any:
         seen.append(Path(path).stem)

@@ -10,6 +10,7 @@ import pytest
 
 import tidegate as tg
 from tidegate.algebra.time import INF
+from tidegate.runtime.embedded.kept_checks import KeptShapes
 from tidegate.runtime.embedded.kept_tables import SITUATIONS
 from tidegate.runtime.embedded.operator_state import (
     Part,
@@ -88,13 +89,14 @@ def whole_run(ordered: Ordered, rows: pl.DataFrame) -> list[list[str]]:
 def test_parts_go_on_as_the_whole_does(seed: int, shards: tuple[int, ...]) -> None:
     """So many shards in each batch; with 0, all partitions in one place."""
     ordered, rows, store = operator(), random_readings(seed), MemoryStore()
+    shapes = KeptShapes(start_operator(ordered))
     state: KernelState | None = None
     for batch, (number, wanted) in enumerate(zip(shards, whole_run(ordered, rows), strict=True)):
         parts, found = [], list[str]()
         for shard in range(max(number, 1)):
             share = Share(0, shard, number) if number else None
             own = rows if share is None else rows.filter(shard_of("name", number) == shard)
-            tables = None if state is None else read_state(store, "Found", state, share)
+            tables = None if state is None else read_state(store, "Found", state, shapes, share)
             one = start_operator(ordered) if tables is None else load_operator(ordered, tables, reached(batch))
             one, completed = step(one, own, batch)
             found += completed
@@ -105,18 +107,19 @@ def test_parts_go_on_as_the_whole_does(seed: int, shards: tuple[int, ...]) -> No
 
 def test_parts_are_told_apart_by_what_they_rest_on() -> None:
     ordered, rows, store = operator(), random_readings(1), MemoryStore()
+    shapes = KeptShapes(start_operator(ordered))
     one, _ = step(start_operator(ordered), rows, 0)
     halves: list[tuple[tuple[KeptRows, ...], Part]] = [written(store, one), ((), ())]
     state = shared_state(halves)
-    assert read_state(store, "Found", state, Share(0, 1, 2)) == {}
+    assert read_state(store, "Found", state, shapes, Share(0, 1, 2)) == {}
     # Written with another hash, each part may have anything of a share.
     assert isinstance(state.values, dict)
     other = KernelState(state.version, state.files, state.values | {"hash": "another"})
-    kept = [read_state(store, "Found", other, Share(0, shard, 2)) for shard in range(2)]
+    kept = [read_state(store, "Found", other, shapes, Share(0, shard, 2)) for shard in range(2)]
     assert sum(part[SITUATIONS].height for part in kept) == one.tables()[SITUATIONS].num_rows
 
 
 @pytest.mark.parametrize("values", [None, {"hash": "x"}, ["open"], {"hash": "x", "parts": ["open"]}, {"parts": [[]]}])
 def test_a_state_of_another_layout_is_refused(values: Json) -> None:
     with pytest.raises(StateError, match="TG504"):
-        read_state(MemoryStore(), "Found", KernelState(2, (), values))
+        read_state(MemoryStore(), "Found", KernelState(2, (), values), KeptShapes(start_operator(operator())))

@@ -13,8 +13,10 @@ import tidegate as tg
 from tidegate import metrics, testing
 from tidegate.runtime.batch_report import BatchReport
 from tidegate.runtime.cli import main
+from tidegate.runtime.embedded.kept_checks import KeptShapes
 from tidegate.runtime.embedded.kept_tables import SITUATIONS
 from tidegate.runtime.embedded.operator_state import read_state
+from tidegate.runtime.embedded.ordered import start_operator
 from tidegate.runtime.program import Program
 from tidegate.runtime.state import LocalStore
 from tidegate.runtime.state_listing import list_state
@@ -105,6 +107,7 @@ def test_counts_are_those_of_the_files_and_none_outlives_what_is_said(
     store = LocalStore(tmp_path)
     stated: list[tuple[int | float, int]] = []
     with program(within).session(checkpoint=tmp_path, collect_garbage="exact") as session:
+        shapes = {q.name: KeptShapes(start_operator(q.ordered)) for q in session.plan.queries if q.ordered is not None}
         for t in range(60):
             # The latter half is quiet: what is over may go, and nothing new comes.
             session.push("R", [(k, t, rng.choice((0, 3, 9)) if t < 30 else 3) for k in range(3)])
@@ -114,7 +117,7 @@ def test_counts_are_those_of_the_files_and_none_outlives_what_is_said(
             manifest = listing.snapshot.manifest
             assert manifest is not None
             for one in listing.situations:
-                tables = read_state(store, one.of.query, manifest.kernel[one.of.query])
+                tables = read_state(store, one.of.query, manifest.kernel[one.of.query], shapes[one.of.query])
                 assert one.rows == sum(table.height for name, table in tables.items() if name == SITUATIONS)
                 assert one.values == sum(table.height for name, table in tables.items() if name != SITUATIONS)
             pattern = listing.situations[-1]

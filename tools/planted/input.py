@@ -5,6 +5,7 @@ from __future__ import annotations
 from tools.planted.bugs import Group, bug
 
 RUNNER = "runtime/runner.py"
+ADMISSION = "runtime/admission.py"
 INTAKE = "runtime/intake.py"
 KEYS = "runtime/keys.py"
 WHY = "runtime/why.py"
@@ -15,19 +16,19 @@ GROUP = Group(
     (
         bug(
             "exactly the guard ahead is ahead",
-            INTAKE,
+            ADMISSION,
             "tests.append((AHEAD, name, pl.col(name) > limit))",
             "tests.append((AHEAD, name, pl.col(name) >= limit))",
         ),
         bug(
             "progress that is ahead counts",
-            INTAKE,
+            ADMISSION,
             "            said = pc.if_else(beyond, pa.scalar(None, said.type), said)\n",
             "",
         ),
         bug(
             "rows whose progress is ahead are accepted",
-            INTAKE,
+            ADMISSION,
             "tests.append((AHEAD, column, (pl.col(column) > limit).fill_null(False)))",
             "continue",
         ),
@@ -37,7 +38,7 @@ GROUP = Group(
             '            if r["position"] not in said.alone\n',
             "",
         ),
-        bug("a row without values is punctuation", INTAKE, "    speaks = np.zeros(", "    speaks = np.ones("),
+        bug("a row without values is punctuation", ADMISSION, "    speaks = np.zeros(", "    speaks = np.ones("),
         bug(
             "duplicates are conflicts",
             KEYS,

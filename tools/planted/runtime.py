@@ -5,7 +5,7 @@ from __future__ import annotations
 from tools.planted.bugs import Group, bug
 
 RUNNER = "runtime/runner.py"
-INTAKE = "runtime/intake.py"
+ADMISSION = "runtime/admission.py"
 PROGRESS = "runtime/progress.py"
 STEPS = "runtime/plan/steps.py"
 LOWER = "runtime/plan/lower.py"
@@ -26,7 +26,7 @@ GROUP = Group(
         ),
         bug(
             "late rule < for <=",
-            INTAKE,
+            ADMISSION,
             "else pl.col(name) <= b",
             "else pl.col(name) < b",
             required=True,
@@ -87,7 +87,7 @@ GROUP = Group(
         ),
         bug(
             "late by all attributes instead of any",
-            INTAKE,
+            ADMISSION,
             "        for name, b in intake.progress.items()\n        if b != -INF\n    ]\n",
             "        for name, b in intake.progress.items()\n        if b != -INF and name == min(intake.progress)\n    ]\n",
         ),

@@ -76,8 +76,8 @@ GROUP = Group(
         bug(
             "of rows stored some at a time the first are all",
             INTAKE,
-            "parts[0] if len(parts) == 1 else _as_one(buffer, parts)",
-            "parts[0]",
+            "    if len(parts) == 1:\n        return parts[0]\n    rows =",
+            "    if parts:\n        return parts[0]\n    rows =",
         ),
         bug(
             "partial results of rows stored some at a time stand beside each other",
