@@ -159,9 +159,7 @@ def run(
     ) as live:
         if close_at is not None:
             live.close_open(close_at)
-        reports: list[BatchReport] = []
-        while not reports or live.waiting_files():
-            reports.append(live.step())
+        reports = live.process()
         unread = {name for name, sink in (sinks or {}).items() if isinstance(sink, CallbackSink | DiscardSink)}
         names = dict.fromkeys(query.stream for query in facts.program.queries)  # in the program's order
         tables = {name: live.table(name) for name in names if name not in unread}

@@ -7,7 +7,8 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
@@ -142,17 +143,25 @@ def static_digest(frame: pl.DataFrame) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Arriving:
-    """Rows of a stream that were pushed, then those of files: each is read when its turn comes, so in memory by itself."""
+    """Rows of a stream that were pushed, then those of files: each is read when its turn comes, so in memory by itself.
+
+    `begun` are files that are being read already; they are let go once they have been passed on.
+    """
 
     pushed: tuple[Arrival, ...]
     paths: tuple[str, ...]
     format: FileFormat
     schema: Schema
+    begun: dict[str, Future[Rows]] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Arrival]:
         yield from self.pushed
         for path in self.paths:
-            yield Arrival(path, read_file(path, self.format, self.schema))
+            yield Arrival(path, self._read(path))
+
+    def _read(self, path: str) -> Rows:
+        begun = self.begun.pop(path, None)
+        return read_file(path, self.format, self.schema) if begun is None else begun.result()
 
 
 def shares(arrivals: Iterable[Arrival], count: int) -> list[Iterable[Arrival]]:

@@ -21,6 +21,7 @@ from tidegate.runtime.clock import Clock, read_clock, system_clock
 from tidegate.runtime.closing import check_all_end, closing_instant
 from tidegate.runtime.columns import Rows, raw, user_arrow_schema, user_rows
 from tidegate.runtime.embedded.executor import EmbeddedExecutor
+from tidegate.runtime.embedded.read_ahead import ReadAhead
 from tidegate.runtime.executor import Work
 from tidegate.runtime.frames import check_noted, content_of, note_frame
 from tidegate.runtime.given import check_clock, check_on_batch, check_threads
@@ -31,7 +32,7 @@ from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.progress import check_known
 from tidegate.runtime.runner import GarbageCollection, Runner
 from tidegate.runtime.schedule import Schedule
-from tidegate.runtime.setup import Setup, prepare, results_area
+from tidegate.runtime.setup import FoundFiles, Setup, prepare, results_area
 from tidegate.runtime.sinks import MemorySink, ParquetSink, Sink
 from tidegate.runtime.sources import Files, Source
 from tidegate.runtime.state.manifest import Engine, SourceCounts
@@ -75,6 +76,7 @@ class Session:
     _advances: dict[tuple[str, str], Extended] = field(init=False, default_factory=dict)
     _declared: dict[tuple[str, str], int] = field(init=False, default_factory=dict)
     _close_at: int | None = field(init=False, default=None)
+    _ahead: ReadAhead = field(init=False, default_factory=ReadAhead)
 
     def __post_init__(self) -> None:
         check_clock(self.clock)
@@ -171,6 +173,10 @@ class Session:
 
     def step(self) -> BatchReport:
         """Run one batch over what was pushed and what is new in the sources' directories."""
+        return self._step(ahead=False)
+
+    def _step(self, *, ahead: bool) -> BatchReport:
+        """One batch; with `ahead` another follows at once, and its files are read meanwhile."""
         checkpoint = self._setup.checkpoint
         found = self._setup.found()
         fresh = self._setup.admit(Offer(files=found, fingerprint=_A_LOOK)).offer.files
@@ -182,7 +188,11 @@ class Session:
             format_ = self.sources[name].data.format
             schema = self._setup.options[name].judged(self._setup.streams[name].schema)
             pushed = tuple(self._pushed.get(name, ()))
-            arrivals[name] = Arriving(pushed, tuple(file.path for file in files), format_, schema)
+            paths = tuple(file.path for file in files)
+            arrivals[name] = Arriving(pushed, paths, format_, schema, self._ahead.take(files))
+        self._ahead.drop()
+        if ahead:
+            self._read_ahead(fresh, reading)
         ended = self._setup.ended(self._setup.read_by(reading, found))
         report = self._runner.run(batch, Work(arrivals, self._advances | ended, self._close_at, self._declared))
         self._pushed.clear()
@@ -193,11 +203,18 @@ class Session:
             self.on_batch(report)
         return report
 
+    def _read_ahead(self, fresh: FoundFiles, reading: FoundFiles) -> None:
+        """Begins to read the files of the next batch."""
+        for name, files in fresh.items():
+            now, source = set(reading.get(name, ())), self.sources[name].data
+            schema = self._setup.options[name].judged(self._setup.streams[name].schema)
+            self._ahead.begin([file for file in files if file not in now][: source.per_batch], source.format, schema)
+
     def process(self) -> list[BatchReport]:
         """Batches until nothing pushed and no unread file is left; at least one."""
-        reports = [self.step()]
+        reports = [self._step(ahead=True)]
         while self.waiting_files():
-            reports.append(self.step())
+            reports.append(self._step(ahead=True))
         return reports
 
     def waiting_files(self) -> int:
@@ -272,6 +289,7 @@ class Session:
     def close(self) -> None:
         """Release the checkpoint; a new session on the same store goes on."""
         self._closed = True
+        self._ahead.close()
         self._setup.checkpoint.close()
 
     def __enter__(self) -> Session:

@@ -1,0 +1,111 @@
+"""The next batch's files are read while a batch is evaluated: once each, as they are when their batch begins."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import tidegate as tg
+from tidegate.algebra.errors import QueryError
+from tidegate.runtime import inputs
+from tidegate.runtime.embedded import read_ahead
+from tidegate.runtime.embedded.session import Session
+from tidegate.runtime.sources import parquet
+
+readings = tg.stream("R", "k bigint, t bigint", progress="t")
+program = tg.program(Found=readings.where(readings.k > 0))
+
+
+def written(folder: Path, number: int, k: int = 1) -> Path:
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{number:03d}.parquet"
+    pq.write_table(pa.table({"k": [k], "t": [number]}), path)
+    return path
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """The files in the order in which they were read, and by which thread."""
+    found: list[tuple[str, str]] = []
+    original = inputs.read_file
+
+    def reading(path: str, *rest: Any) -> Any:
+        found.append((Path(path).stem, threading.current_thread().name.partition("_")[0]))
+        return original(path, *rest)
+
+    monkeypatch.setattr(inputs, "read_file", reading)
+    monkeypatch.setattr(read_ahead, "read_file", reading)
+    return found
+
+
+def session(folder: Path, per_batch: int | None = 1, **options: Any) -> Session:
+    return Session(program.facts, sources={"R": parquet(folder, per_batch=per_batch, delay=0, bounded=True)}, **options)
+
+
+AHEAD, HERE = "tidegate-read-ahead", "MainThread"
+
+
+def test_each_file_is_read_once_and_all_but_the_first_ahead(tmp_path: Path, reads: list[tuple[str, str]]) -> None:
+    for number in range(5):
+        written(tmp_path / "in", number)
+    with session(tmp_path / "in", per_batch=2) as one:
+        assert len(one.process()) == 3
+        assert [row["t"] for row in one.results("Found")] == [0, 1, 2, 3, 4]
+    assert sorted(reads) == [("000", HERE), ("001", HERE), *((f"00{n}", AHEAD) for n in (2, 3, 4))]
+
+
+def test_a_single_step_reads_nothing_ahead(tmp_path: Path, reads: list[tuple[str, str]]) -> None:
+    for number in range(3):
+        written(tmp_path / "in", number)
+    with session(tmp_path / "in") as one:
+        one.step()
+        one.step()
+    assert reads == [("000", HERE), ("001", HERE)]
+
+
+def test_a_file_that_is_written_again_before_its_batch_is_read_again(
+    tmp_path: Path, reads: list[tuple[str, str]]
+) -> None:
+    for number in range(3):
+        written(tmp_path / "in", number)
+
+    def rewrite(report: Any) -> None:
+        if report.seq == 1:
+            path = written(tmp_path / "in", 1, k=7)
+            os.utime(path, ns=(1, 1))
+
+    with session(tmp_path / "in", on_batch=rewrite) as one:
+        one.process()
+        assert [row["k"] for row in one.results("Found")] == [1, 7, 1]
+    assert reads.count(("001", HERE)) == 1
+
+
+def test_more_than_there_is_room_for_is_read_in_its_turn(
+    tmp_path: Path, reads: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size = os.path.getsize(written(tmp_path / "in", 0))
+    for number in range(1, 4):
+        written(tmp_path / "in", number)
+    monkeypatch.setattr(read_ahead, "MOST", size + size // 2)
+    with session(tmp_path / "in", per_batch=2) as one:
+        one.process()
+    assert sorted(reads) == [("000", HERE), ("001", HERE), ("002", AHEAD), ("003", HERE)]
+
+
+def test_a_file_that_can_not_be_read_fails_in_its_own_batch(tmp_path: Path) -> None:
+    written(tmp_path / "in", 0)
+    (tmp_path / "in" / "001.parquet").write_bytes(b"none")
+    with session(tmp_path / "in") as one:
+        with pytest.raises(QueryError, match="TG412"):
+            one.process()
+        assert one.counts["R"].accepted == 1
+        os.remove(tmp_path / "in" / "001.parquet")
+        written(tmp_path / "in", 2)
+        one.process()
+        assert [row["t"] for row in one.results("Found")] == [0, 2]
