@@ -29,6 +29,8 @@ SQL_KEYS = 1000
 STATE_KEYS = (1000, 100_000)
 #: The numbers of executors that are compared.
 EXECUTORS = (1, 2)
+#: The numbers of threads that are compared in process.
+THREADS = (1, 2)
 #: How many times as fast as native Structured Streaming Spark is to be.
 NATIVE = {"tumbling": 2.0, "interval join": 1.5}
 
@@ -136,6 +138,10 @@ def _declared() -> Iterator[tuple[str, Target]]:
         yield f"Q1, {keys:,} keys, Spark's own state functions", Target("rows/s")
         yield f"Q1, {keys:,} keys: rows/s, Spark / its state functions", Target(least=20)
     yield "Q1, Spark: time, 100,000 keys / 100 keys", Target(most=1.5)
+    for title in ("1,000 keys", "no key"):
+        for threads in THREADS:
+            yield f"Q1, {title}, threads: {threads}", Target("rows/s")
+        yield f"Q1, {title}: rows/s, two threads / one", Target()
     for title in ("1,000 keys", "no key"):
         for executors in EXECUTORS:
             yield f"Q1, {title}, executors: {executors}", Target("rows/s")

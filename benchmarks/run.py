@@ -20,7 +20,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks import embedded, flat, floors, held, on_spark, queries, situations, situations_spark, speedup
+from benchmarks import embedded, flat, floors, held, on_spark, queries, situations, situations_spark, speedup, threads
 from benchmarks.data import Data
 from benchmarks.figures import DECLARED, Figure, declared, machine, print_table, write_table
 from benchmarks.state import freed_state
@@ -92,6 +92,7 @@ SECTIONS: dict[str, Callable[[Data], Measured]] = {
     "flat-checkpoint": lambda data: (flat.checkpointed(data.folder / "checkpoints"), True),
     "state": lambda data: freed_state(min(data.rows, 200_000), data.batches),
     "situations": lambda data: situations.measure(data.rows),
+    "threads": lambda data: threads.measure(data.rows),
     "spark": lambda data: on_spark.measure(data.spark, data.large, data.files, data.few, data.rows),
     "spark-flat": lambda data: (flat.on_spark(data.spark, data.folder / "streaming", data.spark_batches), True),
     "spark-floor": lambda data: ([floors.on_spark(data.spark), floors.one_pattern_on_spark(data.spark)], True),

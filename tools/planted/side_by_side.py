@@ -1,0 +1,63 @@
+"""Slips where several threads take in the files of a batch, and where the next ones are read meanwhile."""
+
+from __future__ import annotations
+
+from tools.planted.bugs import Group, bug
+
+INTAKE = "runtime/intake.py"
+EXECUTOR = "runtime/embedded/executor.py"
+
+GROUP = Group(
+    "side by side",
+    ("tests/runtime/test_threads.py", "tests/runtime/test_read_ahead.py"),
+    (
+        bug(
+            "rows of the first share count",
+            INTAKE,
+            "        self.accepted += other.accepted\n",
+            "        self.accepted = self.accepted or other.accepted\n",
+        ),
+        bug(
+            "rejected rows of other shares are not set aside",
+            INTAKE,
+            "        self.quarantine += other.quarantine\n",
+            "",
+        ),
+        bug(
+            "the least of the greatest instants counts",
+            INTAKE,
+            "own[attribute] = max(value, own.get(attribute, value))",
+            "own[attribute] = min(value, own.get(attribute, value))",
+        ),
+        bug(
+            "what the first share stores is all",
+            INTAKE,
+            "done.stored[buffer.id] = _as_one(buffer, stored)",
+            "done.stored[buffer.id] = stored[0]",
+        ),
+        bug(
+            "rows with a key are compared with those of their share",
+            EXECUTOR,
+            "shares(arrivals, self.threads) if not options.key else ()",
+            "shares(arrivals, self.threads)",
+        ),
+        bug(
+            "a share begins with the file before",
+            "runtime/inputs.py",
+            "zip(arrivals.paths, share, strict=True) if own == number",
+            "zip(arrivals.paths, share, strict=True) if own in (number, number - 1)",
+        ),
+        bug(
+            "files of this batch are read ahead",
+            "runtime/embedded/session.py",
+            "[file for file in files if file not in now]",
+            "list(files)",
+        ),
+        bug(
+            "what was read ahead stands for a file that was written again",
+            "runtime/embedded/read_ahead.py",
+            "return {file.path: self._begun.pop(file) for file in files if file in self._begun}",
+            "return {file.path: self._begun[old] for file in files for old in self._begun if old.path == file.path}",
+        ),
+    ),
+)
