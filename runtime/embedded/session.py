@@ -25,7 +25,7 @@ from tidegate.runtime.embedded.read_ahead import ReadAhead
 from tidegate.runtime.executor import Work
 from tidegate.runtime.frames import check_noted, content_of, note_frame
 from tidegate.runtime.given import check_clock, check_on_batch, check_threads
-from tidegate.runtime.inputs import Arriving, advances_of, input_table
+from tidegate.runtime.inputs import Arriving, advances_of, digest_of, input_table
 from tidegate.runtime.intake import Arrival
 from tidegate.runtime.plan.lower import PurgeMode
 from tidegate.runtime.plan.steps import Plan
@@ -181,7 +181,8 @@ class Session:
         found = self._setup.found()
         fresh = self._setup.admit(Offer(files=found, fingerprint=_A_LOOK)).offer.files
         limited = {name: files[: self.sources[name].data.per_batch] for name, files in fresh.items()}
-        batch = checkpoint.begin(read_clock(self.clock), Offer(files=limited), engine=_ENGINE)
+        offer = Offer(files=limited, pushed=digest_of(self._pushed))
+        batch = checkpoint.begin(read_clock(self.clock), offer, engine=_ENGINE)
         reading = batch.intent.offer.files
         arrivals: dict[str, Iterable[Arrival]] = {name: list(pushed) for name, pushed in self._pushed.items()}
         for name, files in reading.items():

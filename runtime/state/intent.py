@@ -18,12 +18,13 @@ def pending_intent(store: Store, seq: int) -> Intent | None:
 
 
 def replays(pending: Intent, offer: Offer, mode: str) -> bool:
-    """Whether `offer` lets the recorded batch be run again: the same Spark batch, or embedded and all it read is still there.
+    """Whether `offer` lets the recorded batch be run again: the same Spark batch, or embedded with the same rows pushed and
+    all files still there.
 
     Otherwise the record is void: nothing of it was committed, so nobody can have seen its effects.
     """
     recorded = pending.offer
-    if pending.mode != mode or recorded.spark != offer.spark:
+    if pending.mode != mode or recorded.spark != offer.spark or recorded.pushed != offer.pushed:
         return False
     if offer.spark is not None:
         return recorded.fingerprint == offer.fingerprint

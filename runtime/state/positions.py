@@ -61,13 +61,15 @@ class Positions:
 class Offer:
     """What a batch could read: new files per file source, the offset reached per other source, Spark's name for it.
 
-    `fingerprint` identifies the offer as it was first made, also after consumed files were taken out of it.
+    `fingerprint` identifies the offer as it was first made, also after consumed files were taken out of it. `pushed`
+    identifies the rows that a session was given; "" where it was given none.
     """
 
     files: Mapping[str, tuple[SourceFile, ...]] = field(default_factory=dict)
     offsets: Mapping[str, Json] = field(default_factory=dict)
     spark: SparkBatch | None = None
     fingerprint: str = ""
+    pushed: str = ""
 
     def __post_init__(self) -> None:
         if not self.fingerprint:

@@ -145,6 +145,35 @@ def test_a_batch_that_is_done_again_receives_its_rows_when_it_was_begun(place: s
     assert began == (place not in ("batch-before-intent", "store-file-written", "store-file-synced"))
 
 
+@pytest.mark.parametrize("lasting", [False, True])
+@pytest.mark.parametrize("same", [False, True])
+def test_the_clock_of_a_batch_is_that_of_its_own_rows(lasting: bool, same: bool, tmp_path: Path) -> None:
+    """Rows that are pushed again after a failure were received with it; other rows are received when they come."""
+    clock = testing.TestClock(dt.datetime.fromisoformat(NOON))
+    first, later = clock.now, clock.now + dt.timedelta(hours=2)
+    rows = [("hall",), ("roof",)]
+    again = [tuple(row) for row in rows] if same else [("hall",), ("loft",)]
+    place = {"checkpoint": tmp_path / "state"} if lasting else {}
+    session = alarms().session(sources=SOURCES, clock=clock, **place)  # type: ignore[arg-type]  # one option
+    session.push("Report", rows)
+    session.store.failpoints.arm("batch-after-intent", crash)
+    with pytest.raises(SimulatedCrash):
+        session.step()
+    clock.now = later
+    if lasting:
+        session.close()
+        session = alarms().session(sources=SOURCES, clock=clock, **place)  # type: ignore[arg-type]  # one option
+    else:
+        session.discard()
+    with session:
+        session.push("Report", again)
+        session.step()
+        session.finish()
+        session.step()
+        got = {(row["area"], row["received"]) for row in session.results("Got")}
+    assert got == {(area, first if same else later) for (area,) in again}
+
+
 def test_an_end_is_an_end_and_then_everything_is_late() -> None:
     with testing.drive(alarms(), sources=SOURCES, clock=NOON) as run:
         run.add("Detection", [("hall", at("12:00"))])
