@@ -14,7 +14,8 @@ from tidegate.algebra.allen import ANY
 from tidegate.analysis.order import Statistics, best_order, initial_statistics
 from tidegate.runtime.kernels.counting import Tail, count_matches, tails_of
 from tidegate.runtime.kernels.layout import NONE, Situations, arrange, find_triggers, purge
-from tidegate.runtime.kernels.pattern_plan import RELATIONS, Pattern, Steps, plan_steps, triggering
+from tidegate.runtime.kernels.partners import Partners, of_use
+from tidegate.runtime.kernels.pattern_plan import RELATIONS, Pattern, Steps, hull_of, plan_steps, triggering
 from tidegate.runtime.kernels.patterns import Matches, enumerate_matches
 from tidegate.runtime.kernels.situations import Bits, Closed, Runs, derive, mark
 
@@ -71,9 +72,17 @@ def planned(pattern: Pattern) -> Ints:
     return np.array([best_order(role, statistics).symbols for role in range(len(pattern.definition))])
 
 
-def run(events: Events, pattern: Pattern, orders: Ints, *, increments: int = 10, counting: bool = False) -> Ran:
-    """Situations derived and matched, from the first event to the last."""
-    steps = plan_steps(pattern, orders)
+def run(
+    events: Events,
+    pattern: Pattern,
+    orders: Ints,
+    *,
+    increments: int = 10,
+    counting: bool = False,
+    freeing: bool = False,
+) -> Ran:
+    """Situations derived and matched, from the first event to the last; with `freeing`, the partner rule frees them."""
+    steps, partners = plan_steps(pattern, orders), partners_of(pattern) if freeing else None
     kinds, tails = offsets(pattern), tails_of(steps) if counting else None
     ends = np.linspace(-1, events.time[-1], increments + 1).astype(np.int64)
     slot = np.zeros(len(events.time), dtype=np.int32)
@@ -83,7 +92,7 @@ def run(events: Events, pattern: Pattern, orders: Ints, *, increments: int = 10,
     for after, until in pairwise(ends.tolist()):
         new = slice(after + 1, until + 1)
         _, closed, _, _ = derive(slot[new], events.time[new], events.holds[new], runs)
-        state, found, looked = step(steps, kinds, state, closed, runs, after, until, tails)
+        state, found, looked = step(steps, kinds, state, closed, runs, after, until, tails, partners)
         matches, examined, kept = matches + found, examined + looked, max(kept, len(state.ts))
     return Ran(matches, examined, kept, time.thread_time() - start)
 
@@ -97,6 +106,7 @@ def step(
     after: int,
     until: int,
     tails: Sequence[Tail | None] | None,
+    partners: Partners | None = None,
 ) -> tuple[Situations, int, int]:
     """What is kept after an increment, its matches and the candidates examined; with `tails` they are only counted."""
     laid = arrange(state, closed, runs, 1)
@@ -107,8 +117,19 @@ def step(
     else:
         counted = count_matches(steps, tails, laid, triggers, after, until)
         matches, counters = counted.matches, counted.counters
-    horizons = np.full(laid.definitions, NONE)
-    return purge(laid, steps.pattern.within, horizons, until), matches, int(counters[..., 0].sum())
+    kept = purge(laid, steps.pattern.within, np.full(laid.definitions, NONE), until)
+    if partners is not None:
+        useful, _ = of_use(partners, laid, kept, until)
+        kept = kept.where(useful[kept.origin])
+    return kept, matches, int(counters[..., 0].sum())
+
+
+def partners_of(pattern: Pattern) -> Partners:
+    """What the partner rule goes by, used for situations that some other has to begin soon after or before."""
+    bounds = np.array(hull_of(pattern), dtype=np.int64)
+    ends, roles = bounds[1::2, 0::2], np.eye(len(pattern.definition), dtype=np.bool_)
+    freed = ((ends != NONE) & ~roles).any(axis=1)
+    return Partners(pattern.definition, np.ones_like(freed), freed, bounds)
 
 
 def offsets(pattern: Pattern) -> Kinds:

@@ -33,6 +33,7 @@ from tidegate.runtime.embedded.partition_states import Cut, Made, PartitionState
 from tidegate.runtime.embedded.run_values import Asked
 from tidegate.runtime.embedded.situations import Derivation, Read, joined, key_schema, open_numbers, without
 from tidegate.runtime.kernels.layout import NONE, Situations, arrange, find_triggers, next_looks, purge
+from tidegate.runtime.kernels.partners import Partners, of_use
 from tidegate.runtime.kernels.pattern_plan import Pattern, Steps, plan_steps, triggering
 from tidegate.runtime.kernels.patterns import Matches, enumerate_matches
 from tidegate.runtime.kernels.situations import Bools, Closed, Ints, Runs
@@ -64,6 +65,7 @@ class Matching:
     from_start: tuple[Ints, ...]
     from_end: tuple[Ints, ...]
     horizons: Ints
+    partners: Partners | None
     stretched: Stretched | None
     nothing: pl.DataFrame
     """No matches."""
@@ -107,6 +109,7 @@ class Matching:
             _offsets(found.start_offsets, definition, lasts),
             _offsets(found.end_offsets, definition, lasts),
             _horizons(found, definition, len(definitions)),
+            _partners(ordered, definition, len(definitions)),
             _by_definition(ordered, definitions),
             pl.DataFrame(schema=polars_schema(node.schema)),
         )
@@ -115,6 +118,17 @@ class Matching:
     def count(self) -> int:
         """All definitions."""
         return len(self.definitions) + len(self.given)
+
+    def left(self, situations: Situations, until: int) -> tuple[Situations, Ints]:
+        """What stays of all situations of some slots once all matches up to `until` are found, and when to look again."""
+        within, looked = self.pattern.within, (self.from_start, self.from_end)
+        kept = purge(situations, within, self.horizons, until)
+        if self.partners is None:
+            return kept, next_looks(situations, *looked, within, self.horizons, until)
+        useful, look = of_use(self.partners, situations, kept, until)
+        own = next_looks(situations, *looked, within, self.horizons, until, useful)
+        stays = useful[kept.origin]
+        return kept if stays.all() else kept.where(stays), np.minimum(look, own)
 
 
 def _by_definition(ordered: Ordered, definitions: Sequence[Derive]) -> Stretched | None:
@@ -145,6 +159,22 @@ def _horizons(found: Detection, definition: Sequence[int], derived: int) -> Ints
             longest[number] = max(longest[number], _ticks(horizon.after_end))
     longest[derived:] = _GONE
     return longest
+
+
+def _partners(ordered: Ordered, definition: Sequence[int], derived: int) -> Partners | None:
+    """What frees situations sooner, where the plan says so."""
+    rule, node = ordered.partners, ordered.node
+    if rule is None:
+        return None
+    assert isinstance(node, Match)
+    numbers = np.arange(max(definition) + 1)
+    freed = [definition[node.symbols.index(symbol)] for one in rule.freed for symbol in one.symbols]
+    return Partners(
+        definition=np.array(definition, dtype=np.int64),
+        derived=numbers < derived,
+        freed=np.isin(numbers, freed),
+        bounds=np.array([[NONE if c is None else c for c in row] for row in rule.bounds], dtype=np.int64),
+    )
 
 
 def _offsets(by_role: Sequence[Sequence[int]], definition: Sequence[int], lasts: Bools) -> tuple[Ints, ...]:
@@ -203,8 +233,7 @@ class MatchOperator(Keeping):
         found = enumerate_matches(self.steps, situations, triggers, low, high)
         keys = _Keys(states.partitions, located.slots)
         rows = self._rows(keys, derivation, reads, given, situations, number, found)
-        kept = purge(situations, one.pattern.within, one.horizons, high)
-        look = next_looks(situations, one.from_start, one.from_end, one.pattern.within, one.horizons, high)
+        kept, look = one.left(situations, high)
         made = Made(
             before, Cut(located.slots, runs, kept, number[kept.origin], look), _is_new(before, situations, kept)
         )
@@ -285,9 +314,8 @@ class MatchOperator(Keeping):
         slots, runs = load_runs(fresh.derivation, states, rows)
         closed, every = load_closed(states, rows), _all_runs(fresh.derivation, runs, one.count)
         situations = arrange(Situations.empty(one.count), closed, every, len(slots))
-        kept = purge(situations, one.pattern.within, one.horizons, high)
+        kept, look = one.left(situations, high)
         number = np.concatenate([closed.run, every.number.ravel()])[situations.origin[kept.origin]]
-        look = next_looks(situations, one.from_start, one.from_end, one.pattern.within, one.horizons, high)
         states.put(Cut(slots, runs, kept, number, look))
         values = load_values(fresh.derivation, tables, np.concatenate([number, open_numbers(runs)]))
         derivation = replace(fresh.derivation, values=values, numbers=following(tables))

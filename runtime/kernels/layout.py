@@ -12,7 +12,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from tidegate.runtime.kernels.situations import NEVER, OPEN, Closed, Runs
+from tidegate.runtime.kernels.situations import NEVER, OPEN, Bools, Closed, Runs
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Slots = np.ndarray[Any, np.dtype[np.int32]]
@@ -23,6 +23,7 @@ NONE = (1 << 63) - 1
 
 _INTS = nb.types.Array(nb.int64, 1, "C", readonly=True)
 _TABLE = nb.types.Array(nb.int64, 2, "C", readonly=True)
+_FLAGS = nb.types.Array(nb.boolean, 1, "C", readonly=True)
 _SLOTS = nb.types.Array(nb.int32, 1, "C", readonly=True)
 _SYMBOLS = nb.types.Array(nb.int16, 1, "C", readonly=True)
 _OUT = nb.int64[::1]
@@ -47,6 +48,11 @@ class Situations:
         """No slots."""
         none = np.empty(0, dtype=np.int64)
         return cls(definitions, np.zeros(1, dtype=np.int64), none, none, none)
+
+    def where(self, keep: Bools) -> Situations:
+        """Those that are marked; the slots stay."""
+        before = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(keep)])
+        return Situations(self.definitions, before[self.offsets], self.ts[keep], self.te[keep], self.origin[keep])
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,18 +131,22 @@ def next_looks(
     within: int,
     horizons: Ints,
     until: int,
+    useful: Bools | None = None,
 ) -> Ints:
     """When each slot has to be looked at again although nothing new comes for it: int64[K], NONE for never.
 
     That is the first instant after `until` at which one of its situations is triggered or need not be kept any more; see
-    `find_triggers` and `purge`. Situations that `purge` leaves out have no part in it, unless they are open.
+    `find_triggers` and `purge`. Situations that `purge` leaves out have no part in it, unless they are open; with `useful`,
+    bool[N], nor have those that are not marked.
     """
     starts, start_first = _flat(from_start)
     ends, end_first = _flat(from_end)
+    if useful is None:
+        useful = np.ones(len(situations.ts), dtype=np.bool_)
     found = np.empty((len(situations.offsets) - 1) // situations.definitions, dtype=np.int64)
     _look(
         situations.definitions, situations.offsets, situations.ts, situations.te, starts, start_first, ends, end_first,
-        within, horizons, until, found,
+        within, horizons, until, useful, found,
     )  # fmt: skip
     return found
 
@@ -273,20 +283,23 @@ def _keep(
 
 @nb.njit(
     nb.void(
-        nb.int64, _INTS, _INTS, _INTS, _INTS, _INTS, _INTS, _INTS, nb.int64, _INTS, nb.int64, _OUT
+        nb.int64, _INTS, _INTS, _INTS, _INTS, _INTS, _INTS, _INTS, nb.int64, _INTS, nb.int64,
+        _FLAGS, _OUT
     ),
     cache=True,
     nogil=True,
 )  # fmt: skip
 def _look(
     definitions: int, offsets: Ints, ts: Ints, te: Ints, starts: Ints, start_first: Ints, ends: Ints, end_first: Ints,
-    within: int, horizons: Ints, until: int, found: Ints,
+    within: int, horizons: Ints, until: int, useful: Bools, found: Ints,
 ) -> None:  # fmt: skip
     for slot in range(found.shape[0]):
         first = NONE
         for definition in range(definitions):
             cell, horizon = slot * definitions + definition, horizons[definition]
             for place in range(offsets[cell], offsets[cell + 1]):
+                if not useful[place]:
+                    continue
                 is_over = te[place] != OPEN
                 gone = NONE
                 if is_over and within != NONE:

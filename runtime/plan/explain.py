@@ -9,7 +9,7 @@ from tidegate.analysis.detection import detection_of
 from tidegate.analysis.match_orders import chosen_orders, first_statistics, order_lines, pinned_order
 from tidegate.runtime.plan.common import sharers
 from tidegate.runtime.plan.places import Limits, size_text
-from tidegate.runtime.plan.situation_state import bound_lines
+from tidegate.runtime.plan.situation_state import bound_lines, freed_lines
 from tidegate.runtime.plan.steps import Buffer, Ordered, Plan, QueryPlan
 from tidegate.runtime.schedule import Timetable
 
@@ -53,6 +53,7 @@ def plan_dict(plan: Plan, timetable: Timetable | None = None, limits: Limits | N
                 "holds": bound_lines(query.ordered.node)
                 if query.ordered is not None and isinstance(query.ordered.node, Match)
                 else None,
+                "freed_by": None if query.ordered is None else freed_lines(query.ordered),
                 "events": None if query.ordered is None else _events(query.ordered),
                 "tree": node_text(query.tree),
                 "shares": [{"tree": node_text(part), "with": names} for part, names in sharers(plan.queries, query)],
@@ -92,6 +93,8 @@ def _query_text(plan: Plan, query: QueryPlan, timetable: Timetable, limits: Limi
             lines.append(_indented("order", "\n".join(_orders(query.ordered.node))))
             if held := bound_lines(query.ordered.node):
                 lines.append(_indented("holds", "\n".join(held)))
+            if freed := freed_lines(query.ordered):
+                lines.append(_indented("freed by", "\n".join(freed)))
     lines.append(f"  on Spark    {limits.describe(query)}")
     for part, names in sharers(plan.queries, query):
         operator = node_text(part).splitlines()[0]

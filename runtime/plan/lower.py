@@ -51,6 +51,7 @@ from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.terms import Term, rename_attributes
 from tidegate.analysis.pipeline import OccurrenceFacts, ProgramFacts, QueryFacts
 from tidegate.analysis.purge import Purge, purge
+from tidegate.analysis.situation_partners import situation_partners
 from tidegate.runtime.plan.common import find_common
 from tidegate.runtime.plan.sharding import shard_key
 from tidegate.runtime.plan.steps import Buffer, CommonPart, Leaf, Ordered, Plan, QueryPlan, Stretched, Stretches
@@ -98,14 +99,23 @@ def _plan(draft: _QueryDraft, tree: Node, leaves: tuple[Leaf, ...], common: tupl
 
 def _purged(query: QueryPlan, facts: ProgramFacts, mode: PurgeMode) -> QueryPlan:
     """The query with the rules that free its rows sooner; recursive components keep by keep alone (rule R23)."""
-    if mode == "off" or query.grouping is not None or query.ordered is not None or query.stream in facts.recursions:
+    if mode == "off" or query.grouping is not None or query.stream in facts.recursions:
         return query
+    if query.ordered is not None:
+        return replace(query, ordered=_sifted(query.ordered, always=mode == "always"))
     rules = purge(query.facts)
     if rules is None:
         return query
     leaves = tuple(_freed(leaf, rules, always=mode == "always") for leaf in query.leaves)
     used = any(leaf.partner or leaf.kill for leaf in leaves)
     return replace(query, leaves=leaves, purge=rules) if used else query
+
+
+def _sifted(ordered: Ordered, *, always: bool) -> Ordered:
+    """The operator with what frees situations of its pattern sooner (rule R29)."""
+    if not isinstance(ordered.node, Match):
+        return ordered
+    return replace(ordered, partners=situation_partners(ordered.node, always=always))
 
 
 def _freed(leaf: Leaf, rules: Purge, *, always: bool) -> Leaf:

@@ -11,7 +11,7 @@ from tidegate.algebra.situations import START
 from tidegate.algebra.time import INF
 from tidegate.analysis.situation_bounds import SituationBound, situation_bounds
 from tidegate.analysis.wording import amount
-from tidegate.runtime.plan.steps import Plan, QueryPlan
+from tidegate.runtime.plan.steps import Ordered, Plan, QueryPlan
 
 #: What separates the number of a query inside another one from the name of that one.
 _INSIDE = "~"
@@ -76,4 +76,17 @@ def bound_lines(node: Match) -> list[str]:
             continue
         since = f"{'began' if bound.windowed else 'ended'} within {amount(int(bound.span), time)}"
         lines.append(f"of a partition at most {bound.most} {names} that {since} and are over, and one that is open")
+    return lines
+
+
+def freed_lines(ordered: Ordered) -> list[str]:
+    """What frees situations of a pattern before they are out of reach of a match (rule R29)."""
+    lines = []
+    for one in () if ordered.partners is None else ordered.partners.freed:
+        names = " or ".join(one.symbols)
+        if one.partners:
+            others = " or no ".join(one.partners)
+            lines.append(f"partner rule: {names} that has no {others}, and none to come, or no match still open")
+        else:
+            lines.append(f"partner rule: {names} that is over")
     return lines

@@ -18,6 +18,7 @@ from tidegate.algebra.types import BIGINT, DOUBLE, DataType
 from tidegate.analysis.bounds import Bounded
 from tidegate.analysis.facts import OccurrenceFacts, ProgramFacts, QueryFacts, Recursion
 from tidegate.analysis.purge import Purge
+from tidegate.analysis.situation_partners import SituationPartners
 from tidegate.runtime.partials import partial_schema
 
 T = TypeVar("T")
@@ -169,13 +170,15 @@ class Ordered:
 
     Its situations read stored rows of the leaves that `leaves` names for each. `time` is the attribute of the result that
     holds the operator's `te` or `detected`: how far the query has come there is how far the operator has read its events.
-    With `stretched` it reads stretches instead of rows; its situations are then all derived from the same events.
+    With `stretched` it reads stretches instead of rows; its situations are then all derived from the same events. `partners`
+    is what frees situations of a pattern sooner.
     """
 
     node: Derive | Match
     leaves: tuple[int, ...]
     time: str
     stretched: Stretched | None = None
+    partners: SituationPartners | None = None
 
     @property
     def sharded_by(self) -> int | None:

@@ -41,14 +41,23 @@ def check_embedded(
     kept: Delays = {}
     if delays and rng.random() < 0.5:
         script, kept = delayed(case, script, rng)
+    modes: tuple[PurgeMode, ...] = ("planned", "always", "off") if delays else ("planned", "off")
     with patch.object(few_rows, "MOST", most), counting_joined(tally):
-        _check_steps(case, script, facts, tally, purge, kept)
+        _check_steps(case, script, facts, tally, purge, kept, modes)
 
 
-def _check_steps(case: Case, script: Script, facts: ProgramFacts, tally: Tally, purge: bool, delays: Delays) -> None:
+def _check_steps(
+    case: Case,
+    script: Script,
+    facts: ProgramFacts,
+    tally: Tally,
+    purge: bool,
+    delays: Delays,
+    modes: Sequence[PurgeMode],
+) -> None:
     rng = random.Random(f"{case.seed}/{len(script)}")
     garbage: GarbageCollection = "exact" if purge else rng.choice(("amortised", "exact", "exact", "off"))
-    purging: PurgeMode = "always" if purge else rng.choice(("planned", "off"))
+    purging: PurgeMode = "always" if purge else rng.choice(modes)
     restarts = rng.random() < 0.3
     store = MemoryStore()
     statics = {s.name: [as_given(row, s.schema) for row in case.rows[s.name]] for s in case.statics}

@@ -50,7 +50,7 @@ def test_the_bound_of_a_window_is_attained(within: int, expected: list[int]) -> 
     assert isinstance(node, Match)
     assert [bound.most for bound in situation_bounds(node)] == expected
     most: dict[tuple[str, int], int] = {}
-    with program.session() as run:
+    with program.session(purging="off") as run:
         for t in range(40):
             # As short as they may be, as close as they may be: first those of A, then those of B.
             x = (9, 3)[t % 2] if t < 20 else (0, 0, 3)[t % 3]

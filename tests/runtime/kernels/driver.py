@@ -12,7 +12,8 @@ import numpy as np
 from tests.runtime.kernels.reference import Compiled, Event, Match, Spec, compile_spec
 from tidegate.runtime.kernels.counting import count_matches, tails_of
 from tidegate.runtime.kernels.layout import NONE, Ints, Situations, Symbols, arrange, find_triggers, purge
-from tidegate.runtime.kernels.pattern_plan import plan_steps, triggering
+from tidegate.runtime.kernels.partners import Partners, of_use
+from tidegate.runtime.kernels.pattern_plan import hull_of, plan_steps, triggering
 from tidegate.runtime.kernels.patterns import enumerate_matches
 from tidegate.runtime.kernels.situations import Bits, Bools, Runs, Slots, Status, derive
 
@@ -110,11 +111,17 @@ class Increments:
     found: list[Match]
     examined: int = 0
     largest: int = 0
+    kept: int = 0
     tails: int = 0
+    partners: Partners | None = None
 
     @classmethod
-    def of(cls, spec: Spec, definitions: int, slots: int) -> Increments:
-        return cls(compile_spec(spec, definitions), definitions, slots, np.full(definitions, NONE), [])
+    def of(cls, spec: Spec, definitions: int, slots: int, *, freeing: bool = False) -> Increments:
+        made = cls(compile_spec(spec, definitions), definitions, slots, np.full(definitions, NONE), [])
+        if freeing:
+            every, pattern = np.ones(definitions, dtype=np.bool_), made.compiled.pattern
+            made.partners = Partners(pattern.definition, every, every, np.array(hull_of(pattern), dtype=np.int64))
+        return made
 
     def run(self, rng: random.Random, events: Sequence[Event], progress: Sequence[int]) -> None:
         runs = Runs.empty(self.slots, self.definitions)
@@ -126,7 +133,8 @@ class Increments:
             assert status is Status.DONE
             if rng.random() < 0.5:
                 closed = closed.where(self.may_matter(closed.symbol, closed.te - closed.ts))
-            laid = arrange(kept, closed, None if pattern.final and rng.random() < 0.5 else runs, self.slots)
+            lacking = pattern.final and self.partners is None and rng.random() < 0.5
+            laid = arrange(kept, closed, None if lacking else runs, self.slots)
             self.largest = max(self.largest, len(laid.ts))
             offsets = self.compiled.from_start, self.compiled.from_end
             if rng.random() < 0.7:  # situations that make nothing certain need not trigger
@@ -153,6 +161,10 @@ class Increments:
                 )
                 self.found.append(Match(named, int(detected)))
             kept = purge(laid, pattern.within, self.horizons, until)
+            if self.partners is not None:
+                useful, _ = of_use(self.partners, laid, kept, until)
+                kept = kept.where(useful[kept.origin])
+            self.kept += len(kept.ts)
 
     def may_matter(self, symbol: Symbols, length: Ints) -> Bools:
         """Whether some role takes a closed situation of this definition and duration."""

@@ -23,7 +23,7 @@ def check(seed: int, cases: int) -> tuple[int, int]:
     for _ in range(cases):
         spec, definitions, slots, events, progress = random_case(rng)
         expected = matches(spec, situations(events, definitions), progress[-1])
-        run = Increments.of(spec, definitions, slots)
+        run = Increments.of(spec, definitions, slots, freeing=rng.random() < 0.5)
         run.run(rng, events, progress)
         assert Counter(run.found) == Counter(expected), (spec, events, progress)
         fruitful += bool(expected)

@@ -1,0 +1,187 @@
+"""Situations of which no match can be made any more: with no partner of some symbol, or with nothing still to happen (rule R29)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numba as nb
+import numpy as np
+
+from tidegate.runtime.kernels.layout import NONE, Situations
+from tidegate.runtime.kernels.situations import NEVER, OPEN
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+Bools = np.ndarray[Any, np.dtype[np.bool_]]
+Table = np.ndarray[Any, np.dtype[np.int64]]
+
+_INTS = nb.types.Array(nb.int64, 1, "C", readonly=True)
+_TABLE = nb.types.Array(nb.int64, 2, "C", readonly=True)
+_FLAGS = nb.types.Array(nb.boolean, 1, "C", readonly=True)
+
+#: Rounds over what a slot has: what a longer cascade would free goes when the slot is looked at again.
+ROUNDS = 8
+#: Who is there as a partner: nobody, one that is over, one that is open.
+_NOBODY, _OVER, _OPEN = range(3)
+
+
+@dataclass(frozen=True, slots=True)
+class Partners:
+    """What the rule goes by, for m roles and D definitions."""
+
+    #: int64[m]: number of the definition that role i takes its situations from.
+    definition: Ints
+    #: bool[D]: derived, so that all that have begun are known, disjoint and in order.
+    derived: Bools
+    #: bool[D]: those of which situations are freed.
+    freed: Bools
+    #: int64[2m, 2m]: entry [v, u] bounds endpoint u - endpoint v in every match; NONE is no bound.
+    bounds: Table
+
+
+def of_use(rule: Partners, situations: Situations, kept: Situations, until: int) -> tuple[Bools, Ints]:
+    """bool[N]: which situations a match detected after `until` may hold; int64[K]: the next instant at which that may change
+    in each slot though nothing new comes, NONE if none.
+
+    Given are all situations of some slots that have begun by `until`, and of those that are over the `kept` ones, whose
+    origins are their places; others that are over are of no use. Derived cells are disjoint, in order, what is open last.
+    """
+    useful = situations.te == OPEN
+    useful[kept.origin] = True
+    look = np.empty((len(situations.offsets) - 1) // situations.definitions, dtype=np.int64)
+    _sift(
+        rule.definition, rule.derived, rule.freed, rule.bounds, situations.definitions, situations.offsets,
+        situations.ts, situations.te, until, useful, look,
+    )  # fmt: skip
+    return useful, look
+
+
+@nb.njit(
+    nb.int64(
+        _TABLE, nb.int64, nb.int64, nb.int64, nb.int64, _INTS, _INTS, nb.boolean[::1], nb.int64, nb.int64, nb.int64
+    ),
+    cache=True,
+    nogil=True,
+)  # fmt: skip
+def _partner(
+    bounds: Table, own: int, other: int, own_ts: int, own_te: int, ts: Ints, te: Ints, useful: Bools,
+    first: int, stop: int, until: int,
+) -> int:  # fmt: skip
+    """Who there is from `first` to `stop` for the other role; ends that are not known lie after `until`."""
+    i, j = 2 * own, 2 * other
+    least_te = until + 1 if own_te == OPEN else own_te
+    ts_from, ts_to, te_from, te_to = NEVER, NONE, NEVER, NONE
+    if bounds[i, j] != NONE:
+        ts_to = own_ts + bounds[i, j]
+    if bounds[i, j + 1] != NONE:
+        te_to = own_ts + bounds[i, j + 1]
+    if own_te != OPEN:
+        if bounds[i + 1, j] != NONE:
+            ts_to = min(ts_to, own_te + bounds[i + 1, j])
+        if bounds[i + 1, j + 1] != NONE:
+            te_to = min(te_to, own_te + bounds[i + 1, j + 1])
+    if bounds[j, i] != NONE:
+        ts_from = own_ts - bounds[j, i]
+    if bounds[j, i + 1] != NONE:
+        ts_from = max(ts_from, least_te - bounds[j, i + 1])
+    if bounds[j + 1, i] != NONE:
+        te_from = own_ts - bounds[j + 1, i]
+    if bounds[j + 1, i + 1] != NONE:
+        te_from = max(te_from, least_te - bounds[j + 1, i + 1])
+    if first < stop and te[stop - 1] == OPEN:
+        stop -= 1
+        if useful[stop] and ts_from <= ts[stop] <= ts_to and te_to > until:
+            if bounds[j, j + 1] == NONE or ts[stop] + bounds[j, j + 1] > until:
+                return _OPEN
+    high = stop
+    while first < high:
+        middle = (first + high) >> 1
+        if ts[middle] >= ts_from and te[middle] >= te_from:
+            high = middle
+        else:
+            first = middle + 1
+    for place in range(first, stop):
+        if ts[place] > ts_to or te[place] > te_to:
+            break
+        if useful[place]:
+            return _OVER
+    return _NOBODY
+
+
+@nb.njit(
+    nb.int64(
+        _INTS, _FLAGS, _TABLE, nb.int64, nb.int64, nb.int64, _INTS, _INTS, _INTS, nb.boolean[::1], nb.int64
+    ),
+    cache=True,
+    nogil=True,
+)  # fmt: skip
+def _waits(
+    definition: Ints, derived: Bools, bounds: Table, role: int, place: int, first_cell: int, offsets: Ints, ts: Ints,
+    te: Ints, useful: Bools, until: int,
+) -> int:  # fmt: skip
+    """Until when a situation is of use in a role for certain: NONE if nothing but news ends that, NEVER if it is of no use."""
+    waits = NONE
+    unsettled = te[place] == OPEN
+    for other in range(definition.shape[0]):
+        if other == role:
+            continue
+        if not derived[definition[other]]:
+            unsettled = True
+            continue
+        latest = NONE
+        if bounds[2 * role, 2 * other] != NONE:
+            latest = ts[place] + bounds[2 * role, 2 * other]
+        if te[place] != OPEN and bounds[2 * role + 1, 2 * other] != NONE:
+            latest = min(latest, te[place] + bounds[2 * role + 1, 2 * other])
+        if latest > until:
+            unsettled = True
+            waits = min(waits, latest)
+            continue
+        cell = first_cell + definition[other]
+        found = _partner(
+            bounds, role, other, ts[place], te[place], ts, te, useful, offsets[cell], offsets[cell + 1], until
+        )
+        if found == _NOBODY:
+            return NEVER
+        unsettled |= found == _OPEN
+    return waits if unsettled else NEVER
+
+
+@nb.njit(
+    nb.void(
+        _INTS, _FLAGS, _FLAGS, _TABLE, nb.int64, _INTS, _INTS, _INTS, nb.int64, nb.boolean[::1], nb.int64[::1]
+    ),
+    cache=True,
+    nogil=True,
+)  # fmt: skip
+def _sift(
+    definition: Ints, derived: Bools, freed: Bools, bounds: Table, definitions: int, offsets: Ints, ts: Ints, te: Ints,
+    until: int, useful: Bools, look: Ints,
+) -> None:  # fmt: skip
+    for slot in range(look.shape[0]):
+        first_cell = slot * definitions
+        for _ in range(ROUNDS):
+            settled = True
+            look[slot] = NONE
+            for own in range(definitions):
+                if not freed[own]:
+                    continue
+                for place in range(offsets[first_cell + own], offsets[first_cell + own + 1]):
+                    if not useful[place]:
+                        continue
+                    waits = NEVER
+                    for role in range(definition.shape[0]):
+                        if definition[role] == own:
+                            waits = max(
+                                waits,
+                                _waits(
+                                    definition, derived, bounds, role, place, first_cell, offsets, ts, te, useful, until
+                                ),
+                            )
+                    if waits == NEVER:
+                        useful[place] = False
+                        settled = False
+                    elif te[place] != OPEN:
+                        look[slot] = min(look[slot], waits)
+            if settled:
+                break

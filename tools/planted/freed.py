@@ -1,0 +1,117 @@
+"""Slips in what frees situations of a pattern before window and horizon do."""
+
+from __future__ import annotations
+
+from tools.planted.bugs import Group, bug
+
+RULE = "analysis/situation_partners.py"
+KERNEL = "runtime/kernels/partners.py"
+MATCHES = "runtime/embedded/matches.py"
+
+GROUP = Group(
+    "freed situations",
+    (
+        "tests/analysis/test_situation_partners.py",
+        "tests/runtime/kernels/test_partners.py",
+        "tests/runtime/test_situation_partners.py",
+        "tests/properties/test_situations.py",
+    ),
+    (
+        bug(
+            "a partner that can still come is taken as gone",
+            KERNEL,
+            "        if latest > until:\n",
+            "        if latest > until + 1:\n",
+            required=True,
+        ),
+        bug(
+            "a partner that can come no more is waited for",
+            KERNEL,
+            "        if latest > until:\n",
+            "        if latest >= until:\n",
+        ),
+        bug(
+            "open partners are overlooked",
+            KERNEL,
+            "        if useful[stop] and ts_from",
+            "        if ts_to < ts_from and ts_from",
+            required=True,
+        ),
+        bug(
+            "a match is over though one of it is open",
+            KERNEL,
+            "        unsettled |= found == _OPEN\n",
+            "",
+            required=True,
+        ),
+        bug(
+            "partners are looked for on the wrong side",
+            KERNEL,
+            "        ts_from = own_ts - bounds[j, i]\n",
+            "        ts_from = own_ts + bounds[j, i]\n",
+            required=True,
+        ),
+        bug(
+            "a partner that just fits is too early",
+            KERNEL,
+            "        te_from = own_ts - bounds[j + 1, i]\n",
+            "        te_from = own_ts - bounds[j + 1, i] + 1\n",
+        ),
+        bug(
+            "an open partner must have ended by now",
+            KERNEL,
+            "ts_to and te_to > until:",
+            "ts_to and te_to > until + 1:",
+        ),
+        bug(
+            "an open partner that has lasted too long counts",
+            KERNEL,
+            "if bounds[j, j + 1] == NONE or ts[stop] + bounds[j, j + 1] > until:",
+            "if bounds[j, j + 1] != OPEN - 1:",
+        ),
+        bug(
+            "what is open is taken to end now",
+            KERNEL,
+            "least_te = until + 1 if own_te == OPEN else own_te",
+            "least_te = until if own_te == OPEN else own_te",
+        ),
+        bug(
+            "what has gone is a partner",
+            KERNEL,
+            "        if useful[place]:\n            return _OVER\n",
+            "        if ts[place] <= ts_to:\n            return _OVER\n",
+        ),
+        bug(
+            "given situations are asked for",
+            KERNEL,
+            "        if not derived[definition[other]]:\n",
+            "        if derived[definition[other]] and not derived[definition[other]]:\n",
+            required=True,
+        ),
+        bug(
+            "a situation goes that another name needs",
+            KERNEL,
+            "                        if definition[role] == own:\n",
+            "                        if definition[role] == own and waits == NEVER and role <= own:\n",
+        ),
+        bug(
+            "time alone frees nothing",
+            MATCHES,
+            "np.minimum(look, own)",
+            "own",
+        ),
+        bug(
+            "the bounds of one case are those of all",
+            RULE,
+            "for zone in zones])\n",
+            "for zone in zones[:1]])\n",
+            required=True,
+        ),
+        bug(
+            "a derivation goes as soon as one of its symbols can",
+            RULE,
+            "longest = max(min(waits",
+            "longest = min(min(waits",
+        ),
+    ),
+)
