@@ -37,7 +37,7 @@ from tidegate.runtime.sinks import MemorySink, ParquetSink, Sink
 from tidegate.runtime.sources import Files, Source
 from tidegate.runtime.state.manifest import Engine, SourceCounts
 from tidegate.runtime.state.memory import MemoryStore
-from tidegate.runtime.state.paths import slug
+from tidegate.runtime.state.outputs import is_output_of
 from tidegate.runtime.state.positions import Offer
 from tidegate.runtime.state.store import Store
 from tidegate.runtime.why import Why, why
@@ -243,9 +243,9 @@ class Session:
         """The result files of a stream, one after the other."""
         sink = self.sinks.get(name, MemorySink())
         if isinstance(sink, ParquetSink):
-            own = [slug(query.name) for query in self.plan.queries if query.stream == name]
-            paths = [path for part in own for path in sorted(Path(sink.directory).glob(f"part-*-{part}-*.parquet"))]
-            return map(pq.read_table, paths)
+            paths = sorted(Path(sink.directory).glob("part-*.parquet"))
+            own = [query.name for query in self.plan.queries if query.stream == name]
+            return map(pq.read_table, [path for query in own for path in paths if is_output_of(query, path.name)])
         if isinstance(sink, MemorySink):
             return map(self.store.read_table, self.store.list_files(results_area(name)))
         raise QueryError("TG405", f"results of {name} are not kept", hint="give it no sink, or a directory")

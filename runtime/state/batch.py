@@ -9,8 +9,7 @@ from tidegate.algebra.errors import InternalError
 from tidegate.runtime.state.codec import Extended, Json
 from tidegate.runtime.state.errors import DATA, OUTPUT, StateError, storage_errors
 from tidegate.runtime.state.manifest import Intent, KernelState, Manifest, SourceCounts, SparkCommit, StagedOutput
-from tidegate.runtime.state.outputs import Sink, target_of
-from tidegate.runtime.state.paths import slug
+from tidegate.runtime.state.outputs import Sink, output_name, target_of
 from tidegate.runtime.state.positions import PositionLog
 from tidegate.runtime.state.segments import (
     FANOUT,
@@ -194,7 +193,7 @@ class Batch:
     def _stage(self, outputs: list[StagedOutput], query: str, file: FileRef, rows: int) -> StagedOutput:
         part = self._parts.get(query, 0)
         self._parts[query] = part + 1
-        output = StagedOutput(query, file, rows, f"part-{self.seq:010d}-{slug(query)}-{part:05d}.parquet")
+        output = StagedOutput(query, file, rows, output_name(self.seq, query, part))
         sink = self._sinks.get(query) if outputs is self._outputs else "quarantine"
         if sink is None:
             raise InternalError("TG590", f"query {query!r} has no sink")

@@ -461,6 +461,27 @@ def test_a_file_is_no_directory_for_results(tmp_path: Path) -> None:
         counted().session(sinks={"Counted": tg.parquet_sink(tmp_path / "out")}, checkpoint=tmp_path / "state")
 
 
+@pytest.mark.parametrize(("one", "other"), [("new", "brand-new"), ("Both", None), ("A-B", "B"), ("1", "00001")])
+def test_a_directory_is_read_once_whatever_the_queries_that_feed_it_are_called(
+    tmp_path: Path, one: str, other: str | None
+) -> None:
+    """The name of one query may be a part of another's, or look like the number of a file."""
+    e, f = (tg.stream(name, "k bigint, t bigint", progress="t") for name in ("E", "F"))
+    both = tg.result("Both", "k bigint, t bigint", progress="t")
+    second = tg.query(both, f) if other is None else tg.query(both, f, name=other)
+    program = tg.program(tg.query(both, e, name=one), second)
+    sinks = {"Both": tg.parquet_sink(tmp_path / "out")}
+    with program.session(checkpoint=tmp_path / "state", sinks=sinks) as session:
+        for n in (1, 2):
+            session.push("E", [(n, n)])
+            session.push("F", [(n + 10, n)])
+            session.advance("E", {"t": n})
+            session.advance("F", {"t": n})
+            session.step()
+        assert [row["k"] for row in session.results("Both")] == [1, 2, 11, 12]
+        assert session.table("Both").num_rows == 4
+
+
 def test_directories_of_results_are_durable_from_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     entries: set[Path] = set()
     fsync = os.fsync
