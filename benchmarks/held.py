@@ -1,6 +1,7 @@
 """How much memory a query takes beyond its process's base, beside its live state: a process of its own for each.
 
-python benchmarks/held.py ENGINE QUERY FILES FEW prints what was measured as JSON; FEW are files to warm up with.
+python benchmarks/held.py ENGINE QUERY FILES FEW [HEAP] prints what was measured as JSON; FEW are files to warm up with,
+HEAP is that of the JVM, 2g unless told.
 """
 
 from __future__ import annotations
@@ -63,12 +64,12 @@ def _run_embedded(name: str, files: Path) -> tuple[int, pl.DataFrame | None]:
         return live, None if sinks else pl.DataFrame(session.table(stream))
 
 
-def _spark(name: str, files: Path, few: Path) -> dict[str, Any]:
+def _spark(name: str, files: Path, few: Path, heap: str = "2g") -> dict[str, Any]:
     """Of driver, JVM and workers together, in a session as users have it, sampled."""
     from benchmarks.on_spark import tidegate
     from tidegate.runtime.spark.session import spark_session
 
-    spark = spark_session("tidegate-memory")
+    spark = spark_session("tidegate-memory", config={"spark.driver.memory": heap})
     with tempfile.TemporaryDirectory() as work:
         tidegate(spark, name, few, work)
         with Peak() as peak:
@@ -88,4 +89,4 @@ def _status(field: str) -> int:
 
 if __name__ == "__main__":
     _measure_one = _spark if sys.argv[1] == "Spark" else _embedded
-    print(json.dumps(_measure_one(sys.argv[2], Path(sys.argv[3]), Path(sys.argv[4]))))
+    print(json.dumps(_measure_one(sys.argv[2], Path(sys.argv[3]), Path(sys.argv[4]), *sys.argv[5:])))
