@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.types import INT64_MAX, MAX_INSTANT, DataType, Kind
+from tidegate.runtime.rejected_text import value_text
 from tidegate.runtime.values import INEXACT, MISSING, NULL, OUT_OF_RANGE, Malformed, Unreadable, held_value
 
 if TYPE_CHECKING:
@@ -322,17 +323,48 @@ def _from_capsule(data: Any) -> pa.Table:
 
 def _raw_table(table: pa.Table, schema: Schema, absent: Collection[str]) -> Raw:
     missing = missing_columns(table.column_names, schema, absent)
-    found = {name: _array(table.column(name)) for name in schema if name not in missing}
+    found = {name: _readable(_array(table.column(name))) for name in schema if name not in missing}
     return _with_absent(found, table.num_rows, missing)
+
+
+def _readable(column: pa.Array) -> pa.Array | Judged:
+    """A column, with values of text that are not UTF-8 set apart: whoever reads one as text fails."""
+    t = pa.types
+    if not (t.is_string(column.type) or t.is_large_string(column.type) or t.is_string_view(column.type)):
+        return column
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        return _decoded(column.cast(pa.large_binary()).to_pylist())
+    return column
+
+
+def _decoded(values: Sequence[bytes | None]) -> Judged:
+    texts: list[str | None] = []
+    malformed: dict[int, Unreadable] = {}
+    for position, value in enumerate(values):
+        try:
+            texts.append(None if value is None else value.decode("utf-8"))
+        except UnicodeDecodeError:
+            texts.append(None)
+            malformed[position] = Unreadable((value or b"").decode("utf-8", "backslashreplace"))
+    return Judged(pa.array(texts, pa.large_string()), malformed)
 
 
 def _with_absent(columns: Mapping[str, pa.Array | Sequence[object]], count: int, missing: frozenset[str]) -> Raw:
     return Raw({**columns, **{name: pa.nulls(count) for name in missing}}, count, missing)
 
 
+def holds_containers(values: Iterable[object]) -> bool:
+    """Whether some value is a list, a dictionary or the like: Arrow goes down into them without end."""
+    return any(issubclass(type_, Iterable) and not issubclass(type_, str | bytes) for type_ in set(map(type, values)))
+
+
 def _from_pandas(series: Any) -> pa.Array | Sequence[object]:
     try:
-        return _array(pa.Array.from_pandas(series))
+        if series.dtype == object and holds_containers(series):
+            raise pa.ArrowTypeError("lists or the like")
+        return _readable(_array(pa.Array.from_pandas(series)))
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
         missing = series.isna()
         return [None if gone else value for value, gone in zip(series, missing, strict=True)]
@@ -392,7 +424,7 @@ def validate(data: Rows, schema: Schema) -> Validated:
         for position in sorted(failed.keys()):
             if not bad[position]:
                 bad[position] = True
-                rejected.append((position, attribute.name, failed[position], _text(column[position])))
+                rejected.append((position, attribute.name, failed[position], value_text(column[position])))
     table = pa.Table.from_arrays(held, schema=held_arrow_schema(schema)) if held else pa.table({})
     if not rejected:
         return Validated(table, REJECTED_SCHEMA.empty_table())
@@ -401,16 +433,6 @@ def validate(data: Rows, schema: Schema) -> Validated:
         for column, field in zip(zip(*sorted(rejected), strict=True), REJECTED_SCHEMA, strict=True)
     ]
     return Validated(table.filter(pa.array(~bad)), pa.Table.from_arrays(rejects, schema=REJECTED_SCHEMA))
-
-
-def _text(value: Any) -> str | None:
-    """A malformed value as text, at most 200 characters of it."""
-    if isinstance(value, pa.Scalar):
-        try:
-            value = value.as_py()
-        except (ValueError, OverflowError):  # an instant that no datetime can hold
-            value = str(value.cast(pa.int64()))
-    return None if value is None else str(value)[:200].encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def hold_column(column: pa.Array | Sequence[object], attribute: Attribute) -> tuple[pa.Array, dict[int, str]]:
@@ -444,18 +466,22 @@ def hold_column(column: pa.Array | Sequence[object], attribute: Attribute) -> tu
     return _finish(pa.array(made, held_arrow_type(attribute.type)), attribute, failed)
 
 
+#: Instants beyond what a datetime can hold, or of a zone that nobody knows.
+_NO_OBJECT = (ValueError, OverflowError, KeyError)
+
+
 def _objects(column: pa.Array) -> Sequence[object]:
     """Values as Python objects; those that Python cannot represent as an object of no accepted type."""
     try:
         return list(column.to_pylist())
-    except (ValueError, OverflowError):
+    except _NO_OBJECT:
         return [_unrepresentable(value) for value in column]
 
 
 def _unrepresentable(value: pa.Scalar) -> object:
     try:
         return value.as_py()
-    except (ValueError, OverflowError):
+    except _NO_OBJECT:
         return value
 
 
@@ -483,7 +509,7 @@ def stored_field(name: str, column: Sequence[object], attribute: Attribute) -> t
     if not failed:
         return pa.field(name, values.type), values
     reasons = pa.array([failed.get(position) for position in range(len(column))], pa.string())
-    texts = [_text(value) if position in failed else None for position, value in enumerate(column)]
+    texts = [value_text(value) if position in failed else None for position, value in enumerate(column)]
     parts = pa.StructArray.from_arrays([values, reasons, pa.array(texts, pa.string())], ["value", "reason", "text"])
     return pa.field(name, parts.type, metadata=_JUDGED), parts
 

@@ -24,7 +24,7 @@ from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.time import EPOCH, INF, Extended, instant_ticks
 from tidegate.algebra.types import INT64_MAX, MAX_INSTANT, Kind
-from tidegate.runtime.columns import Raw, Rows, raw, read_stored, stored_field, validate
+from tidegate.runtime.columns import Raw, Rows, holds_containers, raw, read_stored, stored_field, validate
 from tidegate.runtime.intake import Arrival
 from tidegate.runtime.sources import FileFormat, Files, Source
 from tidegate.runtime.values import Malformed, Unreadable, held_value
@@ -38,7 +38,7 @@ def instant_of(value: Any, stream: StreamDef, attribute: str) -> Extended:
     kind = stream.schema[attribute].type.kind
     if isinstance(value, float) and value in (INF, -INF):
         return value
-    if kind is Kind.TIMESTAMP and isinstance(value, dt.datetime):
+    if kind is Kind.TIMESTAMP and isinstance(value, dt.datetime) and value == value:  # not pandas' NaT
         return instant_ticks(value)
     if kind is Kind.DATE and isinstance(value, dt.date) and not isinstance(value, dt.datetime):
         return (value - EPOCH.date()).days
@@ -120,7 +120,7 @@ def input_table(data: Rows | Raw, schema: Schema) -> pa.Table:
         try:
             column = column if isinstance(column, pa.Array) else _one_type(column)
             field = pa.field(name, column.type)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        except (ValueError, pa.ArrowTypeError, OverflowError):
             field, column = stored_field(name, column, schema[name])
         fields.append(field)
         columns.append(column)
@@ -129,7 +129,7 @@ def input_table(data: Rows | Raw, schema: Schema) -> pa.Table:
 
 def _one_type(column: Sequence[object]) -> pa.Array:
     """Values as an Arrow array; `ArrowTypeError` for a mixture, of which Arrow would make 1 of True and 1970 of 3.5."""
-    if len({type(value) for value in column} - {type(None)}) > 1:
+    if len({type(value) for value in column} - {type(None)}) > 1 or holds_containers(column):
         raise pa.ArrowTypeError("values of several types")
     return pa.array(column)
 

@@ -6,7 +6,6 @@ Python workers.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -36,6 +35,7 @@ from tidegate.runtime.embedded.few.increment import as_frame
 from tidegate.runtime.keys import repeated
 from tidegate.runtime.plan.slices import Slice
 from tidegate.runtime.plan.steps import Buffer
+from tidegate.runtime.rejected_text import row_text
 from tidegate.runtime.sources import SourceOptions
 from tidegate.runtime.state.manifest import SourceCounts
 from tidegate.runtime.state.segments import read_segments
@@ -201,10 +201,10 @@ class _Ingest:
             done.rejected[reason] = done.rejected.get(reason, 0) + 1
             if options.policy == "fail" and not done.first_rejected:
                 wrong = f"{attribute} is {reason}" if attribute else reason
-                text = _row_text(source, position)
+                text = row_text(source.columns, position)
                 done.first_rejected = f"row {position} of {arrival.origin}: {wrong}: {text[:_SHOWN]}"
             if options.policy == "quarantine":
-                text = _row_text(source, position)
+                text = row_text(source.columns, position)
                 done.quarantine.append((stream.name, arrival.origin, position, reason, attribute, text))
         return sum(rows.height for _, rows in self.waiting)
 
@@ -293,16 +293,3 @@ def _columns(arrival: Arrival, stream: StreamDef, judged: Schema) -> Raw:
         raise QueryError(error.code, f"{arrival.origin}: {error.message}", hint=error.hint) from error
     # A progress column may be absent: then the file says nothing of progress.
     return replace(source, absent=source.absent & frozenset(stream.schema))
-
-
-def _row_text(source: Raw, position: int) -> str:
-    values = {}
-    for name, column in source.columns.items():
-        value = column[position]
-        try:
-            values[name] = value.as_py() if isinstance(value, pa.Scalar) else value
-        except (ValueError, OverflowError):  # an instant that no datetime can hold
-            assert isinstance(value, pa.Scalar)
-            values[name] = value.cast(pa.int64()).as_py()
-    # Half a surrogate pair has no UTF-8; as an escape it is JSON still.
-    return json.dumps(values, default=str, ensure_ascii=False).encode("utf-8", "backslashreplace").decode("utf-8")

@@ -6,7 +6,7 @@ import datetime as dt
 import math
 import re
 from decimal import Decimal, InvalidOperation
-from typing import assert_never
+from typing import Any, assert_never
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.terms import Value
@@ -57,7 +57,9 @@ def held_value(value: object, type_: DataType) -> Value:
     if isinstance(value, Unreadable):
         raise Malformed(value.reason)
     if hasattr(value, "item") and not isinstance(value, str | bytes):  # numpy scalars
-        value = value.item()
+        value = _item(value)
+    if value is None or (isinstance(value, dt.date) and value != value):  # pandas' NaT equals nothing
+        return None
     match type_.kind:
         case Kind.BOOLEAN:
             return _boolean(value)
@@ -81,6 +83,16 @@ def held_value(value: object, type_: DataType) -> Value:
         case _:
             assert_never(type_.kind)
     raise Malformed(WRONG_TYPE)
+
+
+def _item(value: Any) -> object:
+    """The value of a numpy scalar; an array is no value."""
+    if getattr(value, "ndim", 0):
+        raise Malformed(WRONG_TYPE)
+    try:
+        return value.item()
+    except (TypeError, ValueError):
+        raise Malformed(WRONG_TYPE) from None
 
 
 def _utf8(value: str) -> str:
@@ -121,7 +133,7 @@ def _bigint(value: object) -> int:
                 raise Malformed(INEXACT)
             return int(value)
         case Decimal():
-            if not value.is_finite():
+            if not value.is_finite() or (value and value.adjusted() > 40):  # 1e999999999 is not written out
                 raise Malformed(OUT_OF_RANGE)
             if value != value.to_integral_value():
                 raise Malformed(INEXACT)
@@ -205,7 +217,7 @@ def _duration(value: object) -> int:
         case str():
             try:
                 return duration_ticks(value)
-            except QueryError:
+            except (QueryError, ValueError):  # or more digits than Python reads
                 raise Malformed(UNPARSEABLE) from None
         case _:
             raise Malformed(WRONG_TYPE)
@@ -229,14 +241,11 @@ def _decimal(value: object, type_: DataType) -> int:
     if not number.is_finite() or number.adjusted() > 40:
         raise Malformed(OUT_OF_RANGE)
     _, digits, exponent = number.as_tuple()
-    unscaled = int("".join(map(str, digits)))
-    shift = int(exponent) + type_.scale
-    if shift >= 0:
-        unscaled *= 10**shift if unscaled else 1
-    else:
-        unscaled, rest = divmod(unscaled, 10**-shift) if -shift <= len(digits) else (0, unscaled)
-        if rest:
-            raise Malformed(INEXACT)
+    significant = "".join(map(str, digits)).rstrip("0")
+    shift = int(exponent) + len(digits) - len(significant) + type_.scale
+    if significant and shift < 0:
+        raise Malformed(INEXACT)
+    unscaled = int(significant) * 10**shift if significant else 0
     if unscaled >= 10**type_.precision:
         raise Malformed(OUT_OF_RANGE)
     return -unscaled if number < 0 else unscaled

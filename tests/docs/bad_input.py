@@ -13,6 +13,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -48,6 +50,9 @@ FINE: dict[str, Any] = {
 }
 CSV_LINE = "2026-03-02T12:00Z,2026-03-02T12:00Z,1,0.5,text,true,1.50,2026-03-02\n"
 HEADER = ",".join(FINE) + "\n"
+
+ENDLESS: list[object] = []
+ENDLESS.append(ENDLESS)
 
 Case = Callable[[Path], str]
 
@@ -228,6 +233,15 @@ CASES: dict[str, Case] = {
         pa.table(lists(t=pa.array([1_772_452_800_000_000_999], pa.timestamp("ns", tz="UTC"))))
     ),
     "an instant beyond 2⁶¹ microseconds": pushed(pa.table(lists(t=pa.array([2**62], pa.timestamp("us", tz="UTC"))))),
+    "an instant of a time zone that nobody knows": pushed(
+        pa.table(lists(t=pa.array([1_772_452_800_000_000], pa.timestamp("us", tz="Mars/Phobos"))))
+    ),
+    "an integer of thousands of digits": value(i=10**5000),
+    "`NaT` for an instant": value(t=pd.NaT),
+    "an array for a value": value(i=np.array([1, 2])),
+    "a dictionary with keys that are no text, a list that contains itself": pushed(
+        [FINE | {"s": {(1, 2): 3}}, FINE | {"s": ENDLESS}]
+    ),
     "half a surrogate pair in text": value(s="\ud800"),
     "NUL, line breaks, bidirectional marks in text": value(s="a\0b\r\n\u202e"),
     # rows
@@ -263,7 +277,10 @@ CASES: dict[str, Case] = {
     "a line that is no JSON object": in_file("a.json", lines("[1, 2]", '{"t": ', "[" * 100_000)),
     "a quoted line break in CSV": in_file("a.csv", HEADER + CSV_LINE.replace("text", '"a\nb"')),
     "a byte order mark, or Windows line ends": in_file("a.csv", "\ufeff" + (HEADER + CSV_LINE).replace("\n", "\r\n")),
-    "text that is not UTF-8": in_file("a.csv", (HEADER + CSV_LINE.replace("text", "caf\xe9")).encode("latin-1")),
+    "text that is not UTF-8 in CSV or JSON": in_file(
+        "a.csv", (HEADER + CSV_LINE.replace("text", "caf\xe9")).encode("latin-1")
+    ),
+    "text that is not UTF-8 in a Parquet file": parquet(lists(s=pa.array([b"caf\xe9"]).view(pa.string()))),
     "a damaged Parquet file": in_file("a.parquet", b"PAR1" + bytes(100) + b"PAR1"),
     "a file of another format": in_file("a.parquet", HEADER + CSV_LINE),
     "a file that is not complete yet": in_file("_a.csv", HEADER + CSV_LINE[:20]),
@@ -274,4 +291,5 @@ CASES: dict[str, Case] = {
     "rows for a stream that the program has not": unknown_stream,
     "progress on another attribute": advance(began=NOON),
     "progress up to something that is no instant": advance(t="soon"),
+    "progress up to `NaT`": advance(t=pd.NaT),
 }

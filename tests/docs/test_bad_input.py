@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
@@ -157,6 +158,7 @@ ON_SPARK: dict[str, Callable[[SparkSession, Path], str]] = {
     ),
     "progress on another attribute": lambda spark, at: started(spark, at, advance={"S": {"began": NOON}}),
     "progress up to something that is no instant": lambda spark, at: started(spark, at, advance={"S": {"t": "soon"}}),
+    "progress up to `NaT`": lambda spark, at: started(spark, at, advance={"S": {"t": pd.NaT}}),
 }
 
 

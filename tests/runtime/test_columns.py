@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import math
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -30,8 +32,9 @@ from tidegate.algebra.types import (
     DataType,
     decimal,
 )
-from tidegate.runtime.columns import hold_column, to_user_table, user_arrow_schema, validate
+from tidegate.runtime.columns import hold_column, read_stored, to_user_table, user_arrow_schema, validate
 from tidegate.runtime.inputs import input_table, read_file
+from tidegate.runtime.rejected_text import row_text
 from tidegate.runtime.values import Malformed, held_value
 
 NOON = dt.datetime(2013, 1, 1, 12, tzinfo=dt.UTC)
@@ -89,6 +92,19 @@ def schema(**types: DataType) -> Schema:
         ("", decimal(5, 2), "unparseable"),
         ("1e-1000000", decimal(5, 2), "inexact"),
         ("NaN", decimal(5, 2), "out of range"),
+        ("1.50" + "0" * 5000, decimal(5, 2), 150),
+        ("0." + "1" * 5000, decimal(5, 2), "inexact"),
+        ("0.00", decimal(5, 2), 0),
+        (Decimal("120"), decimal(5, 2), 12000),
+        (Decimal("1e999999999"), BIGINT, "out of range"),
+        (Decimal("1e3"), BIGINT, 1000),
+        ("9" * 5000 + "s", DURATION, "unparseable"),
+        (np.array([1]), BIGINT, "wrong type"),
+        (np.int64(7), BIGINT, 7),
+        (pd.Series([1, 2]), DOUBLE, "wrong type"),
+        (pd.NaT, TIMESTAMP, None),
+        (pd.NaT, DATE, None),
+        (np.datetime64("NaT"), TIMESTAMP, None),
     ],
 )
 def test_each_value_is_held_or_malformed_for_a_reason(value: object, type_: DataType, held: object) -> None:
@@ -110,6 +126,92 @@ def test_a_row_is_rejected_once_with_its_first_bad_attribute() -> None:
         {"position": 2, "attribute": "a", "reason": "unparseable", "value": "x"},
         {"position": 3, "attribute": "b", "reason": "unparseable", "value": "y"},
     ]
+
+
+class Untold:
+    """What has no text."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("none")
+
+    __repr__ = __str__
+
+
+def endless() -> list[object]:
+    found: list[object] = []
+    found.append(found)
+    return found
+
+
+def deep() -> list[object]:
+    found: list[object] = []
+    for _ in range(100_000):
+        found = [found]
+    return found
+
+
+ODD: dict[str, object] = {
+    "a long integer": 10**5000,
+    "a key that is a tuple": {(1, 2): 3},
+    "an endless list": endless(),
+    "a deep list": deep(),
+    "no text": Untold(),
+    "an array": np.array([1, 2]),
+    "half a surrogate pair as a key": {"\ud800": 1},
+}
+
+
+@pytest.mark.parametrize("value", ODD.values(), ids=ODD)
+def test_rejected_values_have_a_text_whatever_they_are(value: object) -> None:
+    (rejected,) = validate([(1,), (value,)], Schema((Attribute("a", BIGINT),))).rejected.to_pylist()
+    assert rejected["position"] == 1
+    assert isinstance(rejected["value"], str)
+    assert len(rejected["value"]) <= 200
+    stored = read_stored(input_table([{"a": value}], Schema((Attribute("a", BIGINT),))))
+    assert validate(stored, Schema((Attribute("a", BIGINT),))).rejected.to_pylist()[0]["value"] == rejected["value"]
+    text = row_text({"a": [value], "b": ["beside"]}, 0)
+    assert json.loads(text)["b"] == "beside"
+
+
+@pytest.mark.parametrize("name", ["an endless list", "a deep list", "an array"])
+def test_a_frame_with_values_that_contain_others_has_rejected_rows(name: str) -> None:
+    frame = pd.DataFrame({"a": pd.Series([1, ODD[name], None], dtype=object)})
+    result = validate(frame, Schema((Attribute("a", BIGINT),)))
+    assert result.rejected.column("position").to_pylist() == [1]
+    assert result.accepted.column("a").to_pylist() == [1, None]
+
+
+def not_utf8(*values: bytes | None, type_: pa.DataType | None = None) -> pa.Array:
+    """A column of text that is none."""
+    found = pa.array(values, pa.large_binary() if type_ == pa.large_string() else pa.binary())
+    return found.view(type_ or pa.string())
+
+
+@pytest.mark.parametrize("type_", [pa.string(), pa.large_string()])
+def test_rows_whose_text_is_not_utf8_are_rejected_and_the_others_stay(type_: pa.DataType) -> None:
+    column = not_utf8(b"caf\xe9", b"fine", None, b"7", type_=type_)
+    wanted = {STRING: ["fine", None, "7"], BIGINT: [None, 7]}
+    for attribute_type, held in wanted.items():
+        result = validate(pa.table({"a": column}), Schema((Attribute("a", attribute_type),)))
+        assert result.accepted.column("a").to_pylist() == held
+        assert result.rejected.to_pylist()[0] == {
+            "position": 0,
+            "attribute": "a",
+            "reason": "unparseable",
+            "value": "caf\\xe9",
+        }
+
+
+@pytest.mark.parametrize("type_", [BIGINT, STRING, DATE, TIMESTAMP], ids=str)
+def test_a_zone_that_nobody_knows_breaks_nothing(type_: DataType) -> None:
+    """An instant is the same in every zone, and no value of another type."""
+    column = pa.array([1, None], pa.timestamp("us", tz="Mars/Phobos"))
+    result = validate(pa.table({"a": column}), Schema((Attribute("a", type_),)))
+    if type_ == TIMESTAMP:
+        assert result.accepted.column("a").to_pylist() == [1, None]
+    else:
+        assert result.rejected.column("value").to_pylist() == ["1"]
+    assert json.loads(row_text({"a": column}, 0)) == {"a": 1}
 
 
 def test_instants_beyond_the_guard_are_out_of_range() -> None:
