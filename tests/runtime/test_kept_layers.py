@@ -101,6 +101,16 @@ def test_partitions_that_come_and_go_leave_nothing(tmp_path: Path) -> None:
         assert run.table("M").num_rows == 0
 
 
+def test_partitions_are_looked_at_when_they_are_due_although_nothing_comes() -> None:
+    """Few of many, so that not all of them are looked at anyway."""
+    with Session(pattern(50).facts) as run:
+        push(run, 3, [(k, t, x) for k in range(20) for t, x in ((1, 9), (2, 0))])
+        push(run, 30, [(k, t, x) for k in range(20, 40) for t, x in ((28, 9), (29, 0))])
+        for t, held in ((40, 40), (60, 20), (70, 20), (90, 0)):
+            push(run, t, [(99, t, 0)])
+            assert run.live_rows()["M: situations"] == held
+
+
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("key", ["bigint", "string", "double"])
 def test_a_run_that_starts_again_goes_on_the_same(

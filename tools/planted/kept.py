@@ -44,7 +44,7 @@ GROUP = Group(
             "partitions that have gone keep their slots",
             STATES,
             "if len(self.partitions) > LOOSE + 2 * self.held",
-            "if len(self.partitions) > LOOSE + 200 * self.held",
+            "if len(self.partitions) > LOOSE + (1 << 40)",
         ),
         bug(
             "due partitions are left out", STATES, "np.concatenate([due, *parts])", "np.concatenate([due[:0], *parts])"
