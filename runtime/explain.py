@@ -32,6 +32,8 @@ class ProgramExplanation:
     zones: bool = False
     timetable: Timetable = field(default_factory=Timetable)
     limits: Limits = field(default_factory=Limits)
+    running: Plan | None = None
+    """The plan of a run; a program that does not run is planned as it would be by default."""
 
     def __str__(self) -> str:
         return f"{self.report}\n\n{self.plan}"
@@ -75,4 +77,4 @@ class ProgramExplanation:
 
     def lowered(self) -> Plan:
         """The physical plan itself."""
-        return lower(self.facts, optimise=rewrite_program)
+        return lower(self.facts, optimise=rewrite_program) if self.running is None else self.running

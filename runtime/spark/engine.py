@@ -82,9 +82,9 @@ class RunningQuery(StreamingQuery):
         return list(self._run.reports)
 
     def explanation(self) -> ProgramExplanation:
-        """The program's explanation with the schedule and the limits of this run."""
+        """The program's explanation with the plan, the schedule and the limits of this run."""
         setup = self._run.setup
-        return ProgramExplanation(setup.plan.facts, False, setup.timetable, self._run.executor.limits)
+        return ProgramExplanation(setup.plan.facts, False, setup.timetable, self._run.executor.limits, setup.plan)
 
     def why(self, name: str, row: Mapping[str, Any] | None = None) -> Why:
         """What holds a result back after the last batch, or, with the instants of a row of it, when that row is final."""

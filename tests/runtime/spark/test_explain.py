@@ -28,6 +28,18 @@ def test_relevance_is_pushed_into_the_files_and_equalities_are_join_keys(spark: 
     assert "HashAggregate" in plans["Counted"]
 
 
+@pytest.mark.spark
+def test_the_explanation_of_a_run_is_that_of_the_plan_that_runs(spark: SparkSession, tmp_path: Path) -> None:
+    a, b = events.as_("a"), tg.stream("Other", "k bigint, t bigint", progress="t").as_("b")
+    program = tg.program(Alone=a.anti_join(b, a.k == b.k, a.t <= b.t, b.t <= a.t + 30))
+    rows = {"E": [(1, 5, 0.0)], "Other": [(1, 6)]}
+    query = program.start(spark, sources=rows, checkpoint=tmp_path, purging="off")
+    query.awaitTermination()
+    assert "freed by" in program.explain().plan
+    assert "freed by" not in query.explanation().plan
+    assert query.explanation().lowered() is query.plan
+
+
 FILE = """\
 import tidegate as tg
 
