@@ -79,7 +79,7 @@ def lower(
     finished = [(draft.tree, tuple(leaf.finished(buffers) for leaf in draft.leaves)) for draft in drafts]
     plans = tuple(
         _purged(
-            _plan(draft, tree, leaves, common),
+            _plan(draft, tree, leaves, common, recursive=draft.facts.query.stream in facts.recursions),
             facts,
             purging,
         )
@@ -91,10 +91,14 @@ def lower(
     return Plan(facts, plans, tuple(buffers.values()), fingerprint, description)
 
 
-def _plan(draft: _QueryDraft, tree: Node, leaves: tuple[Leaf, ...], common: tuple[CommonPart, ...]) -> QueryPlan:
+def _plan(
+    draft: _QueryDraft, tree: Node, leaves: tuple[Leaf, ...], common: tuple[CommonPart, ...], *, recursive: bool
+) -> QueryPlan:
     if draft.ordered is not None:
         return QueryPlan(draft.facts, tree, leaves, shard_key=draft.keys, ordered=draft.operator(leaves))
-    return QueryPlan(draft.facts, tree, leaves, draft.grouping, common, shard_key(tree, leaves, draft.grouping))
+    # The strata of a recursion need the least rank of all rows at each step: no shard knows it.
+    key = None if recursive else shard_key(tree, leaves, draft.grouping)
+    return QueryPlan(draft.facts, tree, leaves, draft.grouping, common, key)
 
 
 def _purged(query: QueryPlan, facts: ProgramFacts, mode: PurgeMode) -> QueryPlan:

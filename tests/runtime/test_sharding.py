@@ -97,6 +97,18 @@ def test_explain_shows_the_limits_that_a_run_is_given() -> None:
         program.explain(driver_bytes=-1)
 
 
+def test_the_strata_of_a_recursion_are_not_shared_out() -> None:
+    """Each stratum are the rows of least rank of all: explain names no place where it never is."""
+    rounds = tg.result("Rounds", "k bigint, t bigint", progress="t")
+    a, r = events.as_("a"), rounds.as_("r")
+    first = a.anti_join(r, r.k == a.k, r.t < a.t, a.t <= r.t + 10).select(k=a.k, t=a.t).distinct()
+    program = tg.program(tg.query(rounds, first), Alone=first)
+    recursive, plain = sorted(program.explain().lowered().queries, key=lambda query: query.name == "Alone")
+    assert recursive.shard_key is None
+    assert plain.shard_key == ("k", "k")
+    assert "on Spark    in the driver up to 64 MiB, else as DataFrames" in program.explain().plan
+
+
 @pytest.mark.parametrize("side", ["l", "r"])
 def test_the_padded_side_of_an_outer_join_is_no_key(side: str) -> None:
     """Left rows without partner have NULL there whatever their own key: grouped by it they would meet in no shard."""
