@@ -60,7 +60,7 @@ class ProgressState:
     def load(self, flat: Mapping[str, Extended]) -> None:
         """Take over what a manifest recorded for the same program; `StateError` TG504 for what it has not."""
         for key, value in flat.items():
-            match _parsed(key):
+            match parsed_key(key):
                 case ["input", str(name), str(attribute)] if (name, attribute) in self.inputs:
                     self.inputs[name, attribute] = value
                 case ["query", str(name), str(attribute)] if attribute in self.queries.get(name, {}):
@@ -80,7 +80,8 @@ def reach(plan: Plan, queries: Sequence[QueryPlan], progress: ProgressState) -> 
     return {name: {a: max(p[a], found[name][a]) for a in p} for name, p in old.items()}
 
 
-def _parsed(key: str) -> object:
+def parsed_key(key: str) -> object:
+    """What a key of a manifest's progress says; None where it is none."""
     try:
         return json.loads(key)
     except (ValueError, RecursionError):

@@ -11,6 +11,7 @@ from tidegate.runtime.kept_situations import CLOSED, END, OPEN, SITUATIONS, STAR
 from tidegate.runtime.moments import moment, plain_moment
 from tidegate.runtime.plan.layout import Layout
 from tidegate.runtime.plan.situation_state import Situations, situations_of
+from tidegate.runtime.state.errors import MANIFEST, StateError
 from tidegate.runtime.state.manifest import KeptRows, KernelState
 from tidegate.runtime.state.segments import covering
 
@@ -49,6 +50,19 @@ def situation_states(
         _state(one, kernel.get(one.query, KernelState(0)), progress.get((one.query, one.time), -INF))
         for one in layout.situations
     )
+
+
+def check_situations(layout: Layout, kernel: Mapping[str, KernelState]) -> None:
+    """`StateError` TG504 where what is said of situations does not fit: instants that they have not, or bounds of others."""
+    for one in layout.situations:
+        if not {START, END} >= one.ahead.keys():
+            raise StateError(MANIFEST, f"the layout in meta.json does not fit: {sorted(one.ahead)!r:.200}")
+        needed = {OPEN: {START}, CLOSED: {END, *one.ahead}}
+        for kept in kernel.get(one.query, KernelState(0)).kept:
+            if kept.rows and not kept.bounds.keys() >= needed.get(kept.holds, set()):
+                raise StateError(
+                    MANIFEST, f"the manifest bounds situations of {one.query} by {sorted(kept.bounds)!r:.200}"
+                )
 
 
 def _state(of: Situations, state: KernelState, progress: Extended) -> SituationState:

@@ -6,7 +6,6 @@ Read from the last commit without a lock, so also while a run writes.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -16,8 +15,10 @@ from tidegate.algebra.types import Kind
 from tidegate.runtime.keys import memory_of
 from tidegate.runtime.moments import moment, plain_moment
 from tidegate.runtime.plan.layout import Held, Kinds, Layout, Reader
+from tidegate.runtime.progress import not_of_this_program, parsed_key
 from tidegate.runtime.situation_listing import (
     SituationState,
+    check_situations,
     count_of,
     situation_dict,
     situation_states,
@@ -179,6 +180,7 @@ def _check(layout: Layout, manifest: Manifest | None) -> None:
         raise StateError(
             MANIFEST, f"the layout in meta.json does not fit: {min(map(str, (*missing, *promised, *kinds)))}"
         )
+    check_situations(layout, {} if manifest is None else manifest.kernel)
 
 
 def _buffer(layout: Layout, held: Held, manifest: Manifest | None) -> BufferState:
@@ -232,8 +234,11 @@ def _known(manifest: Manifest | None) -> dict[tuple[str, str, str], Extended]:
     """Progress as the manifest has it, by (input or query, name, attribute)."""
     found: dict[tuple[str, str, str], Extended] = {}
     for key, value in (manifest.progress if manifest is not None else {}).items():
-        kind, name, attribute = json.loads(key)
-        found[kind, name, attribute] = value
+        match parsed_key(key):
+            case [str(kind), str(name), str(attribute)]:
+                found[kind, name, attribute] = value
+            case _:
+                raise not_of_this_program(f"progress of {key!r:.200}")
     return found
 
 

@@ -172,6 +172,40 @@ def test_an_input_file_with_code(tmp_path: Path) -> None:
     assert not (tmp_path / "trap").exists()
 
 
+# --- what is looked at without a run
+
+
+@pytest.mark.parametrize("name", ["chain of queries", "keyed with duplicates", "pattern"])
+def test_a_listing_of_documents_with_other_keys(name: str, tmp_path: Path) -> None:
+    """Wherever a document has a key, it has another one."""
+    store = LocalStore(tmp_path / "state", sync=False)
+    go_on(scenario(name), store, until=3)
+
+    def listed() -> None:
+        found = list_state(store)
+        str(found)
+        json.dumps(found.to_dict())
+
+    refused = 0
+    for kind, path in (("meta", "meta.json"), ("manifest", manifest_path(3))):
+        whole = store.read_bytes(path)
+        body = json.loads(whole)["body"]
+        for place in (place for place in places(body) if isinstance(place[-1], str)):
+            for odd in ("", "inf", '["query"]', '["input", [], "t"]'):
+                made = json.loads(whole)["body"]
+                inner = made
+                for step in place[:-1]:
+                    inner = inner[step]
+                inner[odd] = inner.pop(place[-1])
+                store.delete(path)
+                store.write_bytes(path, sealed(kind, made))
+                refused += refused_or_taken(listed)
+        store.delete(path)
+        store.write_bytes(path, whole)
+        assert not refused_or_taken(listed)
+    assert refused > 100
+
+
 # --- documents that only the Spark engine has
 
 
