@@ -250,14 +250,18 @@ class Drive:
 
     def _die(self, failpoint: tuple[str, int]) -> None:
         place, skip = failpoint
-        self.engine.store.failpoints.arm(place, crash, skip=skip)
+        failpoints = self.engine.store.failpoints
+        failpoints.arm(place, crash, skip=skip)
         try:
-            self.engine.step(self._waiting)
+            self.reports.append(self.engine.step(self._waiting))
         except BaseException as failure:
             if not self.engine.died(failure):
                 raise
-        else:
+        else:  # the step counts, and no later one dies of this
+            self._waiting = Waiting()
             raise AssertionError(f"the step was not killed: it never came to {place}")
+        finally:
+            failpoints.disarm()
         self.engine.restart()
 
     # --- what to check ------------------------------------------------------------------------------------------------

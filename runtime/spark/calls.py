@@ -84,6 +84,10 @@ class ProgressCalls:
         if new:
             self._record(new)
 
+    def tick(self) -> None:
+        """Let Spark run a batch, whatever is new."""
+        self._record({})
+
     def _is_new(self, key: tuple[str, str], value: Extended) -> bool:
         return value > self._waiting.get(key, -INF) or (
             isinstance(value, int) and value > self._declared.get(key, -INF)
@@ -123,22 +127,25 @@ class ProgressCalls:
         except OSError as error:  # they say nothing new; what stays behind is deleted at the next start
             _logger.warning("deleting progress calls that were taken up failed: %s", error)
 
-    def start(self, offered: frozenset[str], *, planned: bool) -> None:
-        """Spark starts after this, with the batch that it has `planned` before, if there is one."""
+    def start(self, offered: frozenset[str], *, planned: bool, tick: bool = False) -> None:
+        """Spark starts after this, with the batch that it has `planned` before, if there is one; with `tick` one comes
+        after that whatever is new."""
+        if tick:
+            self.tick()
         if not planned:
             self.end_batch(offered)
             return
         with self._lock:
             waits = any(stream in offered for stream, _ in self._waiting)
         if waits:  # for the batch after the planned one, which a run over what is available now would not have else
-            self._record({})
+            self.tick()
 
     def end_batch(self, offered: frozenset[str]) -> None:
         """Spark plans the next batch after this; it does so without new rows too if a call waits for that."""
         with self._lock:
             self._before = dict(self._waiting)
         if any(stream in offered for stream, _ in self._before):
-            self._record({})
+            self.tick()
 
     def _record(self, given: Mapping[tuple[str, str], Extended]) -> None:
         path = f"{AREA}/{uuid.uuid4().hex}.json"

@@ -42,6 +42,7 @@ from tidegate.runtime.spark.closing import ClosingCall
 from tidegate.runtime.spark.executor import Offered, SparkExecutor
 from tidegate.runtime.spark.failures import read_summaries
 from tidegate.runtime.spark.jobs import described
+from tidegate.runtime.spark.known_sources import KnownSources, known_sources
 from tidegate.runtime.spark.locations import literal, local_path, local_uri
 from tidegate.runtime.spark.own_files import check_query_id, how_to_go_on
 from tidegate.runtime.spark.session import check_session, own_session
@@ -330,7 +331,10 @@ def start(
         local = EmbeddedExecutor(store, setup.statics, setup.options, setup.written, held_bytes=0)
         executor = SparkExecutor(own_session(spark), local, root, paths, driver_bytes, shard_bytes)
         runner = Runner(setup.plan, setup.checkpoint, executor, setup.options, collect_garbage, setup.timetable)
-        union, columns = _union(spark, setup)
+        files = all(isinstance(source.data, Files) for source in setup.sources.values())
+        lasts = not {"availableNow", "once"} & when.keys()  # else it looks at the clock once, and a tick will do
+        known = known_sources(store, list(setup.streams), files=files, clock=lasts and _follows_clock(setup))
+        union, columns = _union(spark, setup, known)
         calls = ProgressCalls(store, runner.progress.inputs)
         run = SparkRun(spark, setup, runner, executor, columns, calls, ClosingCall(store), on_batch, clock)
         run.recorded()
@@ -338,7 +342,8 @@ def start(
             run.advance(stream, progress)
         if close_at is not None:
             run.close_open(close_at)
-        calls.start(frozenset(columns), planned=is_planned(root))
+        tick = not known.clock and (_follows_clock(setup) or not setup.streams)
+        calls.start(frozenset(columns), planned=is_planned(root), tick=tick)
         writer = union.writeStream.foreachBatch(run.handle).option("checkpointLocation", local_uri(f"{root}/spark"))
         if name is not None:
             writer = writer.queryName(name)
@@ -381,22 +386,28 @@ def _trigger(spark: SparkSession, trigger: object) -> dict[str, Any]:
     return when
 
 
-def _union(spark: SparkSession, setup: Setup) -> tuple[DataFrame, dict[str, dict[str, str]]]:
+def _follows_clock(setup: Setup) -> bool:
+    """Whether there may be something to do although nothing is new."""
+    by_clock = any(options.idle is not None or options.arrival is not None for options in setup.options.values())
+    return by_clock or setup.timetable.follows_time
+
+
+def _union(spark: SparkSession, setup: Setup, known: KnownSources) -> tuple[DataFrame, dict[str, dict[str, str]]]:
     """All sources as narrow branches of one streaming DataFrame; of file sources only the paths."""
     branches, columns = [], {}
-    for number, (name, stream) in enumerate(setup.streams.items()):
+    for number, name in enumerate(known.streams):
         data = setup.sources[name].data
         if isinstance(data, Files):
             branches.append(_paths(spark, name, data))
         else:
-            rows, wanted = needed_columns(data, stream, setup.sources[name])
+            rows, wanted = needed_columns(data, setup.streams[name], setup.sources[name])
             columns[name] = {f"s{number}c{i}": column for i, column in enumerate(wanted)}
             branch = rows.toDF(*columns[name]).select(F.lit(name).alias("source"), *columns[name])
             branches.append(branch.coalesce(1) if setup.options[name].key else branch)  # keys are judged in order
     branches.append(call_ticks(spark, setup.checkpoint.store.where))
-    by_clock = any(options.idle is not None or options.arrival is not None for options in setup.options.values())
-    if by_clock or setup.timetable.follows_time:
+    if known.clock:
         # Rows that say nothing: without new data Spark runs no batch, and nobody would notice that the clock goes on.
+        # No source of a run over what is available now: Spark would read all of it in one batch because of this one.
         ticks = spark.readStream.format("rate").option("rowsPerSecond", 1).option("numPartitions", 1).load()
         branches.append(ticks.select(F.lit(TICK).alias("source")))
     union = branches[0]

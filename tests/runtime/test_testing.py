@@ -87,6 +87,45 @@ def test_every_place_to_die_is_reached_and_survived(place: str) -> None:
         run.expect(Unpaid=[(minute, at(minute)) for minute in range(0, 50, 10)])
 
 
+@pytest.mark.parametrize("place", ["commit-before-manifest", "commit-after-manifest"])
+def test_a_step_after_one_that_was_killed_reads_what_is_new_by_the_clock_too(start: Start, place: str) -> None:
+    seen = tg.stream("Seen", "k bigint, received timestamp", progress="received")
+    source = tg.source(None, arrival="received")
+    with start(
+        tg.program(Out=seen.select(k=seen.k, received=seen.received)), sources={"Seen": source}, clock=at(0)
+    ) as run:
+        run.add("Seen", [(1,)])
+        run.kill(place)
+        run.step()
+        run.wait("1m")
+        run.add("Seen", [(2,)])
+        run.step()
+        run.expect(Out=[(1, at(0)), (2, at(1))])
+        assert len(run.reports) == (2 if place == "commit-before-manifest" else 1)
+
+
+def test_a_program_of_static_tables_has_its_results_after_a_step(start: Start) -> None:
+    ones = tg.table("Ones", "k bigint")
+    with start(tg.program(Distinct=ones.distinct()), statics={"Ones": [(1,), (1,)]}) as run:
+        run.step()
+        run.expect(Distinct=[(1,)])
+        run.step()
+        run.expect(Distinct=[])
+
+
+def test_a_kill_that_is_never_reached_does_not_wait_for_a_later_step(start: Start) -> None:
+    with start(unpaid()) as run:
+        run.add("Orders", [(1, at(0))])
+        run.kill("commit-before-manifest", skip=1)
+        with pytest.raises(AssertionError, match="never came to commit-before-manifest"):
+            run.step()
+        run.add("Orders", [(2, at(5))])
+        run.finish()
+        run.step()
+        run.expect(Unpaid=[(1, at(0)), (2, at(5))])
+        assert [report.counts["Orders"].rows_in for report in run.reports] == [1, 1]
+
+
 def test_what_is_not_as_expected_is_told_as_a_difference() -> None:
     with testing.drive(unpaid()) as run:
         run.add("Orders", [(1, at(0)), (2, at(5))])

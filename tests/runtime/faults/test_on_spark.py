@@ -169,7 +169,16 @@ def stopped(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tu
     return place, undisturbed(one, place)
 
 
-FILES_OF_SPARK = ("metadata", "offsets/1", "offsets/2", "commits/1", "commits/2", "sources/0/1", "sources/0/2")
+FILES_OF_SPARK = (
+    "metadata",
+    "tidegate-sources.json",
+    "offsets/1",
+    "offsets/2",
+    "commits/1",
+    "commits/2",
+    "sources/0/1",
+    "sources/0/2",
+)
 
 
 @pytest.mark.parametrize("kind", [*sorted(damage_kinds()), "stale"])

@@ -1,0 +1,206 @@
+"""Which sources Spark is offered: in an order that queries do not decide, with a clock only where one is needed."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import tidegate as tg
+from tidegate.runtime.spark.engine import RunningQuery
+from tidegate.runtime.spark.known_sources import FILE, KnownSources, known_sources
+from tidegate.runtime.state import LocalStore, StateError, inspect
+from tidegate.runtime.state.failpoints import crash
+
+NOON = dt.datetime(2026, 3, 2, 12, tzinfo=dt.UTC)
+A, B, E = (tg.stream(name, "k bigint, t timestamp", progress="t") for name in "ABE")
+arriving = tg.stream("E", "k bigint, seen timestamp", progress="seen")
+
+
+def at(minute: int) -> str:
+    return f"2026-03-02T12:{minute:02}:00Z"
+
+
+def put(directory: Path, number: int, minute: int) -> None:
+    directory.mkdir(exist_ok=True)
+    path = directory / f"{number}.json"
+    path.write_text(json.dumps({"k": number, "t": at(minute)}))
+    os.utime(path, (1_600_000_000 + number, 1_600_000_000 + number))  # Spark takes the oldest files first
+
+
+def run(program: tg.Program, spark: SparkSession, source: Any, checkpoint: Any, **options: Any) -> RunningQuery:
+    query: RunningQuery = program.start(spark, sources=source, checkpoint=checkpoint, clock=lambda: NOON, **options)
+    query.awaitTermination()
+    return query
+
+
+def rows_in(query: RunningQuery) -> list[int]:
+    return [sum(counts.rows_in for counts in report.counts.values()) for report in query.reports]
+
+
+# --- what is recorded
+
+
+def planned(store: LocalStore, *lines: str) -> None:
+    """Spark has planned a batch over so many sources."""
+    offsets = Path(store.where) / "spark" / "offsets"
+    offsets.mkdir(parents=True, exist_ok=True)
+    (offsets / "0").write_text("\n".join(("v1", "{}", *lines)))
+
+
+def test_a_new_checkpoint_has_its_sources_by_name_and_they_stay(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    assert known_sources(store, ["B", "A"], files=False, clock=True) == KnownSources(("A", "B"), True)
+    assert known_sources(store, ["B", "A"], files=False, clock=False) == KnownSources(("A", "B"), False)
+    planned(store, "{}", "{}", "{}")
+    assert known_sources(store, ["B", "A"], files=False, clock=False).streams == ("A", "B")
+
+
+@pytest.mark.parametrize("clock", [False, True])
+def test_a_checkpoint_without_a_record_has_the_order_of_the_program(tmp_path: Path, *, clock: bool) -> None:
+    store = LocalStore(tmp_path)
+    planned(store, "{}", "{}", "{}", *(["12"] if clock else []))
+    assert known_sources(store, ["B", "A"], files=False, clock=clock) == KnownSources(("B", "A"), clock)
+    assert not (tmp_path / FILE).exists()
+
+
+def test_where_all_are_files_a_clock_may_come_and_go(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    for clock in (False, True, False):
+        assert known_sources(store, ["E"], files=True, clock=clock) == KnownSources(("E",), clock)
+        assert not (tmp_path / "spark" / "offsets").exists()
+        planned(store, "{}", "{}")
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("spark")] == ["spark"]
+
+
+def test_a_clock_that_spark_can_not_add_is_refused_and_one_that_it_has_stays(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    known_sources(store, ["E"], files=False, clock=False)
+    planned(store, "{}", "{}")
+    with pytest.raises(StateError, match=r"TG506 (.|\n)* begun without a clock(.|\n)*available_now"):
+        known_sources(store, ["E"], files=False, clock=True)
+    other = LocalStore(tmp_path / "other")
+    known_sources(other, ["E"], files=False, clock=True)
+    planned(other, "{}", "{}", "12")
+    assert known_sources(other, ["E"], files=False, clock=False).clock
+
+
+def test_a_damaged_record_is_refused(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    known_sources(store, ["E"], files=True, clock=False)
+    planned(store, "{}", "{}")
+    with pytest.raises(StateError, match="TG505"):
+        known_sources(store, ["F"], files=True, clock=False)
+    (tmp_path / FILE).write_bytes((tmp_path / FILE).read_bytes()[:-9])
+    with pytest.raises(StateError, match="TG505"):
+        known_sources(store, ["E"], files=True, clock=False)
+
+
+# --- on Spark
+
+
+@pytest.mark.spark
+def test_the_order_of_queries_is_no_change(spark: SparkSession, tmp_path: Path) -> None:
+    for stream in "AB":
+        put(tmp_path / stream, 1, 1)
+    queries = {"OutB": B, "OutA": A}
+
+    def accepted(order: Sequence[str]) -> dict[str, int]:
+        read = spark.readStream.schema("k bigint, t timestamp")
+        sources = {name: tg.source(read.json(str(tmp_path / name)), delay="1h") for name in "AB"}
+        run(tg.program(**{name: queries[name] for name in order}), spark, sources, tmp_path / "state")
+        manifest = inspect(LocalStore(tmp_path / "state")).manifest
+        assert manifest is not None
+        return {name: counts.accepted for name, counts in manifest.counts.items()}
+
+    assert accepted(["OutB", "OutA"]) == {"A": 1, "B": 1}
+    put(tmp_path / "A", 2, 2)
+    assert accepted(["OutA", "OutB"]) == {"A": 2, "B": 1}
+
+
+CLOCKS: dict[str, tuple[tg.Program, dict[str, Any], dict[str, Any]]] = {
+    "idle": (tg.program(Out=E), {"delay": "1m", "idle": "5m"}, {}),
+    "arrival": (tg.program(Out=arriving), {"arrival": "seen"}, {}),
+    "schedule": (tg.program(Out=E), {"delay": "1m"}, {"schedule": tg.schedule(every={"Out": "1s"})}),
+}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("kind", CLOCKS)
+def test_what_is_available_is_read_in_batches_by_the_clock_too(kind: str, spark: SparkSession, tmp_path: Path) -> None:
+    program, promised, options = CLOCKS[kind]
+    for number in (1, 2, 3):
+        put(tmp_path / "in", number, number)
+    source = {"E": tg.json(tmp_path / "in", per_batch=1, **promised)}
+    assert rows_in(run(program, spark, source, tmp_path / "state", **options)) == [1, 1, 1]
+    assert rows_in(run(program, spark, source, tmp_path / "state", **options)) == [0]  # the clock may have gone on
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("where", ["commit-before-manifest", "commit-after-manifest"])
+def test_a_start_after_a_crash_reads_what_is_new_and_takes_up_progress(
+    where: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    program, promised, _ = CLOCKS["idle"]
+    put(tmp_path / "in", 1, 1)
+    source = {"E": tg.json(tmp_path / "in", **promised)}
+    store = LocalStore(tmp_path / "state")
+    store.failpoints.arm(where, crash)
+    with pytest.raises(tg.InternalError, match="TG491"):
+        run(program, spark, source, store)
+    put(tmp_path / "in", 2, 30)
+    query = run(program, spark, source, tmp_path / "state", advance={"E": {"t": at(40)}})
+    assert rows_in(query) == ([1, 1] if where == "commit-before-manifest" else [1])
+    manifest = inspect(LocalStore(tmp_path / "state")).manifest
+    assert manifest is not None
+    assert manifest.progress['["input", "E", "t"]'] == (NOON + dt.timedelta(minutes=40)).timestamp() * 1e6
+
+
+@pytest.mark.spark
+def test_a_schedule_by_time_may_come_later(spark: SparkSession, tmp_path: Path) -> None:
+    program, promised, options = CLOCKS["schedule"]
+    put(tmp_path / "in", 1, 1)
+    source = {"E": tg.json(tmp_path / "in", **promised)}
+    assert rows_in(run(program, spark, source, tmp_path / "state")) == [1]
+    put(tmp_path / "in", 2, 2)
+    assert rows_in(run(program, spark, source, tmp_path / "state", **options)) == [1]
+    put(tmp_path / "in", 3, 3)
+    state = tmp_path / "state"
+    query = program.start(
+        spark, sources=source, checkpoint=state, clock=lambda: NOON, trigger="100 milliseconds", **options
+    )
+
+    def wait_for(condition: Callable[[], bool]) -> None:
+        limit = time.monotonic() + 60
+        while not condition():
+            assert time.monotonic() < limit
+            assert query.isActive, query.exception()
+            query.awaitTermination(0.1)
+
+    try:
+        wait_for(lambda: sum(rows_in(query)) == 1)
+    finally:
+        query.stop()
+
+
+@pytest.mark.spark
+def test_of_a_streaming_dataframe_a_clock_that_comes_later_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    program, promised, options = CLOCKS["schedule"]
+    put(tmp_path / "in", 1, 1)
+
+    def source() -> dict[str, Any]:
+        rows = spark.readStream.schema("k bigint, t timestamp").json(str(tmp_path / "in"))
+        return {"E": tg.source(rows, **promised)}
+
+    assert rows_in(run(program, spark, source(), tmp_path / "state")) == [1]
+    put(tmp_path / "in", 2, 2)
+    assert rows_in(run(program, spark, source(), tmp_path / "state", **options)) == [1]
+    with pytest.raises(StateError, match="TG506"):
+        run(program, spark, source(), tmp_path / "state", trigger="1 second", **options)
