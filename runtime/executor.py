@@ -63,13 +63,15 @@ class Work:
     """What a batch is asked to do: rows per stream in the engine's own form, progress from outside, streams that end.
 
     `close_at`: where situations end that are open after the last event. `declared`: the greatest instants that were among
-    the progress from outside, also of a stream that then ended.
+    the progress from outside, also of a stream that then ended. `waiting`: streams of which there are files that no batch
+    has read yet, so that they are not silent.
     """
 
     arrivals: Mapping[str, Any] = field(default_factory=dict)
     advances: Mapping[tuple[str, str], Extended] = field(default_factory=dict)
     close_at: int | None = None
     declared: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    waiting: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ was assumed, is late.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.time import INF, Extended
@@ -23,12 +23,13 @@ def idle_progress(
     heard: Mapping[str, Heard],
     b: Progress,
     clock: int,
+    waiting: Collection[str] = (),
 ) -> dict[tuple[str, str], Extended]:
     """Progress that idle streams are taken to have: of the clock less d, or the least of the streams that are not idle.
 
-    A stream that has ended is not idle.
+    A stream that has ended is not idle, nor one that is `waiting`: rows of it are there, and this batch has read others.
     """
-    idle = {s.name for s in streams if is_idle(s, options[s.name], heard, b, clock)}
+    idle = {s.name for s in streams if s.name not in waiting and is_idle(s, options[s.name], heard, b, clock)}
     found: dict[tuple[str, str], Extended] = {}
     for stream in (s for s in streams if s.name in idle):
         given = options[stream.name]

@@ -316,7 +316,7 @@ class Runner:
             greatest = ingested[stream.name].greatest if stream.name in ingested else {}
             spoke = clock if stream.name in speaking else None
             self.heard[stream.name] = known.again(spoke, greatest, means_of(stream, options))
-        followed = idle_progress(streams, self.options, self.heard, self.progress.inputs, clock)
+        followed = idle_progress(streams, self.options, self.heard, self.progress.inputs, clock, work.waiting)
         for (name, attribute), value in followed.items():
             self.progress.raise_input(name, attribute, value)
         if self.closing is not None:

@@ -91,6 +91,17 @@ class Setup:
             if all(f in now.get(name, ()) or log.is_consumed(name, f) == "consumed" for f in found.get(name, ())[::-1])
         )
 
+    def waiting(self, reading: FoundFiles, found: FoundFiles) -> frozenset[str]:
+        """Streams with an idle policy of whose directories this batch leaves files for later ones."""
+        log = self.checkpoint.positions
+        return frozenset(
+            name
+            for name, files in found.items()
+            if self.options[name].idle is not None
+            for now in [set(reading.get(name, ()))]
+            if any(f not in now and log.is_consumed(name, f) == "new" for f in files[::-1])
+        )
+
     def ended(self, read: frozenset[str]) -> dict[tuple[str, str], Extended]:
         """Progress of the bounded directories among the streams that are read to their end."""
         return {

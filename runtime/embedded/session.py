@@ -195,7 +195,9 @@ class Session:
         if ahead:
             self._read_ahead(fresh, reading)
         ended = self._setup.ended(self._setup.read_by(reading, found))
-        report = self._runner.run(batch, Work(arrivals, self._advances | ended, self._close_at, self._declared))
+        waiting = self._setup.waiting(reading, found)
+        work = Work(arrivals, self._advances | ended, self._close_at, self._declared, waiting)
+        report = self._runner.run(batch, work)
         self._pushed.clear()
         self._advances.clear()
         self._declared.clear()

@@ -235,9 +235,11 @@ class SparkRun:
         for summary in stored:
             known = arrivals.get(summary["stream"], Offered())
             arrivals[summary["stream"]] = Offered(known.files, known.bytes, (*known.stored, summary))
-        read = self.setup.read_by(reading, self.setup.found())
+        found = self.setup.found()
+        read = self.setup.read_by(reading, found)
         due = self.calls.due(read=read, offered=frozenset(self.columns))
-        work = Work(arrivals, due | self.setup.ended(read), self.closing.waiting, self.calls.declared())
+        advances, waiting = due | self.setup.ended(read), self.setup.waiting(reading, found)
+        work = Work(arrivals, advances, self.closing.waiting, self.calls.declared(), waiting)
         report = self.runner.run(batch, work)
         self.recorded()
         self.reports.append(report)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -150,6 +151,60 @@ def test_a_file_with_nothing_but_progress_is_punctuation(tmp_path: Path, format_
         counts = session.step().counts["B"]
         assert (counts.rows_in, counts.rejected, counts.punctuations) == (0, {}, 1)
         assert session.progress["Both"]["t"] == ticks("12:00")
+
+
+def put(folder: Path, number: int, *rows: tuple[int, str]) -> None:
+    path = folder / f"{number}.csv"
+    path.write_text("k,t\n" + "".join(f"{k},{at(time)}\n" for k, time in rows))
+    os.utime(path, (1_600_000_000 + number, 1_600_000_000 + number))  # the oldest is read first
+
+
+def behind(folder: Path, run: Callable[[dt.datetime], None], *, late: bool) -> None:
+    """A run stands still for an hour; the oldest of the files that lie there then has no rows."""
+    noon = dt.datetime(2026, 3, 2, 12, tzinfo=dt.UTC)
+    put(folder, 1, (1, "12:00"))
+    run(noon)
+    put(folder, 2)
+    if not late:
+        put(folder, 3, (2, "12:10"))
+        put(folder, 4, (3, "12:20"))
+    run(noon + dt.timedelta(hours=1))
+    if late:
+        put(folder, 3, (2, "12:10"))
+        run(noon + dt.timedelta(hours=1))
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_source_with_unread_files_is_not_silent(tmp_path: Path, late: bool) -> None:
+    (tmp_path / "in").mkdir()
+    sources = {"A": tg.csv(tmp_path / "in", per_batch=1, delay="1m", idle="5m")}
+    counts = []
+
+    def run(clock: dt.datetime) -> None:
+        with tg.program(Out=a).session(sources=sources, checkpoint=tmp_path / "state", clock=lambda: clock) as session:
+            session.process()
+            counts.append(session.counts["A"])
+
+    behind(tmp_path / "in", run, late=late)
+    assert counts[-1].rejected == ({"late": 1} if late else {})
+    assert counts[-1].accepted == (1 if late else 3)
+
+
+@pytest.mark.spark
+def test_a_source_with_unread_files_is_not_silent_on_spark(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    sources = {"A": tg.csv(tmp_path / "in", per_batch=1, delay="1m", idle="5m")}
+    reports = []
+
+    def run(clock: dt.datetime) -> None:
+        query = tg.program(Out=a).start(spark, sources=sources, checkpoint=tmp_path / "state", clock=lambda: clock)
+        query.awaitTermination()
+        reports.extend(query.reports)
+
+    behind(tmp_path / "in", run, late=False)
+    found = [report.counts["A"] for report in reports if "A" in report.counts]
+    assert sum(one.accepted for one in found) == 3
+    assert not any(one.rejected for one in found)
 
 
 def test_options_that_make_no_sense_are_refused() -> None:
