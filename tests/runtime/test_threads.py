@@ -59,9 +59,9 @@ def written(folder: Path, rng: random.Random, files: int, overlap: int) -> None:
 def outcome(folder: Path, threads: int, per_batch: int | None, delay: int, **options: Any) -> dict[str, Any]:
     given = {"R": parquet(folder, per_batch=per_batch, delay=delay, bounded=True, policy="quarantine", **options)}
     with Session(program().facts, sources=given, threads=threads) as session:
-        session.process()
+        progress = [report.progress for report in session.process()]
         results = {name: sorted(map(str, session.results(name))) for name in NAMES}
-        return results | {"counts": session.counts, "set aside": session.quarantine()}
+        return results | {"counts": session.counts, "set aside": session.quarantine(), "progress": progress}
 
 
 @pytest.mark.parametrize("seed", range(12))
