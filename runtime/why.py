@@ -139,8 +139,8 @@ def why_checkpoint(
     found = inspect(store)
     own = dict(lower(facts, optimise=rewrite_program).description)
     recorded = dict(found.meta.description) if isinstance(found.meta.description, dict) else {}
-    # Tables and keys come from the run, not from the program.
-    differing = differences({key: value for key, value in recorded.items() if key in own}, own)
+    program = {key: value for key, value in recorded.items() if not key.startswith(_OF_THE_RUN)}
+    differing = differences(program, own)
     if differing:
         raise StateError(
             PROGRAM,
@@ -150,6 +150,10 @@ def why_checkpoint(
         )
     names = list(facts.streams) if name is None else [name]
     return {each: why(facts, found.manifest, each, row) for each in names}
+
+
+#: Entries of a checkpoint's description that come from a run, not from the program.
+_OF_THE_RUN = ("table ", "key of ")
 
 
 def _instants(stream: StreamDef, row: Mapping[str, Any]) -> dict[str, int]:

@@ -197,6 +197,22 @@ def test_on_a_checkpoint_and_on_the_command_line(
     assert main(["why", str(tmp_path / "nowhere"), str(file)]) == 1
 
 
+def test_a_checkpoint_of_a_program_with_more_queries_is_of_another_program(tmp_path: Path) -> None:
+    """Also where the other query shares nothing with those that are there; keys and tables are said by the run."""
+    e, f = (tg.stream(name, "k bigint, t bigint", progress="t") for name in ("E", "F"))
+    both, one = tg.program(OfE=e, OfF=f), tg.program(OfE=e)
+    for program, place in ((both, tmp_path / "both"), (one, tmp_path / "one")):
+        with program.session(checkpoint=place, sources={"E": tg.source(None, key=("k", "t"))}) as session:
+            session.push("E", [(1, 5)])
+            session.step()
+        assert program.why(place, "OfE").parts
+    with pytest.raises(StateError, match="TG501") as caught:
+        one.why(tmp_path / "both", "OfE")
+    assert "query OfF: only in the checkpoint" in str(caught.value)
+    with pytest.raises(StateError, match="TG501"):
+        both.why(tmp_path / "one", "OfE")
+
+
 def test_questions_that_make_no_sense_are_refused(unpaid: tg.Program, tmp_path: Path) -> None:
     with unpaid.session() as session:
         for name, row, code in (
