@@ -114,8 +114,8 @@ GROUP = Group(
         bug(
             "progress of a stream that ends in the same batch was never declared",
             "runtime/embedded/session.py",
-            "self._close_at, self._declared))",
-            "self._close_at))",
+            "self._close_at, self._declared, waiting)",
+            "self._close_at, {}, waiting)",
             required=True,
         ),
         bug(
