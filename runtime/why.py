@@ -19,6 +19,7 @@ from tidegate.analysis.wording import amount, instant, shifted
 from tidegate.analysis.zones import Edge
 from tidegate.runtime.heard import HEARD, Heard, from_json
 from tidegate.runtime.inputs import instant_of
+from tidegate.runtime.never import why_never
 from tidegate.runtime.progress import ProgressState, check_known
 from tidegate.runtime.state.checkpoint import inspect
 from tidegate.runtime.state.errors import PROGRAM, StateError
@@ -347,7 +348,7 @@ class _State:
         """When a row with these instants is final, or why it never is."""
         name, schema = query.query.name, query.output.schema
         called = f"a row of {name} with " + ", ".join(f"{a} = {instant(v, schema[a].type)}" for a, v in row.items())
-        impossible = self._impossible(query, row)
+        impossible = self._impossible(query, row) or tuple(("because", line) for line in why_never(query.query, row))
         if impossible:
             return Part(name, f"{called} never comes: its instants contradict the conditions", impossible)
         p = self.queries[name]

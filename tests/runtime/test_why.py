@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from pathlib import Path
 
@@ -195,6 +196,32 @@ def test_on_a_checkpoint_and_on_the_command_line(
     for wrong in (["--row", "ordered=soon"], ["--result", "Paid"], ["--program", "other"]):
         assert main(["why", str(place), str(file), *wrong]) == 1
     assert main(["why", str(tmp_path / "nowhere"), str(file)]) == 1
+
+
+def test_a_row_that_no_condition_lets_come_is_told_with_the_condition() -> None:
+    """Also where the condition compares its instants with a constant, and where a window has no such end."""
+    s = tg.stream("S", "k bigint, t timestamp", progress="t")
+    march = s.t >= dt.datetime(2026, 3, 2, tzinfo=dt.UTC)
+    program = tg.program(
+        Marched=s.where(march).select(s.k, at=s.t),
+        Counted=s.where(march).group_by(w=tg.ceil(s.t, "10m")).agg(n=tg.count()),
+        Either=s.where(march).select(s.t).union(s.where(s.k > 1).select(s.t)),
+    )
+    with program.session() as session:
+        early = session.why("Marched", {"at": "2026-03-01"}).parts[0]
+        assert early.says.endswith("never comes: its instants contradict the conditions")
+        ((label, line),) = early.lines
+        assert label == "because"
+        assert line.startswith("t >= 2026-03-02T00:00:00Z   test_why.py:")
+        off = session.why("Counted", {"w": at("12:05")}).parts[0]
+        assert "never comes" in off.says
+        assert off.lines == (("because", f"w is one of every 10m, such as {at('12:00:00')} and {at('12:10:00')}"),)
+        for name, row in (
+            ("Marched", {"at": "2026-03-02"}),
+            ("Counted", {"w": at("12:10")}),
+            ("Either", {"t": "2026-03-01"}),
+        ):
+            assert "not final yet" in session.why(name, row).parts[0].says
 
 
 def test_a_checkpoint_of_a_program_with_more_queries_is_of_another_program(tmp_path: Path) -> None:
