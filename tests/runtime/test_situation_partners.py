@@ -57,6 +57,15 @@ def test_an_open_partner_keeps_it() -> None:
     assert counts(chain(), ["a", "ab", "b", "", "c", ""]) == [0, 0, 1, 2, 2, 2]
 
 
+def test_an_open_partner_may_end_at_the_last_tick() -> None:
+    program = tg.program(M=tg.match(on.A.overlaps(on.B), on.B.te - on.A.te <= 3, within=1000))
+    for events, left, found in ((["b", "b", ""], [1, 1, 0], 1), (["b", "b", "b", ""], [1, 1, 0, 0], 0)):
+        with Session(program.facts) as run:
+            assert [push(run, t, true) for t, true in enumerate(["a", "ab", "b"])] == [0, 0, 1]
+            assert [push(run, 3 + t, true) for t, true in enumerate(events)] == left
+            assert len(run.results("M")) == found
+
+
 def test_what_is_gone_takes_along_what_needs_it() -> None:
     """A overlaps B, B overlaps C: B ends without a C, and A, which has waited for it, goes, too."""
     program = tg.program(M=tg.match(on.A.overlaps(on.B), on.B.overlaps(on.C), within=1000))
