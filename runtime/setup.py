@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -40,7 +40,7 @@ from tidegate.runtime.state.local import make_directory
 from tidegate.runtime.state.manifest import StagedOutput
 from tidegate.runtime.state.outputs import Sink as StateSink
 from tidegate.runtime.state.paths import slug, without_secrets
-from tidegate.runtime.state.positions import Offer, SourceFile
+from tidegate.runtime.state.positions import Fate, Offer, SourceFile
 from tidegate.runtime.state.store import Store
 
 FoundFiles = Mapping[str, tuple[SourceFile, ...]]
@@ -81,26 +81,24 @@ class Setup:
             )
         return admission
 
-    def read_by(self, reading: Mapping[str, tuple[SourceFile, ...]], found: FoundFiles) -> frozenset[str]:
+    def read_by(self, reading: FoundFiles, found: FoundFiles) -> frozenset[str]:
         """Streams of whose directories nothing that was found is left once the files of this batch are read."""
-        log, now = self.checkpoint.positions, {name: set(files) for name, files in reading.items()}
         return frozenset(
-            name
-            for name in self.streams
-            # from the last on: what is not read yet is the newest, so one look shows it
-            if all(f in now.get(name, ()) or log.is_consumed(name, f) == "consumed" for f in found.get(name, ())[::-1])
+            name for name in self.streams if all(fate == "consumed" for fate in self._left(name, reading, found))
         )
 
     def waiting(self, reading: FoundFiles, found: FoundFiles) -> frozenset[str]:
         """Streams with an idle policy of whose directories this batch leaves files for later ones."""
-        log = self.checkpoint.positions
         return frozenset(
             name
-            for name, files in found.items()
-            if self.options[name].idle is not None
-            for now in [set(reading.get(name, ()))]
-            if any(f not in now and log.is_consumed(name, f) == "new" for f in files[::-1])
+            for name in found
+            if self.options[name].idle is not None and any(fate == "new" for fate in self._left(name, reading, found))
         )
+
+    def _left(self, name: str, reading: FoundFiles, found: FoundFiles) -> Iterator[Fate]:
+        """The fates of the files that were found and that this batch does not read: newest first, since they are read last."""
+        now, log = set(reading.get(name, ())), self.checkpoint.positions
+        return (log.is_consumed(name, file) for file in found.get(name, ())[::-1] if file not in now)
 
     def ended(self, read: frozenset[str]) -> dict[tuple[str, str], Extended]:
         """Progress of the bounded directories among the streams that are read to their end."""

@@ -16,6 +16,8 @@ from tidegate.runtime.state.segments import Segment, append_segment, read_segmen
 from tidegate.runtime.state.store import Store
 
 EMBEDDED = "embedded"
+#: What became of a file: `changed` if another version of it was read.
+Fate = Literal["new", "consumed", "changed"]
 _FANOUT = 16
 _RECENT = 64  # a table costs two syncs and a millisecond, 64 entries in a manifest a tenth of that
 
@@ -112,8 +114,8 @@ class PositionLog:
     def __len__(self) -> int:
         return len(self._consumed)
 
-    def is_consumed(self, source: str, file: SourceFile) -> Literal["new", "consumed", "changed"]:
-        """Whether a file was read before; `changed` if another version of it was."""
+    def is_consumed(self, source: str, file: SourceFile) -> Fate:
+        """Whether a file was read before."""
         known = self._consumed.get((source, file.path))
         if known is None:
             return "new"
