@@ -6,7 +6,6 @@ import datetime as dt
 import hashlib
 import json
 import os
-import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
@@ -159,23 +158,6 @@ class Arriving:
     def _read(self, path: str) -> Rows:
         begun = self.begun.pop(path, None)
         return read_file(path, self.format, self.schema) if begun is None else begun.result()
-
-
-def digest_of(pushed: Mapping[str, Sequence[Arrival]]) -> str:
-    """Identifies pushed rows: the same again, also in another process, have the same. "" where there are none."""
-    if not pushed:
-        return ""
-    digest = hashlib.blake2b(digest_size=16)
-    try:
-        for stream in sorted(pushed):
-            for arrival in pushed[stream]:
-                digest.update(repr((stream, list(arrival.rows.columns), arrival.rows.count)).encode())
-                for column in arrival.rows.columns.values():
-                    is_array = isinstance(column, pa.Array)
-                    digest.update(pa.record_batch([column], [""]).serialize() if is_array else repr(column).encode())
-    except (ValueError, TypeError, RecursionError, pa.ArrowException):  # values that can not be said: like no others
-        return uuid.uuid4().hex
-    return digest.hexdigest()
 
 
 def shares(arrivals: Iterable[Arrival], count: int) -> list[Iterable[Arrival]]:

@@ -20,12 +20,13 @@ from tidegate.runtime.batch_report import BatchReport
 from tidegate.runtime.clock import Clock, read_clock, system_clock
 from tidegate.runtime.closing import check_all_end, closing_instant
 from tidegate.runtime.columns import Rows, raw, user_arrow_schema, user_rows
+from tidegate.runtime.digests import digest_of
 from tidegate.runtime.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.embedded.read_ahead import ReadAhead
 from tidegate.runtime.executor import Work
 from tidegate.runtime.frames import check_noted, content_of, note_frame
 from tidegate.runtime.given import check_clock, check_on_batch, check_threads
-from tidegate.runtime.inputs import Arriving, advances_of, digest_of, input_table
+from tidegate.runtime.inputs import Arriving, advances_of, input_table
 from tidegate.runtime.intake import Arrival
 from tidegate.runtime.plan.lower import PurgeMode
 from tidegate.runtime.plan.steps import Plan
@@ -72,6 +73,8 @@ class Session:
     _setup: Setup = field(init=False)
     _runner: Runner = field(init=False)
     _pushed: dict[str, list[Arrival]] = field(init=False, default_factory=dict)
+    _frames: dict[str, Arrival] = field(init=False, default_factory=dict)
+    _noted: dict[str, str] = field(init=False, default_factory=dict)
     _closed: bool = field(init=False, default=False)
     _advances: dict[tuple[str, str], Extended] = field(init=False, default_factory=dict)
     _declared: dict[tuple[str, str], int] = field(init=False, default_factory=dict)
@@ -112,11 +115,12 @@ class Session:
             schema = self._setup.options[name].judged(self._setup.streams[name].schema)
             rows = raw(source.data, schema)
             if lasting:
-                note = check_noted if begun else note_frame
-                note(self.store, name, content_of(input_table(rows, schema)))
+                note, content = check_noted if begun else note_frame, content_of(input_table(rows, schema))
+                note(self.store, name, content)
+                if not begun:
+                    self._noted[name] = content.digest
             if not begun:
-                self._pushed[name] = [Arrival("push", rows)]
-                self.finish(name)
+                self._frames[name] = Arrival("push", rows)
 
     def __repr__(self) -> str:
         queries = ", ".join(query.name for query in self.plan.queries)
@@ -134,7 +138,7 @@ class Session:
         self._pushed.setdefault(stream, []).append(Arrival("push", raw(rows, schema)))
 
     def discard(self) -> None:
-        """Forget what was pushed and advanced since the last batch, for instance after it made the batch fail."""
+        """Forget what was pushed and advanced since the last batch, for instance after it made the batch fail; frames stay."""
         self._pushed.clear()
         self._advances.clear()
         self._declared.clear()
@@ -181,10 +185,13 @@ class Session:
         found = self._setup.found()
         fresh = self._setup.admit(Offer(files=found, fingerprint=_A_LOOK)).offer.files
         limited = {name: files[: self.sources[name].data.per_batch] for name, files in fresh.items()}
-        offer = Offer(files=limited, pushed=digest_of(self._pushed))
+        offer = Offer(files=limited, pushed=digest_of(self._pushed, self._noted))
         batch = checkpoint.begin(read_clock(self.clock), offer, engine=_ENGINE)
         reading = batch.intent.offer.files
-        arrivals: dict[str, Iterable[Arrival]] = {name: list(pushed) for name, pushed in self._pushed.items()}
+        frames = {name: [rows] for name, rows in self._frames.items()}
+        arrivals: dict[str, Iterable[Arrival]] = frames | {
+            name: [*frames.get(name, ()), *pushed] for name, pushed in self._pushed.items()
+        }
         for name, files in reading.items():
             format_ = self.sources[name].data.format
             schema = self._setup.options[name].judged(self._setup.streams[name].schema)
@@ -195,13 +202,13 @@ class Session:
         if ahead:
             self._read_ahead(fresh, reading)
         ended = self._setup.ended(self._setup.read_by(reading, found))
+        ended |= {(name, a): INF for name in frames for a in self._setup.streams[name].progress}
         waiting = self._setup.waiting(reading, found)
         work = Work(arrivals, self._advances | ended, self._close_at, self._declared, waiting)
         report = self._runner.run(batch, work)
-        self._pushed.clear()
-        self._advances.clear()
-        self._declared.clear()
-        self._close_at = None
+        self._frames.clear()
+        self._noted.clear()
+        self.discard()
         if self.on_batch is not None:
             self.on_batch(report)
         return report

@@ -12,11 +12,13 @@ import pyarrow as pa
 import pytest
 
 import tidegate as tg
+from tidegate.algebra.time import INF
 from tidegate.runtime.embedded.session import Session
 from tidegate.runtime.frames import content_of
-from tidegate.runtime.state import LocalStore, StateError
+from tidegate.runtime.state import LocalStore, MemoryStore, StateError, Store
 from tidegate.runtime.state.errors import REPLAY
 from tidegate.runtime.state.failpoints import SimulatedCrash, crash
+from tidegate.runtime.state.intent import pending_intent
 
 events = tg.stream("E", "k bigint, t bigint", progress="t")
 program = tg.program(All=events)
@@ -79,6 +81,39 @@ def test_before_the_first_commit_another_frame_may_come(tmp_path: Path) -> None:
     ):
         session.step()
     assert read(tmp_path, FRAME.head(1)) == ROWS[:1]
+
+
+def begun(store: Store, frame: pl.DataFrame, place: str) -> tuple[Session, str]:
+    """A session whose first batch failed, and what the intent says of its rows."""
+    session = Session(program.facts, store, {"E": tg.source(frame)})
+    store.failpoints.arm(place, crash)
+    with pytest.raises(SimulatedCrash):
+        session.step()
+    found = pending_intent(store, 1)
+    assert found is not None
+    return session, found.offer.pushed
+
+
+def test_a_batch_knows_its_frame_by_what_was_noted(tmp_path: Path) -> None:
+    """The rows of a frame are not looked at again, and none at all where the run is in memory."""
+    found = []
+    for frame in (FRAME, FRAME, FRAME.head(1)):
+        session, pushed = begun(LocalStore(tmp_path), frame, "commit-before-manifest")
+        session.close()
+        found.append(pushed)
+    assert found[0] == found[1] != found[2]
+    assert begun(MemoryStore(), FRAME, "commit-before-manifest")[1] == ""
+
+
+@pytest.mark.parametrize("lasting", [False, True])
+def test_a_frame_is_not_discarded_with_what_was_pushed(lasting: bool, tmp_path: Path) -> None:
+    store = LocalStore(tmp_path) if lasting else MemoryStore()
+    with begun(store, FRAME, "batch-after-intent")[0] as session:
+        session.discard()
+        session.step()
+        assert [tuple(row.values()) for row in session.results("All")] == ROWS
+        assert session.progress == {"All": {"t": INF}}
+        assert session.step().counts == {}
 
 
 @pytest.mark.parametrize(
