@@ -7,7 +7,7 @@ after it starts (or then, if it may be a point), and nothing else. A condition i
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import assert_never
 
 from tidegate.algebra.errors import InternalError
@@ -30,17 +30,19 @@ from tidegate.algebra.formulas import (
 
 #: `v - w <= c` between endpoints.
 Difference = tuple[str, str, int]
+Conjunction = frozenset[Difference]
 #: Per symbol its start, and its end where it has one.
 Situations = Mapping[str, tuple[int, int | None]]
 
 
-def first_certain(condition: Formula, situations: Situations, points: Collection[str] = ()) -> int | None:
-    """The least instant, not before all situations have started, at which the condition is certain; None if it never is.
+def first_certain(
+    refutations: Collection[Conjunction], situations: Situations, points: Collection[str] = ()
+) -> int | None:
+    """The least instant, not before all situations have started, at which a condition is certain; None if it never is.
 
-    `points` are the symbols whose situations may be points.
+    The condition is given by its `refutations`. `points` are the symbols whose situations may be points.
     """
     begin = max(start for start, _ in situations.values())
-    refutations = alternatives(condition, negated=True)
     known = [end for _, end in situations.values() if end is not None]
     reach = sum(abs(c) for refutation in refutations for _, _, c in refutation)
     # Once all finite endpoints are known and no constant reaches further, nothing more becomes certain.
@@ -58,7 +60,7 @@ def first_certain(condition: Formula, situations: Situations, points: Collection
 
 
 def is_certain(
-    refutations: Sequence[Sequence[Difference]], situations: Situations, t: int, points: Collection[str] = ()
+    refutations: Collection[Conjunction], situations: Situations, t: int, points: Collection[str] = ()
 ) -> bool:
     """Whether no completion of what is known at `t` satisfies one of the refutations."""
     facts: list[Difference] = []
@@ -73,7 +75,7 @@ def _equals(name: str, value: int) -> list[Difference]:
     return [(name, "0", value), ("0", name, -value)]
 
 
-def _satisfiable(constraints: Sequence[Difference]) -> bool:
+def _satisfiable(constraints: Collection[Difference]) -> bool:
     """Whether integers satisfy all constraints: no cycle of them sums to less than nothing (Bellman and Ford)."""
     names = {name for v, w, _ in constraints for name in (v, w)}
     distance = dict.fromkeys(names, 0)
@@ -88,16 +90,21 @@ def _satisfiable(constraints: Sequence[Difference]) -> bool:
     return False
 
 
-def alternatives(formula: Formula, *, negated: bool = False) -> list[tuple[Difference, ...]]:
+def refutations_of(condition: Formula) -> frozenset[Conjunction]:
+    """The ways in which a condition can be false: whatever makes it false satisfies one of them."""
+    return _alternatives(condition, negated=True)
+
+
+def _alternatives(formula: Formula, *, negated: bool) -> frozenset[Conjunction]:
     """The formula, or its negation, as a disjunction of conjunctions of difference constraints."""
     match formula:
         case Truth(value):
-            return [()] if value != negated else []
+            return frozenset([frozenset[Difference]()] if value != negated else [])
         case Not(part):
-            return alternatives(part, negated=not negated)
+            return _alternatives(part, negated=not negated)
         case And(parts) | Or(parts):
-            each = [alternatives(part, negated=negated) for part in parts]
-            return _every(each) if isinstance(formula, And) != negated else list(itertools.chain.from_iterable(each))
+            each = [_alternatives(part, negated=negated) for part in parts]
+            return _every(each) if isinstance(formula, And) != negated else _any(each)
         case Compare(left, op, right, _):
             return _compare(
                 left, {"<": ">=", "<=": ">", "=": "!=", ">=": "<", ">": "<=", "!=": "="}[op] if negated else op, right
@@ -108,11 +115,22 @@ def alternatives(formula: Formula, *, negated: bool = False) -> list[tuple[Diffe
             assert_never(formula)
 
 
-def _every(each: Sequence[Sequence[tuple[Difference, ...]]]) -> list[tuple[Difference, ...]]:
-    return [tuple(itertools.chain.from_iterable(choice)) for choice in itertools.product(*each)]
+def _any(each: Iterable[Collection[Conjunction]]) -> frozenset[Conjunction]:
+    return frozenset(itertools.chain.from_iterable(each))
 
 
-def _compare(left: TemporalTerm, op: str, right: TemporalTerm) -> list[tuple[Difference, ...]]:
+def _every(each: Iterable[Collection[Conjunction]]) -> frozenset[Conjunction]:
+    """One of each at a time, all together. Not all of the product, which has 4 to the power of 13 for Allen's relations:
+    what contradicts itself is left out, and so is what asks for all that another one asks for, and more.
+    """
+    found = frozenset([frozenset[Difference]()])
+    for one in each:
+        both = {a | b for a in found for b in one if _satisfiable(a | b)}
+        found = frozenset(a for a in both if not any(b < a for b in both))
+    return found
+
+
+def _compare(left: TemporalTerm, op: str, right: TemporalTerm) -> frozenset[Conjunction]:
     match op:
         case "<=":
             return _at_most(left, right, 0)
@@ -125,10 +143,10 @@ def _compare(left: TemporalTerm, op: str, right: TemporalTerm) -> list[tuple[Dif
         case "=":
             return _every([_at_most(left, right, 0), _at_most(right, left, 0)])
         case _:
-            return [*_at_most(left, right, -1), *_at_most(right, left, -1)]
+            return _any([_at_most(left, right, -1), _at_most(right, left, -1)])
 
 
-def _at_most(left: TemporalTerm, right: TemporalTerm, c: int) -> list[tuple[Difference, ...]]:
+def _at_most(left: TemporalTerm, right: TemporalTerm, c: int) -> frozenset[Conjunction]:
     """`left <= right + c`."""
     match left, right:
         case Shift(inner, by), _:
@@ -136,15 +154,15 @@ def _at_most(left: TemporalTerm, right: TemporalTerm, c: int) -> list[tuple[Diff
         case _, Shift(inner, by):
             return _at_most(left, inner, c + by)
         case Greatest(terms), _:
-            return _every([_at_most(term, right, c) for term in terms])
+            return _every(_at_most(term, right, c) for term in terms)
         case _, Least(terms):
-            return _every([_at_most(left, term, c) for term in terms])
+            return _every(_at_most(left, term, c) for term in terms)
         case Least(terms), _:
-            return [one for term in terms for one in _at_most(term, right, c)]
+            return _any(_at_most(term, right, c) for term in terms)
         case _, Greatest(terms):
-            return [one for term in terms for one in _at_most(left, term, c)]
+            return _any(_at_most(left, term, c) for term in terms)
         case Var(v), Var(w):
-            return [((v, w, c),)]
+            return frozenset([frozenset([(v, w, c)])])
         case (Floor() | Ceil(), _) | (_, Floor() | Ceil()):
             raise InternalError("TG901", "a condition on endpoints rounds nothing")
         case _:

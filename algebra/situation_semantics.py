@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tidegate.algebra.certainty import first_certain
+from tidegate.algebra.certainty import Conjunction, first_certain, refutations_of
 from tidegate.algebra.evaluation import EvaluationError, evaluator, key_of
-from tidegate.algebra.formulas import Formula, temporal_formula
+from tidegate.algebra.formulas import temporal_formula
 from tidegate.algebra.nodes import Aggregate, Derive, Given, Match
 from tidegate.algebra.operations import resolve
 from tidegate.algebra.pretty import value_text
@@ -109,29 +110,39 @@ def _instant(value: Value) -> int:
 
 def matches(node: Match, events: Sequence[Sequence[Row]], aggregation: Aggregation) -> list[Row]:
     """The rows of a pattern; `events` are those that each symbol's situations are derived from, or given as."""
-    condition = temporal_formula(condition_of(node), endpoint_schema(node))
+    refutations = refutations_of(temporal_formula(condition_of(node), endpoint_schema(node)))
     by_symbol = [
         given(situation, rows) if isinstance(situation, Given) else runs(situation, rows)
         for situation, rows in zip(node.situations, events, strict=True)
     ]
     found: list[Row] = []
-    for chosen in itertools.product(*by_symbol):
-        if len({tuple(map(key_of, run.key)) for run in chosen}) > 1:
-            continue
+    for chosen in _of_one_partition(by_symbol):
         ends = {symbol: (run.start, run.end) for symbol, run in zip(node.symbols, chosen, strict=True)}
-        detected = _detected(node, condition, ends)
+        detected = _detected(node, refutations, ends)
         if detected is not None and (node.within is None or detected - min(run.start for run in chosen) <= node.within):
             found.append(_row(node, chosen, detected, aggregation))
     return found
 
 
-def _detected(node: Match, condition: Formula, ends: Mapping[str, tuple[int, int | None]]) -> int | None:
+def _of_one_partition(by_symbol: Sequence[Sequence[Run]]) -> Iterator[tuple[Run, ...]]:
+    """One situation per symbol, all with the same keys, NULL equal to NULL."""
+    by_key = [defaultdict[tuple[object, ...], list[Run]](list) for _ in by_symbol]
+    for groups, of_symbol in zip(by_key, by_symbol, strict=True):
+        for run in of_symbol:
+            groups[tuple(map(key_of, run.key))].append(run)
+    for key in by_key[0]:
+        yield from itertools.product(*(groups.get(key, ()) for groups in by_key))
+
+
+def _detected(
+    node: Match, refutations: Collection[Conjunction], ends: Mapping[str, tuple[int, int | None]]
+) -> int | None:
     """When the match is known, or None where it is none."""
     points = [s for s, one in zip(node.symbols, node.situations, strict=True) if isinstance(one, Given) and one.points]
     if node.emission == "earliest":
-        return first_certain(condition, ends, points)
+        return first_certain(refutations, ends, points)
     last = [end for _, end in ends.values() if end is not None]
-    certain = first_certain(condition, ends, points) if len(last) == len(ends) else None
+    certain = first_certain(refutations, ends, points) if len(last) == len(ends) else None
     return None if certain is None else max(last)
 
 

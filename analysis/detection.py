@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,6 +81,7 @@ def detection(
     )
 
 
+@lru_cache(maxsize=128)
 def detection_of(node: Match) -> Detection:
     """How matches of the operator are detected."""
     symbols = [_symbol(name, one) for name, one in zip(node.symbols, node.situations, strict=True)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tidegate.algebra.allen import Allen, relations_in
 from tidegate.algebra.time import INF, Extended
@@ -125,10 +126,19 @@ def _dead(start: Zone, zone: Zone, general: General) -> Normal:
 
 def matching(found: Detection, conflicts: list[Conflict]) -> list[Zone]:
     """The zones of `relations` over the endpoints and `detected`; what contradicts is appended to `conflicts`."""
+    zones, contradictions = _matching(found)
+    conflicts += contradictions
+    return list(zones)
+
+
+@lru_cache(maxsize=128)
+def _matching(found: Detection) -> tuple[tuple[Zone, ...], tuple[Conflict, ...]]:
+    """The zones and what contradicts: several facts are found from them, and from the same detection."""
+    conflicts: list[Conflict] = []
     zones = [Zone.free(named_layout([*found.pattern.base.layout.attributes, DETECTED]))]
     for demanded_by, part in stages(found):
         zones = expand(zones, part, MAX_ZONES, conflicts, demanded_by)
-    return zones
+    return tuple(zones), tuple(conflicts)
 
 
 def match_zones(found: Detection) -> list[Zone]:
@@ -192,6 +202,7 @@ def _alive(found: Detection, zone: Zone) -> Normal:
     return conjoin(parts)
 
 
+@lru_cache(maxsize=128)
 def horizons(found: Detection) -> tuple[Horizon, ...]:
     """The horizon of each symbol; `QueryError` TG150 where the pattern has too many cases."""
     zones = match_zones(found)

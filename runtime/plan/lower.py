@@ -13,7 +13,8 @@ import hashlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
-from typing import Literal, assert_never
+from functools import cache
+from typing import TYPE_CHECKING, Literal, assert_never
 
 from tidegate.algebra.errors import InternalError
 from tidegate.algebra.formulas import Shift, Var, temporal_term
@@ -55,6 +56,9 @@ from tidegate.analysis.situation_partners import situation_partners
 from tidegate.runtime.plan.common import find_common
 from tidegate.runtime.plan.sharding import shard_key
 from tidegate.runtime.plan.steps import Buffer, CommonPart, Leaf, Ordered, Plan, QueryPlan, Stretched, Stretches
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 MERGEABLE = frozenset(Function) - {Function.COUNT_DISTINCT}
 #: As many bits as an integer of a stretch has for the conditions that are true.
@@ -481,14 +485,16 @@ def digest(value: object) -> str:
     return hashlib.sha256(_canonical(value, {}).encode()).hexdigest()[:16]
 
 
+@cache
+def _digested(of: type[DataclassInstance]) -> tuple[str, ...]:
+    """The fields that a digest is about."""
+    return tuple(f.name for f in fields(of) if not f.name.startswith("_") and not f.metadata.get("advice"))
+
+
 def _canonical(value: object, seen: dict[int, str]) -> str:
     if is_dataclass(value) and not isinstance(value, type):
         if id(value) not in seen:
-            parts = ",".join(
-                f"{f.name}={_canonical(getattr(value, f.name), seen)}"
-                for f in fields(value)
-                if not f.name.startswith("_") and not f.metadata.get("advice")
-            )
+            parts = ",".join(f"{name}={_canonical(getattr(value, name), seen)}" for name in _digested(type(value)))
             seen[id(value)] = hashlib.sha256(f"{type(value).__name__}({parts})".encode()).hexdigest()
         return seen[id(value)]
     if isinstance(value, tuple):
