@@ -34,16 +34,17 @@ def known_sources(store: LocalStore, streams: Sequence[str], *, files: bool, clo
     Where a clock comes or goes, Spark's part is begun anew if all are files: this checkpoint knows which were read. Else a
     clock that is not wanted stays, and `StateError` TG506 refuses one that Spark's part has not.
     """
+    root = Path(store.where)
     with storage_errors(f"looking for sources in {store.where}"):
+        _remove_replaced(root)  # of a run that ended while it did
         begun = _begun(store, streams)
         if begun is not None and begun.clock != clock and files:
-            _discard(Path(store.where))
+            _discard(root)
             begun = None
         if begun is None:
             begun = KnownSources(tuple(sorted(streams)), clock)
-            (Path(store.where) / "spark").mkdir(
-                parents=True, exist_ok=True
-            )  # the store may know it from before it was removed
+            # The store may know the folder from before it was removed, and make it no more.
+            (root / "spark").mkdir(parents=True, exist_ok=True)
             store.delete(FILE)  # of a run that ended before Spark planned a batch
             store.create_exclusive(FILE, encode("sources", begun))
     if clock and not begun.clock:
@@ -73,6 +74,9 @@ def _begun(store: LocalStore, streams: Sequence[str]) -> KnownSources | None:
 
 def _discard(root: Path) -> None:
     """Removes Spark's checkpoint; a crash leaves it whole or not at all."""
-    shutil.rmtree(root / _REPLACED, ignore_errors=True)
     os.replace(root / "spark", root / _REPLACED)
+    _remove_replaced(root)
+
+
+def _remove_replaced(root: Path) -> None:
     shutil.rmtree(root / _REPLACED, ignore_errors=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,7 +18,7 @@ import tidegate as tg
 from tidegate.runtime.spark.engine import RunningQuery
 from tidegate.runtime.spark.known_sources import FILE, KnownSources, known_sources
 from tidegate.runtime.state import LocalStore, StateError, inspect
-from tidegate.runtime.state.failpoints import crash
+from tidegate.runtime.state.failpoints import SimulatedCrash, crash
 
 NOON = dt.datetime(2026, 3, 2, 12, tzinfo=dt.UTC)
 A, B, E = (tg.stream(name, "k bigint, t timestamp", progress="t") for name in "ABE")
@@ -77,6 +78,22 @@ def test_where_all_are_files_a_clock_may_come_and_go(tmp_path: Path) -> None:
         assert known_sources(store, ["E"], files=True, clock=clock) == KnownSources(("E",), clock)
         assert not (tmp_path / "spark" / "offsets").exists()
         planned(store, "{}", "{}")
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("spark")] == ["spark"]
+
+
+@pytest.mark.parametrize("clock", [False, True])
+def test_what_a_crash_left_of_a_replaced_checkpoint_is_removed_at_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, clock: bool
+) -> None:
+    store = LocalStore(tmp_path)
+    known_sources(store, ["E"], files=True, clock=False)
+    planned(store, "{}", "{}")
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "rmtree", lambda path, **_: crash() if path.exists() else None)
+        with pytest.raises(SimulatedCrash):
+            known_sources(store, ["E"], files=True, clock=True)
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("spark")] == ["spark-replaced"]
+    assert known_sources(LocalStore(tmp_path), ["E"], files=True, clock=clock) == KnownSources(("E",), clock)
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith("spark")] == ["spark"]
 
 
