@@ -13,6 +13,7 @@ from typing import Any
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import Attribute, Schema, checked_name, timestamps_are_temporal
+from tidegate.algebra.shown import shown
 from tidegate.algebra.types import (
     BIGINT,
     BOOLEAN,
@@ -78,7 +79,7 @@ def to_type(text: str) -> DataType:
     """The type that a name such as `bigint`, `decimal(10,2)` or Arrow's `timestamp[us, tz=UTC]` means."""
     found = re.fullmatch(r"\s*([\w]+)\s*(.*?)\s*", text.lower(), re.DOTALL)
     if found is None:
-        raise QueryError("TG111", f"{text!r} is no type", hint=_known_types(text))
+        raise QueryError("TG111", f"{shown(text)} is no type", hint=_known_types(text))
     base, rest = found[1], found[2]
     if base == "interval" and ("year" in rest or "month" in rest):
         raise QueryError("TG112", f"type {text.strip()!r} is not supported", hint=_UNSUPPORTED["interval year"])

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tidegate.algebra.errors import QueryError
+from tidegate.algebra.shown import shown
 from tidegate.algebra.terms import TRUE, Term
 from tidegate.algebra.types import DataType, Kind
 
@@ -118,7 +119,7 @@ def checked_name(name: str, of: str) -> str:
     show something else than there is. Names are compared by code point: what only looks the same is another name.
     """
     if not _can_be_seen(name):
-        raise QueryError("TG114", f"{name!r} is no name for {of}", hint="use characters that can be seen")
+        raise QueryError("TG114", f"{shown(name)} is no name for {of}", hint="use characters that can be seen")
     return name
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar, assert_never
 
 from tidegate.algebra.errors import QueryError
+from tidegate.algebra.shown import shown
 from tidegate.algebra.types import BIGINT, BOOLEAN, DataType
 
 if TYPE_CHECKING:
@@ -175,7 +176,7 @@ def unknown_attribute(name: object, attributes: Mapping[str, Attribute]) -> Quer
     import difflib
 
     if not isinstance(name, str):
-        return QueryError("TG101", f"{name!r} names no attribute", hint="names are text")
+        return QueryError("TG101", f"{shown(name)} names no attribute", hint="names are text")
     short = [known for known in attributes if known.rsplit(".", 1)[-1] == name.rsplit(".", 1)[-1]]
     near = short or difflib.get_close_matches(name, list(attributes), n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"attributes here: {', '.join(attributes) or 'none'}"

@@ -6,6 +6,7 @@ import datetime as dt
 import re
 
 from tidegate.algebra.errors import QueryError
+from tidegate.algebra.shown import shown
 from tidegate.algebra.types import MAX_SHIFT
 
 MICROSECONDS = {
@@ -24,6 +25,8 @@ _SHORT = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-z]+)", re.IGNORECASE)
 _ISO = re.compile(
     r"(?P<sign>-)?P(?:(?P<w>\d+)W)?(?:(?P<d>\d+)D)?(?:T(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+(?:\.\d{1,6})?)S)?)?"
 )
+#: More characters than any duration needs; Python reads no numbers of 4,300.
+_LONGEST = 400
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 DurationLike = dt.timedelta | str
@@ -36,14 +39,16 @@ Extended = int | float
 def duration_ticks(value: DurationLike) -> int:
     """Microseconds of a `timedelta`, an ISO-8601 duration (`PT1H30M`) or text such as `90s`, `1h 30m`, `250ms`."""
     if not isinstance(value, dt.timedelta | str):
-        raise QueryError("TG104", f"{value!r} is not a duration", hint='write "90s", or a datetime.timedelta')
+        raise QueryError("TG104", f"{shown(value)} is not a duration", hint='write "90s", or a datetime.timedelta')
     if isinstance(value, dt.timedelta):
         ticks = (value.days * 86_400 + value.seconds) * 1_000_000 + value.microseconds
     else:
-        ticks = _parse(value)
+        ticks = _parse(value) if len(value) <= _LONGEST else MAX_SHIFT + 1
     if abs(ticks) > MAX_SHIFT:
         raise QueryError(
-            "TG104", f"duration {value!r} is longer than {format_duration(MAX_SHIFT)}", hint="use a shorter duration"
+            "TG104",
+            f"duration {shown(value)} is longer than {format_duration(MAX_SHIFT)}",
+            hint="use a shorter duration",
         )
     return ticks
 

@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Callable
 
 from tidegate.algebra.errors import QueryError
+from tidegate.algebra.shown import shown
 from tidegate.algebra.time import instant_ticks
 
 Clock = Callable[[], dt.datetime]
@@ -19,5 +20,5 @@ def read_clock(clock: Clock) -> int:
     """Microseconds since 1970; `QueryError` TG401 where the clock does not tell an instant."""
     now = clock()
     if not isinstance(now, dt.datetime):
-        raise QueryError("TG401", f"the clock says {now!r}", hint="a clock is a function that returns a datetime")
+        raise QueryError("TG401", f"the clock says {shown(now)}", hint="a clock is a function that returns a datetime")
     return instant_ticks(now)

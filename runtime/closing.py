@@ -14,6 +14,7 @@ from typing import Any, Final
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.pretty import value_text
 from tidegate.algebra.schema import StreamDef
+from tidegate.algebra.shown import shown
 from tidegate.algebra.situations import START
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import DataType
@@ -52,7 +53,7 @@ def closing_instant(plan: Plan, value: Any) -> int:
     (one,) = types.values()
     ticks = instant_of(value, StreamDef("the end", one.schema, progress=(START,)), START)
     if not isinstance(ticks, int):
-        raise QueryError("TG417", f"situations can not end at {value!r}", hint="give an instant after all events")
+        raise QueryError("TG417", f"situations can not end at {shown(value)}", hint="give an instant after all events")
     return ticks
 
 

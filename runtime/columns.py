@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import Attribute, Schema
+from tidegate.algebra.shown import shown
 from tidegate.algebra.types import INT64_MAX, MAX_INSTANT, DataType, Kind
 from tidegate.runtime.rejected_text import value_text
 from tidegate.runtime.values import INEXACT, MISSING, NULL, OUT_OF_RANGE, Malformed, Unreadable, held_value
@@ -286,7 +287,7 @@ def raw(data: Rows, schema: Schema, *, absent: Collection[str] = ()) -> Raw:
         if single is not None:
             raise QueryError(
                 "TG311",
-                f"{single!r} is a value, not a column: {data[single]!r:.100}",
+                f"{shown(single)} is a value, not a column: {shown(data[single])}",
                 hint="one row is [{...}]; a mapping by itself has a column of values per name",
             )
         lists = {name: list(data[name]) for name in schema if name not in missing}
@@ -383,20 +384,20 @@ def _raw_rows(rows: list[Any], schema: Schema) -> Raw:
         else:
             raise QueryError(
                 "TG311",
-                f"row {position} is no row of ({', '.join(names)}): {row!r}",
+                f"row {position} is no row of ({', '.join(names)}): {shown(row)}",
                 hint="pass a mapping, or a tuple in this order",
             )
     return Raw(columns, len(rows))
 
 
-def missing_columns(found: list[str], schema: Schema, absent: Collection[str] = ()) -> frozenset[str]:
+def missing_columns(found: list[Any], schema: Schema, absent: Collection[str] = ()) -> frozenset[str]:
     """The attributes without a column; `QueryError` TG312 for one that may not be absent, or that is there twice."""
     missing = frozenset(name for name in schema if name not in found)
     if refused := [name for name in schema if name in missing and name not in absent]:
         raise QueryError(
             "TG312",
             f"input lacks {', '.join(map(repr, refused))}",
-            hint=f"its columns are {', '.join(map(str, found)) or 'none'}",
+            hint=f"its columns are {', '.join(name if isinstance(name, str) else shown(name) for name in found) or 'none'}",
         )
     twice = [name for name in schema if found.count(name) > 1]
     if twice:

@@ -6,6 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tidegate.algebra.errors import QueryError
+from tidegate.algebra.shown import shown
+
+_MOST_THREADS = 1 << 16
 
 
 def mapping_of(option: str, value: object, each: str) -> Mapping[str, Any]:
@@ -39,20 +42,22 @@ def check_bytes(option: str, value: object) -> None:
     """`QueryError` TG401 for what is no number of bytes."""
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise QueryError(
-            "TG401", f"{option}={value!r} is no number of bytes", hint="give a whole number such as 64 << 20, or 0"
+            "TG401", f"{option}={shown(value)} is no number of bytes", hint="give a whole number such as 64 << 20, or 0"
         )
 
 
 def check_count(option: str, value: object) -> None:
     """`QueryError` TG401 for what is no number of times."""
     if not isinstance(value, int) or value < 0:
-        raise QueryError("TG401", f"{option}={value!r} is no number of times", hint="give 0 or more")
+        raise QueryError("TG401", f"{option}={shown(value)} is no number of times", hint="give 0 or more")
 
 
 def check_threads(value: object) -> None:
     """`QueryError` TG401 for what is no number of threads."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise QueryError("TG401", f"threads={value!r} is no number of threads", hint="give 1 or more")
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= _MOST_THREADS:
+        raise QueryError(
+            "TG401", f"threads={shown(value)} is no number of threads", hint="give 1 or more, up to one per core"
+        )
 
 
 def check_rows(name: str, value: object) -> None:

@@ -19,6 +19,7 @@ from pyarrow import csv
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import Schema, StreamDef
+from tidegate.algebra.shown import shown
 from tidegate.algebra.time import EPOCH, INF, Extended, instant_ticks
 from tidegate.algebra.types import MAX_INSTANT, Kind
 from tidegate.runtime.columns import Raw, Rows, holds_containers, raw, read_stored, stored_field, validate
@@ -46,7 +47,7 @@ def instant_of(value: Any, stream: StreamDef, attribute: str) -> Extended:
             pass
     raise QueryError(
         "TG403",
-        f"{stream.name}.{attribute}: {value!r} is no instant of type {kind.value}",
+        f"{stream.name}.{attribute}: {shown(value)} is no instant of type {kind.value}",
         hint="give a datetime, ISO text, or ticks (microseconds since 1970 for timestamps)",
     )
 
@@ -58,14 +59,14 @@ def advances_of(
     if not isinstance(progress, Mapping):
         raise QueryError(
             "TG403",
-            f"{stream.name}: {progress!r} does not say which attribute progresses",
-            hint=f'write advance("{stream.name}", {{"{next(iter(stream.progress), "time")}": {progress!r}}})',
+            f"{stream.name}: {shown(progress)} does not say which attribute progresses",
+            hint=f'write advance("{stream.name}", {{"{next(iter(stream.progress), "time")}": {shown(progress)}}})',
         )
     for attribute in progress:
         if attribute not in stream.progress:
             raise QueryError(
                 "TG401",
-                f"{stream.name}: {attribute!r} is not an attribute on which it progresses",
+                f"{stream.name}: {shown(attribute)} is not an attribute on which it progresses",
                 hint=f"it progresses on {', '.join(stream.progress)}",
             )
         if attribute == arrival and progress[attribute] != INF:

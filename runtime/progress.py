@@ -9,6 +9,7 @@ from difflib import get_close_matches
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import StreamDef
+from tidegate.algebra.shown import shown
 from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.recursion import component_progress
 from tidegate.runtime.plan.steps import Plan, QueryPlan
@@ -105,12 +106,12 @@ def static_tables(plan: Plan) -> tuple[StreamDef, ...]:
     return tuple(stream for stream in plan.facts.program.inputs if stream.static)
 
 
-def check_known(name: str, known: Iterable[str], what: str) -> None:
+def check_known(name: object, known: Iterable[str], what: str) -> None:
     """`QueryError` TG402 for a name that the program does not have, with those it has."""
     names = sorted(known)
     if name not in names:
         by_case = {one.casefold(): one for one in names}
-        near = get_close_matches(str(name).casefold(), by_case, n=1)
+        near = get_close_matches(name.casefold(), by_case, n=1) if isinstance(name, str) else []
         hint = f"did you mean {by_case[near[0]]}? " if near else ""
         hint += f"it has {', '.join(names) or 'none'}"
-        raise QueryError("TG402", f"the program has no {what} {name!r}", hint=hint)
+        raise QueryError("TG402", f"the program has no {what} {shown(name)}", hint=hint)

@@ -9,7 +9,9 @@ from typing import TypeVar
 
 from tidegate.algebra.dsl.calls import called
 from tidegate.algebra.errors import QueryError
+from tidegate.algebra.shown import shown
 from tidegate.algebra.time import DurationLike, duration_ticks, format_duration
+from tidegate.algebra.types import INT64_MAX
 from tidegate.analysis.components import Component, dependencies
 from tidegate.analysis.facts import ProgramFacts
 from tidegate.runtime.given import mapping_of
@@ -100,7 +102,7 @@ def schedule(
 def checked_schedule(given: Schedule | None, facts: ProgramFacts) -> Timetable:
     """What a run is given, checked; without a schedule every query is evaluated in every batch."""
     if given is not None and not isinstance(given, Schedule):
-        raise QueryError("TG401", f"{given!r} is no schedule", hint='write tg.schedule(every={"Name": 10})')
+        raise QueryError("TG401", f"{shown(given)} is no schedule", hint='write tg.schedule(every={"Name": 10})')
     return Timetable() if given is None else given.checked(facts)
 
 
@@ -109,13 +111,13 @@ def _cadence(name: str, value: object) -> tuple[int, int]:
     match value:
         case bool():
             pass
-        case int() if value >= 1:
+        case int() if 1 <= value <= INT64_MAX:
             return value, 0
         case str() | dt.timedelta():
             return 0, _ticks(f"{name}: every", value)
     raise QueryError(
         "TG401",
-        f"{name}: every={value!r} is no cadence",
+        f"{name}: every={shown(value)} is no cadence",
         hint='give a number of batches such as 10, or "10s" of the clock',
     )
 
@@ -123,13 +125,13 @@ def _cadence(name: str, value: object) -> tuple[int, int]:
 def _priority(name: str, value: object) -> int:
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    raise QueryError("TG401", f"{name}: {value!r} is no priority", hint="give a whole number")
+    raise QueryError("TG401", f"{name}: {shown(value)} is no priority", hint="give a whole number")
 
 
 def _ticks(what: str, value: object) -> int:
     ticks = duration_ticks(value) if isinstance(value, str | dt.timedelta) else 0
     if ticks <= 0:
-        raise QueryError("TG401", f"{what}={value!r} is no time to wait", hint='give a duration such as "10s"')
+        raise QueryError("TG401", f"{what}={shown(value)} is no time to wait", hint='give a duration such as "10s"')
     return ticks
 
 

@@ -17,6 +17,7 @@ import tidegate
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.rewrites import rewrite_program
 from tidegate.algebra.schema import StreamDef
+from tidegate.algebra.shown import shown
 from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.pipeline import ProgramFacts
 from tidegate.runtime.embedded.executor import no_rows
@@ -123,10 +124,10 @@ def prepare(
     """Checks what a run is given against the program, and opens its checkpoint, recovered to the last commit."""
     if collect_garbage not in get_args(GarbageCollection):
         known = ", ".join(get_args(GarbageCollection))
-        raise QueryError("TG401", f"unknown garbage collection {collect_garbage!r}", hint=f"one of {known}")
+        raise QueryError("TG401", f"unknown garbage collection {shown(collect_garbage)}", hint=f"one of {known}")
     if purging not in get_args(PurgeMode):
         known = ", ".join(get_args(PurgeMode))
-        raise QueryError("TG401", f"unknown purging {purging!r}", hint=f"one of {known}")
+        raise QueryError("TG401", f"unknown purging {shown(purging)}", hint=f"one of {known}")
     timetable = checked_schedule(schedule, facts)
     plan = lower(facts, optimise=rewrite_program, purging=purging)
     streams = {stream.name: stream for stream in input_streams(plan)}

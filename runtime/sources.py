@@ -14,9 +14,10 @@ from tidegate.algebra.dsl.calls import called, check_options
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
+from tidegate.algebra.shown import shown
 from tidegate.algebra.terms import unknown_attribute
 from tidegate.algebra.time import DurationLike, duration_ticks
-from tidegate.algebra.types import Kind
+from tidegate.algebra.types import MAX_INSTANT, Kind
 from tidegate.runtime.given import mapping_of
 from tidegate.runtime.state.paths import local_directory
 from tidegate.runtime.state.positions import SourceFile
@@ -77,7 +78,7 @@ class Files:
         if self.per_batch is not None and not (type(self.per_batch) is int and self.per_batch >= 1):
             raise QueryError(
                 "TG401",
-                f"{self.directory}: per_batch={self.per_batch!r} is no number of files",
+                f"{self.directory}: per_batch={shown(self.per_batch)} is no number of files",
                 hint="give 1 or more",
             )
 
@@ -152,23 +153,25 @@ class Source:
         """The options in ticks, checked against the stream; `QueryError` TG401 where they do not fit it."""
         if self.policy not in POLICIES:
             raise QueryError(
-                "TG401", f"{stream.name}: unknown policy {self.policy!r}", hint=f"one of {', '.join(POLICIES)}"
+                "TG401", f"{stream.name}: unknown policy {shown(self.policy)}", hint=f"one of {', '.join(POLICIES)}"
             )
         if self.idle_follows not in IDLE_FOLLOWS:
             raise QueryError(
                 "TG401",
-                f"{stream.name}: an idle source can not follow {self.idle_follows!r}",
+                f"{stream.name}: an idle source can not follow {shown(self.idle_follows)}",
                 hint=f"one of {', '.join(IDLE_FOLLOWS)}",
             )
         if not isinstance(self.bounded, bool):
             raise QueryError(
-                "TG401", f"{stream.name}: bounded={self.bounded!r} says neither yes nor no", hint="give True or False"
+                "TG401",
+                f"{stream.name}: bounded={shown(self.bounded)} says neither yes nor no",
+                hint="give True or False",
             )
         columns = mapping_of("progress_columns", self.progress_columns, '"column"')
         for column in columns.values():
             if not isinstance(column, str):
                 raise QueryError(
-                    "TG401", f"{stream.name}: {column!r} names no progress column", hint="give the column's name"
+                    "TG401", f"{stream.name}: {shown(column)} names no progress column", hint="give the column's name"
                 )
         brought = self._brought(stream)
         per_attribute = self.delay if isinstance(self.delay, Mapping) else {}
@@ -183,7 +186,7 @@ class Source:
             if name not in stream.progress:
                 raise QueryError(
                     "TG401",
-                    f"{stream.name}: {name!r} is not an attribute on which it progresses",
+                    f"{stream.name}: {shown(name)} is not an attribute on which it progresses",
                     hint=f"it progresses on {', '.join(stream.progress)}",
                 )
             if name == self.arrival:
@@ -214,7 +217,7 @@ class Source:
             instants = [a for a in stream.progress if stream.schema[a].type.kind is Kind.TIMESTAMP]
             raise QueryError(
                 "TG401",
-                f"{stream.name}: arrival={name!r} is no timestamp on which it progresses",
+                f"{stream.name}: arrival={shown(name)} is no timestamp on which it progresses",
                 hint=f"name {' or '.join(instants)}" if instants else "give it one: received timestamp",
             )
         return tuple(a for a in stream.progress if a != name)
@@ -285,10 +288,12 @@ def _names(given: Any) -> tuple[str, ...]:
 
 def _positive(stream: StreamDef, option: str, value: DurationLike) -> int:
     if not isinstance(value, dt.timedelta | str):
-        raise QueryError("TG401", f"{stream.name}: {option}={value!r} is no duration", hint='give one such as "10m"')
+        raise QueryError(
+            "TG401", f"{stream.name}: {option}={shown(value)} is no duration", hint='give one such as "10m"'
+        )
     ticks = duration_ticks(value)
     if ticks < 0:
-        raise QueryError("TG401", f"{stream.name}: {option}={value!r} is negative", hint='give one such as "10m"')
+        raise QueryError("TG401", f"{stream.name}: {option}={shown(value)} is negative", hint='give one such as "10m"')
     return ticks
 
 
@@ -297,11 +302,17 @@ def _delay_ticks(stream: StreamDef, name: str, value: DurationLike | int) -> int
     is_timestamp = stream.schema[name].type.kind is Kind.TIMESTAMP
     if not isinstance(value, dt.timedelta | str if is_timestamp else int) or isinstance(value, bool):
         wanted = 'a duration such as "10m"' if is_timestamp else "a whole number"
-        raise QueryError("TG401", f"{stream.name}.{name}: {value!r} is no delay here", hint=f"give {wanted}")
+        raise QueryError("TG401", f"{stream.name}.{name}: {shown(value)} is no delay here", hint=f"give {wanted}")
     ticks = value if isinstance(value, int) else duration_ticks(value)
     if ticks < 0:
         raise QueryError(
-            "TG401", f"{stream.name}.{name}: delay {value!r} is negative", hint="give 0 where rows come in order"
+            "TG401", f"{stream.name}.{name}: delay {shown(value)} is negative", hint="give 0 where rows come in order"
+        )
+    if ticks > MAX_INSTANT:
+        raise QueryError(
+            "TG401",
+            f"{stream.name}.{name}: delay {shown(value)} is more than {MAX_INSTANT:,} ticks",
+            hint="leave it out where only calls and columns tell the progress",
         )
     return ticks
 

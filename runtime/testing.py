@@ -22,6 +22,7 @@ from tidegate.algebra.dsl.calls import called, checked_calls
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.evaluation import key_of
 from tidegate.algebra.schema import Schema
+from tidegate.algebra.shown import shown
 from tidegate.algebra.time import EPOCH, INF, Extended, duration_ticks, format_instant
 from tidegate.algebra.types import TIMESTAMP
 from tidegate.analysis.facts import ProgramFacts
@@ -212,13 +213,15 @@ class Drive:
         """The clock moves on; nothing sees it before the next step."""
         ticks = duration_ticks(duration)
         if ticks < 0:
-            raise QueryError("TG401", f"a clock does not go back: {duration!r}", hint="wait for a positive duration")
+            raise QueryError(
+                "TG401", f"a clock does not go back: {shown(duration)}", hint="wait for a positive duration"
+            )
         try:
             self.clock.now += dt.timedelta(microseconds=ticks)
         except OverflowError:
             raise QueryError(
                 "TG401",
-                f"{duration!r} after {self.clock.now:%Y-%m-%d} is beyond the year 9999",
+                f"{shown(duration)} after {self.clock.now:%Y-%m-%d} is beyond the year 9999",
                 hint='say where the clock stands at first: drive(program, clock="2026-03-02T12:00Z")',
             ) from None
 
@@ -229,7 +232,7 @@ class Drive:
         """
         if place not in PLACES_TO_DIE:
             raise QueryError(
-                "TG401", f"a step can not be killed at {place!r}", hint=f"one of {', '.join(PLACES_TO_DIE)}"
+                "TG401", f"a step can not be killed at {shown(place)}", hint=f"one of {', '.join(PLACES_TO_DIE)}"
             )
         check_count("skip", skip)
         self._failpoint = (place, skip)
@@ -379,7 +382,7 @@ def drive(
     for name, source in given.items():
         if not isinstance(source, Source):
             raise QueryError(
-                "TG401", f"{name}: {kind_of(source)} is no source", hint='write tg.source(None, delay="10m")'
+                "TG401", f"{shown(name)}: {kind_of(source)} is no source", hint='write tg.source(None, delay="10m")'
             )
         if source.data is not None:
             raise QueryError("TG401", f"{name}: rows of a test come from add()", hint="write tg.source(None, ...)")
@@ -408,7 +411,7 @@ def _instant(clock: dt.datetime | str | None) -> dt.datetime:
     try:
         ticks = held_value(clock, TIMESTAMP)
     except Malformed:
-        raise QueryError("TG401", f"{clock!r} is no instant", hint="give a datetime or ISO text") from None
+        raise QueryError("TG401", f"{shown(clock)} is no instant", hint="give a datetime or ISO text") from None
     assert isinstance(ticks, int)
     return EPOCH + dt.timedelta(microseconds=ticks)
 

@@ -9,6 +9,7 @@ from typing import Any
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.pretty import preformatted
 from tidegate.algebra.schema import StreamDef
+from tidegate.algebra.shown import shown
 from tidegate.algebra.time import INF, Extended, format_duration
 from tidegate.algebra.types import DataType
 from tidegate.analysis.facts import ProgramFacts, QueryFacts
@@ -161,7 +162,7 @@ def _instants(stream: StreamDef, row: Mapping[str, Any]) -> dict[str, int]:
     if not isinstance(row, Mapping):
         raise QueryError(
             "TG401",
-            f"{stream.name}: {row!r} does not say which attributes a row has",
+            f"{stream.name}: {shown(row)} does not say which attributes a row has",
             hint=f'write {{"{next(iter(stream.progress), "time")}": ...}}',
         )
     found = {}
@@ -171,7 +172,7 @@ def _instants(stream: StreamDef, row: Mapping[str, Any]) -> dict[str, int]:
             if not isinstance(value, int):
                 raise QueryError(
                     "TG403",
-                    f"{stream.name}.{name}: a row holds an instant, not {row[name]!r}",
+                    f"{stream.name}.{name}: a row holds an instant, not {shown(row[name])}",
                     hint="give the row's own instant",
                 )
             found[name] = value

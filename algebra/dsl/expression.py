@@ -22,6 +22,7 @@ from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.operations import result_type
 from tidegate.algebra.pretty import term_text
 from tidegate.algebra.schema import Attribute
+from tidegate.algebra.shown import shown
 from tidegate.algebra.terms import Attr, Call, Lit, Term
 from tidegate.algebra.types import BOOLEAN, DataType, Kind
 
@@ -454,7 +455,7 @@ def _flat(op: str, args: list[Term], parts: list[Expression]) -> Expression:
 def _cast(op: str, operand: Expression, type_name: str) -> Expression:
     with Here():
         if not isinstance(type_name, str):
-            raise QueryError("TG111", f"{type_name!r} is no name of a type", hint='write x.cast("bigint")')
+            raise QueryError("TG111", f"{shown(type_name)} is no name of a type", hint='write x.cast("bigint")')
         to = to_type(type_name)
         if to == BOOLEAN:
             raise QueryError("TG102", f"nothing is cast to boolean, nor {operand!r}", hint="compare it: x != 0")

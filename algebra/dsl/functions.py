@@ -9,6 +9,7 @@ from tidegate.algebra.dsl.expression import Expression, Operand, build, constant
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.dsl.literals import literal, plain, timestamp_literal
 from tidegate.algebra.errors import QueryError
+from tidegate.algebra.shown import shown
 from tidegate.algebra.terms import Lit
 from tidegate.algebra.time import DurationLike, duration_ticks
 from tidegate.algebra.types import BIGINT, BOOLEAN, DURATION, NULL, TIMESTAMP
@@ -28,7 +29,9 @@ def duration(value: DurationLike) -> Expression:
         value = plain(value)  # type: ignore[assignment]  # numpy's are tested for below
         if not isinstance(value, str | dt.timedelta):
             raise QueryError(
-                "TG104", f"{value!r} is no duration", hint='write tg.duration("1h 30m"), or tg.seconds(5) for a number'
+                "TG104",
+                f"{shown(value)} is no duration",
+                hint='write tg.duration("1h 30m"), or tg.seconds(5) for a number',
             )
         return constant(Lit(duration_ticks(value), DURATION))
 
@@ -69,7 +72,7 @@ def _of_unit(name: str, count: object, unit: dt.timedelta) -> Expression:
         if not isinstance(count, int | float) or isinstance(count, bool) or count != count:
             raise QueryError(
                 "TG104",
-                f"tg.{name} takes a number, not {count!r}",
+                f"tg.{name} takes a number, not {shown(count)}",
                 hint=f"multiply the value: x * tg.{name}(1)"
                 if isinstance(count, Expression)
                 else f'write tg.{name}(5); text is read by tg.duration("5m")',
@@ -78,7 +81,7 @@ def _of_unit(name: str, count: object, unit: dt.timedelta) -> Expression:
             return constant(Lit(duration_ticks(count * unit), DURATION))
         except OverflowError:
             raise QueryError(
-                "TG104", f"{count} × {unit} is too long a duration", hint="use a shorter duration"
+                "TG104", f"{shown(count)} × {unit} is too long a duration", hint="use a shorter duration"
             ) from None
 
 

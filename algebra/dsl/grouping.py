@@ -14,6 +14,7 @@ from tidegate.algebra.dsl.suggestions import group_hint
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.nodes import Aggregate, Group
 from tidegate.algebra.schema import checked_name
+from tidegate.algebra.shown import shown
 
 if TYPE_CHECKING:
     from tidegate.algebra.dsl.relation import Relation
@@ -49,7 +50,7 @@ class Grouped:
                 if not isinstance(aggregate, AggregateExpression):
                     raise QueryError(
                         "TG115",
-                        f"{name}={aggregate!r} is no aggregate",
+                        f"{name}={shown(aggregate)} is no aggregate",
                         hint=f"write {name}=tg.max(...) or group by it",
                     )
                 if name in {out for out, _ in self._columns}:

@@ -6,6 +6,7 @@ import datetime as dt
 from decimal import Decimal
 
 from tidegate.algebra.errors import QueryError
+from tidegate.algebra.shown import shown
 from tidegate.algebra.terms import Lit
 from tidegate.algebra.time import duration_ticks, instant_ticks
 from tidegate.algebra.types import (
@@ -61,7 +62,7 @@ def literal(value: object, like: DataType | None = None, *, shift: bool = False)
         case _:
             raise QueryError(
                 "TG110",
-                f"a {type(value).__name__} is no value of a query: {value!r}",
+                f"a {type(value).__name__} is no value of a query: {shown(value)}",
                 hint="values are numbers, text, bool, Decimal, datetime, date and timedelta",
             )
 
@@ -85,7 +86,7 @@ def plain(value: object) -> object:
     if type(found).__module__ == "numpy" or found is None:
         raise QueryError(
             "TG110",
-            f"{value!r} has no equal among a query's values",
+            f"{shown(value)} has no equal among a query's values",
             hint="instants and durations are whole microseconds; write a datetime, a timedelta or a number",
         )
     return found
@@ -99,18 +100,20 @@ def timestamp_literal(value: object) -> Lit:
             value = dt.datetime.fromisoformat(value)
         except ValueError:
             raise QueryError(
-                "TG110", f"{value!r} is no timestamp", hint='write ISO text such as "2013-01-01T00:00Z", or a datetime'
+                "TG110",
+                f"{shown(value)} is no timestamp",
+                hint='write ISO text such as "2013-01-01T00:00Z", or a datetime',
             ) from None
     if not isinstance(value, dt.datetime):
         raise QueryError(
-            "TG110", f"{value!r} is no timestamp", hint='write ISO text such as "2013-01-01T00:00Z", or a datetime'
+            "TG110", f"{shown(value)} is no timestamp", hint='write ISO text such as "2013-01-01T00:00Z", or a datetime'
         )
     return Lit(instant_ticks(value), TIMESTAMP)
 
 
 def _integer(value: int, kind: Kind | None) -> Lit:
     if not INT64_MIN <= value <= INT64_MAX:
-        raise QueryError("TG110", f"{value} does not fit into 64 bits", hint="use a double: float(...)")
+        raise QueryError("TG110", f"{shown(value)} does not fit into 64 bits", hint="use a double: float(...)")
     if kind is Kind.DOUBLE and abs(value) <= _EXACT_IN_DOUBLE:
         return Lit(float(value), DOUBLE)
     if kind is Kind.DECIMAL and abs(value) < 10**MAX_DECIMAL_PRECISION:
@@ -127,7 +130,9 @@ def _text(value: str, kind: Kind | None, shift: bool) -> Lit:
         try:
             return literal(dt.date.fromisoformat(value))
         except ValueError:
-            raise QueryError("TG110", f"{value!r} is no date", hint='write ISO text such as "2013-01-31"') from None
+            raise QueryError(
+                "TG110", f"{shown(value)} is no date", hint='write ISO text such as "2013-01-31"'
+            ) from None
     return Lit(value, STRING)
 
 

@@ -45,6 +45,7 @@ from tidegate.algebra.nodes import (
 )
 from tidegate.algebra.pretty import node_text, preformatted
 from tidegate.algebra.schema import Schema, checked_name
+from tidegate.algebra.shown import shown
 from tidegate.algebra.terms import Attr, Term, conjunction, rename_attributes, unknown_attribute
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class Relation:
         """The attribute of that name, or the only one that has it after its prefix."""
         with Here():
             if not isinstance(name, str):
-                raise QueryError("TG114", f"attributes have names, not {name!r}", hint='write relation["time"]')
+                raise QueryError("TG114", f"attributes have names, not {shown(name)}", hint='write relation["time"]')
             return self._attribute(name)
 
     def __getattr__(self, name: str) -> Expression:
@@ -156,7 +157,7 @@ class Relation:
         """The same rows under a name of its own: attribute `time` becomes `name.time`."""
         with Here() as site:
             if not is_identifier(name):
-                raise QueryError("TG114", f"{name!r} is no name for a relation", hint="use letters, digits and _")
+                raise QueryError("TG114", f"{shown(name)} is no name for a relation", hint="use letters, digits and _")
             plain = self._unqualified()
             pairs = tuple((old, f"{name}.{old}") for old in plain.schema.names)
             origin = Origin(name)
@@ -197,7 +198,7 @@ class Relation:
         """New names for some attributes: `rename(old="new")`, or a mapping where an old name has a prefix."""
         with Here() as site:
             if names is not None and not isinstance(names, Mapping):
-                raise QueryError("TG114", f"{names!r} is no mapping of names", hint='write rename(old="new")')
+                raise QueryError("TG114", f"{shown(names)} is no mapping of names", hint='write rename(old="new")')
             asked = {**(names or {}), **old_to_new}
             pairs = tuple(
                 (attribute_name(self._attribute(old)), checked_name(new, "an attribute")) for old, new in asked.items()
@@ -299,7 +300,7 @@ class Relation:
         with Here() as site:
             _require_relation(other, "join")
             if how not in ("inner", "left", "semi", "anti"):
-                raise QueryError("TG114", f"no join is called {how!r}", hint="how is inner, left, semi or anti")
+                raise QueryError("TG114", f"no join is called {shown(how)}", hint="how is inner, left, semi or anti")
             origins = joined_origins(self.schema, self._origins, other.schema, other._origins)
             both = Relation(Product(self._node, other._node), origins, {}, {})
             parts = [both._condition(c(self, other) if callable(c) else c) for c in conditions]
@@ -383,7 +384,7 @@ class Relation:
                 if isinstance(condition, bool)
                 else "write a condition on attributes, such as relation.time > 5"
             )
-            raise QueryError("TG114", f"{condition!r} is no condition on rows", hint=hint)
+            raise QueryError("TG114", f"{shown(condition)} is no condition on rows", hint=hint)
         return self._column(condition)
 
     def _name_of(self, column: object, where: str) -> str:
@@ -401,7 +402,9 @@ class Relation:
         for attribute in attributes:
             part = self._column(attribute)
             if not isinstance(part._term, Attr):
-                raise QueryError("TG114", f"{part!r} has no name in {where}", hint=f"give it one: {where}(name=...)")
+                raise QueryError(
+                    "TG114", f"{shown(part)} has no name in {where}", hint=f"give it one: {where}(name=...)"
+                )
             asked.append((part._term.name, part))
         asked += [(checked_name(name, "an attribute"), self._column(column)) for name, column in named.items()]
         node, columns, used = self._node, [], set[str]()

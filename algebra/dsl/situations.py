@@ -16,6 +16,7 @@ from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.nodes import Aggregate, Derive, Emission, Given, Match, Node, Project, Rename, children
 from tidegate.algebra.row_wise import is_static
 from tidegate.algebra.schema import checked_name
+from tidegate.algebra.shown import shown
 from tidegate.algebra.situations import END, START
 from tidegate.algebra.terms import Lit, conjunction, conjuncts
 from tidegate.algebra.types import BIGINT, BOOLEAN, DURATION, DataType, Kind
@@ -110,7 +111,7 @@ class Partitioned:
             if not isinstance(aggregate, AggregateExpression):
                 raise QueryError(
                     "TG115",
-                    f"{aggregate_name}={aggregate!r} is no aggregate",
+                    f"{aggregate_name}={shown(aggregate)} is no aggregate",
                     hint=f"write {aggregate_name}=tg.max(...)",
                     site=given._site,
                 )
@@ -147,7 +148,7 @@ def _is_pair(value: object) -> bool:
 
 def _check_symbol(name: str) -> None:
     if not is_identifier(name):
-        raise QueryError("TG114", f"{name!r} is no name for situations", hint="use letters, digits and _")
+        raise QueryError("TG114", f"{shown(name)} is no name for situations", hint="use letters, digits and _")
 
 
 def _ticks(value: Duration, type_: DataType, where: str) -> int:
@@ -158,7 +159,7 @@ def _ticks(value: Duration, type_: DataType, where: str) -> int:
     if not isinstance(term, Lit) or not isinstance(term.value, int) or given._type != wanted:
         raise QueryError(
             "TG160",
-            f"{where} is {'a duration' if wanted == DURATION else 'a number of ticks'} here, not {value!r}",
+            f"{where} is {'a duration' if wanted == DURATION else 'a number of ticks'} here, not {shown(value)}",
             hint='write "5s"' if wanted == DURATION else "write a whole number, such as 5",
         )
     return term.value
@@ -367,7 +368,7 @@ def match(
     """
     with Here() as site:
         if emission not in ("earliest", "final"):
-            raise QueryError("TG114", f"no emission is called {emission!r}", hint="emission is earliest or final")
+            raise QueryError("TG114", f"no emission is called {shown(emission)}", hint="emission is earliest or final")
         found: dict[str, Intervals] = {}
         parts: list[Expression] = []
         for condition in conditions:
@@ -413,7 +414,9 @@ def parts_of_match(relation: Relation) -> tuple[dict[str, Relation], Relation, t
 def _pinned(order: object, names: list[str]) -> tuple[str, ...]:
     """The names of an order; `QueryError` TG114 where it is not one of all symbols."""
     listed = [order] if isinstance(order, str | Intervals) or not isinstance(order, Iterable) else list(order)
-    pinned = [one._symbol if isinstance(one, Intervals) else str(one) for one in listed]
+    pinned = [
+        one._symbol if isinstance(one, Intervals) else one if isinstance(one, str) else shown(one) for one in listed
+    ]
     if pinned and sorted(pinned) != sorted(names):
         raise QueryError(
             "TG114",

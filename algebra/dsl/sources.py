@@ -16,6 +16,7 @@ from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.nodes import Node, Project, Scan
 from tidegate.algebra.program import Query
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
+from tidegate.algebra.shown import shown
 from tidegate.algebra.terms import Term, conjunction, unknown_attribute
 
 Names = str | Iterable[str]
@@ -113,7 +114,7 @@ def query(result: Result, relation: Relation, *, name: str | None = None) -> Que
     with Here() as site:
         if not isinstance(result, Result):
             raise QueryError(
-                "TG114", f"a query feeds a result stream, not {result!r}", hint="declare it with tg.result(...)"
+                "TG114", f"a query feeds a result stream, not {shown(result)}", hint="declare it with tg.result(...)"
             )
         if not isinstance(relation, Relation):
             raise QueryError("TG114", f"query got {what_else(relation)}", hint="finish groups with agg(...)")
@@ -176,7 +177,7 @@ def _scan(kind: type[_R], definition: StreamDef, sites: Mapping[Term | Node, Sit
 
 def _stream_name(name: Any) -> str:
     if not isinstance(name, str) or not name.replace("_", "a").isalnum():
-        raise QueryError("TG114", f"{name!r} is no name for a stream", hint="use letters, digits and _")
+        raise QueryError("TG114", f"{shown(name)} is no name for a stream", hint="use letters, digits and _")
     return name
 
 

@@ -21,7 +21,7 @@ from tidegate.algebra.nodes import Function
 from tidegate.algebra.operations import operation
 from tidegate.algebra.terms import Attr
 from tidegate.algebra.text.parsing import Part, Text
-from tidegate.algebra.text.units import TIME, Unit, converted, unit_of
+from tidegate.algebra.text.units import TIME, Unit, converted, number_of, unit_of
 from tidegate.algebra.types import DATE, Kind
 
 _COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "eq_null_safe"))
@@ -123,13 +123,14 @@ class Conditions:
 
     def _quantity(self, tree: Part) -> Value:
         written = tree.parts[0].text
-        value: int | float = int(written) if written.isdecimal() else float(written)
+        exact = number_of(written)
+        value: int | float = exact.numerator if written.isdecimal() else float(written)
         if value == float("inf"):
             raise QueryError("TG110", f"{written} does not fit into a double", hint="write a smaller number")
         if len(tree.parts) == 1:
-            return Value(value, None, Fraction(written.rstrip(".")))
+            return Value(value, None, exact)
         with written_at(self.text.at(tree.parts[1])):
-            return Value(value, unit_of(tree.parts[1].text), Fraction(written.rstrip(".")))
+            return Value(value, unit_of(tree.parts[1].text), exact)
 
     def _typed(self, kind: Part, text: Part) -> Operand:
         content = unquoted(text)

@@ -14,6 +14,7 @@ from tidegate.algebra.dsl.relation_checks import what_else
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.nodes import Aggregate, Derive, Function, Imbed, Match, Node, Project, Rename, Scan
 from tidegate.algebra.pretty import term_text, value_text
+from tidegate.algebra.shown import shown
 from tidegate.algebra.situations import DETECTED, END, START
 from tidegate.algebra.terms import Attr, Call, Lit, Param, Term, conjuncts
 from tidegate.algebra.text.conditions import WRITTEN
@@ -51,7 +52,7 @@ def query_text(relation: Relation, *, dialect: Dialect = "allen") -> str:
         if not isinstance(relation, Relation):
             raise QueryError("TG114", f"query_text got {what_else(relation)}", hint="give it a match of situations")
         if dialect not in DIALECTS:
-            raise QueryError("TG114", f"no dialect is called {dialect!r}", hint="dialect is allen or tpstream")
+            raise QueryError("TG114", f"no dialect is called {shown(dialect)}", hint="dialect is allen or tpstream")
         return node_query(relation._node, dialect)
 
 

@@ -19,11 +19,12 @@ from tidegate.algebra.dsl.relation_checks import what_else
 from tidegate.algebra.dsl.situations import Duration, Intervals, Partitioned, match, situation
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.nodes import Emission, Scan
+from tidegate.algebra.shown import shown
 from tidegate.algebra.terms import Attr
 from tidegate.algebra.text.conditions import Conditions, name_of, ticks_of
 from tidegate.algebra.text.parsing import Part, Text
 from tidegate.algebra.text.returned import Returned, unknown_symbol
-from tidegate.algebra.text.units import TIME, UNITS, Unit, duration_unit, unit_of
+from tidegate.algebra.text.units import TIME, UNITS, Unit, duration_unit, number_of, unit_of
 from tidegate.algebra.types import Kind
 
 Dialect = Literal["allen", "tpstream"]
@@ -56,7 +57,7 @@ def read_query(
         if not isinstance(text, str):
             raise QueryError("TG114", f"a query is text, not a {type(text).__name__}", hint="give what the file holds")
         if dialect is not None and dialect not in DIALECTS:
-            raise QueryError("TG114", f"no dialect is called {dialect!r}", hint="dialect is allen or tpstream")
+            raise QueryError("TG114", f"no dialect is called {shown(dialect)}", hint="dialect is allen or tpstream")
         return _Reader(Text(text, file), streams, dialect, units or {}, site).read()
 
 
@@ -206,11 +207,13 @@ class _Reader:
             if len(parts) == 1:
                 if kind is Kind.TIMESTAMP:
                     raise QueryError("TG174", f"{parts[0].text} of what?", hint=f"give it a unit: {parts[0].text}s")
-                return _whole(Fraction(parts[0].text), parts[0].text)
+                return _whole(number_of(parts[0].text), parts[0].text)
             seconds = Fraction(0)
             for number, unit in zip(parts[::2], parts[1::2], strict=True):
+                with written_at(self.text.at(number)):
+                    count = number_of(number.text)
                 with written_at(self.text.at(unit)):
-                    seconds += Fraction(number.text) * duration_unit(unit.text).factor
+                    seconds += count * duration_unit(unit.text).factor
             if kind is Kind.TIMESTAMP:
                 return f"{ticks_of(seconds)}us"
             if tick is None or tick.dimension != TIME:
@@ -241,7 +244,7 @@ class _Reader:
                 return known
         raise QueryError(
             "TG114",
-            f"no emission is called {asked!r}",
+            f"no emission is called {shown(asked)}",
             hint="emission is earliest or final",
             site=self.text.at(part.parts[0]),
         )

@@ -114,6 +114,8 @@ _DURATIONS: Mapping[str, Unit] = MappingProxyType(
     {name: Unit(name, TIME, Fraction(ticks, 1_000_000)) for name, ticks in MICROSECONDS.items()}
     | {name: unit for name, unit in UNITS.items() if unit.dimension == TIME}
 )
+#: No double has as many before its point, and Python reads and writes numbers of ten times as many.
+_DIGITS = 400
 _POWERS = {"": 1, "2": 2, "3": 3, "^2": 2, "^3": 3, "²": 2, "³": 3}
 
 
@@ -147,6 +149,13 @@ def _named(name: str, table: Mapping[str, Unit], text: str) -> Unit:
 
 _TIMES = "ms, s, min, h, d, SECONDS, MINUTES, HOURS, DAYS"
 _EXAMPLES = "m, km, s, h, mph, km/h, m/s2, kW, Pa; the reference lists all"
+
+
+def number_of(text: str) -> Fraction:
+    """A number as it is written; `QueryError` TG110 for one of so many digits that no value has them."""
+    if len(text) > _DIGITS:
+        raise QueryError("TG110", f"a number of {len(text)} digits fits no type", hint="write a smaller number")
+    return Fraction(text.rstrip("."))
 
 
 def duration_unit(text: str) -> Unit:

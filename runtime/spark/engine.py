@@ -16,6 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import tidegate
 from tidegate.algebra.errors import InternalError, QueryError, TidegateError
+from tidegate.algebra.shown import shown
 from tidegate.algebra.time import INF
 from tidegate.analysis.pipeline import ProgramFacts
 from tidegate.runtime.batch_report import BatchReport
@@ -382,7 +383,7 @@ def _trigger(spark: SparkSession, trigger: object) -> dict[str, Any]:
     except (PySparkException, TypeError) as error:
         raise QueryError(
             "TG401",
-            f"{trigger!r} is no trigger",
+            f"{shown(trigger)} is no trigger",
             hint='"available_now", a processing time such as "5 seconds", or one of Spark\'s arguments in a dictionary',
         ) from error
     return when

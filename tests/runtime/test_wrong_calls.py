@@ -27,10 +27,20 @@ session: Any = program.session
 drive: Any = testing.drive
 STATICS: dict[str, Any] = {"statics": {"N": []}}
 
+#: An integer of more digits than Python writes.
+HUGE = 10**5000
+
+
+class Unsaid:
+    def __repr__(self) -> str:
+        raise RuntimeError
+
+
 #: None of these is what an option wants, but for a few, which are then accepted.
 JUNK: list[Any] = [
     *(3, -1, 2.5, float("inf"), float("nan"), True, None, "x", "", b"x", ["X"], [1], (1, 2), [], object()),
     *({"Out": 3}, {"E": 3}, {"t": None}, {3: 4}, {"E": object()}, dt.timedelta(-1), "-1s"),
+    *(HUGE, -HUGE, [HUGE], {HUGE: 1}, {"t": HUGE}, {"E": HUGE}, {"Out": HUGE}, {"k": [HUGE]}, Unsaid()),
 ]
 
 
@@ -81,6 +91,11 @@ def limited(option: str) -> Callable[[Any], object]:
     return lambda value: events.partition_by("k").derive(A=made(events.v > 1, **{option: value}))
 
 
+def matched(option: str) -> Callable[[Any], object]:
+    derived = events.partition_by("k").derive(A=tg.situation(events.v > 1), B=tg.situation(events.v < 0))
+    return lambda value: tg.match(derived.A.before(derived.B), **{"within": "5s", option: value})
+
+
 SOURCE = ("delay", "progress_columns", "policy", "bounded", "skew_guard", "idle", "idle_follows", "key", "arrival")
 SESSION = ("sources", "statics", "sinks", "collect_garbage", "clock", "on_batch", "purging", "schedule")
 DRIVE = ("sources", "statics", "clock", "collect_garbage", "driver_bytes", "schedule")
@@ -126,6 +141,22 @@ CALLS: dict[str, Callable[[Any], object]] = {
     "as_": lambda value: events.as_(value),
     "where": lambda value: events.where(value),
     "relation[]": lambda value: events[value],
+    "lit": lambda value: tg.lit(value),
+    "seconds": lambda value: tg.seconds(value),
+    "duration": lambda value: tg.duration(value),
+    "timestamp": lambda value: tg.timestamp(value),
+    "ceil": lambda value: tg.ceil(events.t, value),
+    "cast": lambda value: events.k.cast(value),
+    "select": lambda value: events.select(value),
+    "group_by": lambda value: events.group_by(value),
+    "agg": lambda value: events.group_by(events.k).agg(n=value),
+    "join": lambda value: events.join(n, value),
+    "join, how": lambda value: events.join(n, events.k == n.k, how=value),
+    "derive": lambda value: events.partition_by("k").derive(A=value),
+    "match": lambda value: tg.match(value),
+    "match, within": matched("within"),
+    "match, order": matched("order"),
+    "match, emission": matched("emission"),
     "timeline": lambda value: tg.timeline(value),
     **{f"situation({option}=)": limited(option) for option in ("at_least", "at_most", "between")},
 }
@@ -147,9 +178,22 @@ def test_no_value_of_a_wrong_kind_is_told_by_python(call: str) -> None:
     assert refused >= len(JUNK) // 2, "most of these are no sensible values"
 
 
+def counted(source: tg.Source) -> object:
+    return tg.program(Out=ticks).session(sources={"I": source})
+
+
 #: What is told, and how to mend it.
 TOLD: list[tuple[Callable[[], object], str, str]] = [
     (lambda: session(sources={"E": tg.source(None, delay=float("inf"))}), "TG401 E.t: inf is no delay", '"10m"'),  # type: ignore[arg-type]
+    (
+        lambda: counted(tg.source(None, delay=2**61 + 1)),
+        "TG401 I.t: delay 2305843009213693953 is more than",
+        "leave it",
+    ),
+    (lambda: tg.duration("9" * 5000 + "s"), "TG104 duration '9{199}… is longer than", "shorter"),
+    (lambda: events.k + HUGE, "TG110 a value of type int does not fit into 64 bits", "double"),
+    (lambda: session(threads=HUGE, **STATICS), "TG401 threads=a value of type int is no", "one per core"),
+    (lambda: session(schedule=tg.schedule(every={"Out": HUGE}), **STATICS), "TG401 Out: every=a value", "clock"),
     (lambda: tg.schedule(every=3), "TG401 every is a mapping of names, not an int", 'every={"Name": 10}'),  # type: ignore[arg-type]
     (lambda: tg.schedule(every=["X"]), "TG401 every is a mapping of names, not a list", 'every={"Name": 10}'),  # type: ignore[arg-type]
     (lambda: session(on_batch=3, **STATICS), "TG401 on_batch is a function, not an int", "on_batch=print"),

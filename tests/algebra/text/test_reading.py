@@ -150,6 +150,8 @@ def test_integer_time_without_a_unit_has_no_seconds() -> None:
 
 # Errors ---------------------------------------------------------------------------------------------------------------
 
+#: More digits than Python makes a number of.
+NINES = "9" * 5000
 WRONG = [
     ("PARTITION", "PARTITON", "TG170", "PARTITON", "did you mean PARTITION?"),
     ("RETURN", "RETRUN", "TG170", "RETRUN", "did you mean RETURN?"),
@@ -176,10 +178,14 @@ WRONG = [
     ("AS avg_speed", "AS detected", "TG103", "avg(B.speed) AS detected", ""),
     ("avg_speed;", "avg_speed EMIT first", "TG114", "first", "earliest or final"),
     ("between 4s AND 30s", "between 40s AND 30s", "TG160", "B AS", ""),
+    ("> 70 mph", f"> 1{NINES} mph", "TG110", f"1{NINES}", "smaller"),
+    ("> 70 mph", f"> 1.{NINES} mph", "TG110", f"1.{NINES}", "smaller"),
+    ("at least 5s", f"at least 1{NINES}s", "TG110", f"1{NINES}", "smaller"),
+    ("5 MINUTES", f"1{NINES} MINUTES", "TG110", f"1{NINES}", "smaller"),
 ]
 
 
-@pytest.mark.parametrize(("old", "new", "code", "where", "hint"), WRONG, ids=[new for _, new, *_ in WRONG])
+@pytest.mark.parametrize(("old", "new", "code", "where", "hint"), WRONG, ids=[new[:30] for _, new, *_ in WRONG])
 def test_errors_point_at_the_text(old: str, new: str, code: str, where: str, hint: str) -> None:
     text = PAPER.replace(old, new, 1)
     with pytest.raises(tg.QueryError) as raised:
