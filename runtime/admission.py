@@ -14,11 +14,12 @@ import pyarrow.compute as pc
 from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.terms import TRUE, Term
 from tidegate.algebra.time import INF, Extended
-from tidegate.runtime.columns import Raw, hold_column
 from tidegate.runtime.embedded.terms import compile_term
 from tidegate.runtime.plan.steps import Buffer
+from tidegate.runtime.raw_rows import Raw
 from tidegate.runtime.sources import SourceOptions
 from tidegate.runtime.state.segments import Segment
+from tidegate.runtime.validation import hold_column
 
 LATE = "late"
 RELATION = "relation"

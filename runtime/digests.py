@@ -15,8 +15,8 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from tidegate.runtime.columns import Judged
 from tidegate.runtime.intake import Arrival
+from tidegate.runtime.raw_rows import Judged
 
 #: Words that make one sum. The weights are odd, so that no change of a single word is lost.
 _WORDS = 4096

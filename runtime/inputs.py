@@ -22,10 +22,12 @@ from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.shown import shown
 from tidegate.algebra.time import EPOCH, INF, Extended, instant_ticks
 from tidegate.algebra.types import MAX_INSTANT, Kind
-from tidegate.runtime.columns import Raw, Rows, holds_containers, raw, read_stored, stored_field, validate
 from tidegate.runtime.intake import Arrival
 from tidegate.runtime.parquet_files import read_parquet
+from tidegate.runtime.raw_rows import Rows
 from tidegate.runtime.sources import FileFormat, Files, Source
+from tidegate.runtime.stored_rows import read_stored
+from tidegate.runtime.validation import validate
 from tidegate.runtime.values import Malformed, Unreadable, held_value
 
 
@@ -106,28 +108,6 @@ def _hold_rows(stream: StreamDef, rows: Rows, file: str = "") -> pl.DataFrame:
             hint="mend the table, or declare the attribute's type so that it fits",
         )
     return pl.DataFrame(checked.accepted)
-
-
-def input_table(data: Rows | Raw, schema: Schema) -> pa.Table:
-    """A frame or rows as an Arrow table for `read_file`: columns of one type unjudged, others with their malformed values."""
-    fields, columns = [], []
-    source = data if isinstance(data, Raw) else raw(data, schema)
-    for name, column in source.columns.items():
-        try:
-            column = column if isinstance(column, pa.Array) else _one_type(column)
-            field = pa.field(name, column.type)
-        except (ValueError, pa.ArrowTypeError, OverflowError):
-            field, column = stored_field(name, column, schema[name])
-        fields.append(field)
-        columns.append(column)
-    return pa.Table.from_arrays(columns, schema=pa.schema(fields))
-
-
-def _one_type(column: Sequence[object]) -> pa.Array:
-    """Values as an Arrow array; `ArrowTypeError` for a mixture, of which Arrow would make 1 of True and 1970 of 3.5."""
-    if len({type(value) for value in column} - {type(None)}) > 1 or holds_containers(column):
-        raise pa.ArrowTypeError("values of several types")
-    return pa.array(column)
 
 
 def static_digest(frame: pl.DataFrame) -> str:

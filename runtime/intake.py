@@ -29,17 +29,19 @@ from tidegate.runtime.admission import (
     placed,
     said_of_progress,
 )
-from tidegate.runtime.columns import Raw, Rows, held_arrow_schema, only, raw, validate
+from tidegate.runtime.columns import held_arrow_schema, only
 from tidegate.runtime.embedded.few.increment import Rows as HeldRows
 from tidegate.runtime.embedded.few.increment import as_frame
 from tidegate.runtime.keys import repeated
 from tidegate.runtime.plan.slices import Slice
 from tidegate.runtime.plan.steps import Buffer
+from tidegate.runtime.raw_rows import Raw, Rows, raw
 from tidegate.runtime.rejected_text import row_text
 from tidegate.runtime.sources import SourceOptions
 from tidegate.runtime.state.manifest import SourceCounts
 from tidegate.runtime.state.segments import read_segments
 from tidegate.runtime.state.store import Store
+from tidegate.runtime.validation import validate
 
 #: A rejected row as the quarantine stores it: where it came from, why it was rejected, and the row itself as JSON text.
 QUARANTINE_SCHEMA = pa.schema(

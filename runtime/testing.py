@@ -28,7 +28,7 @@ from tidegate.algebra.types import TIMESTAMP
 from tidegate.analysis.facts import ProgramFacts
 from tidegate.runtime.batch_report import BatchReport
 from tidegate.runtime.closing import check_all_end, closing_instant
-from tidegate.runtime.columns import Rows, user_arrow_schema, user_rows, validate
+from tidegate.runtime.columns import user_arrow_schema, user_rows
 from tidegate.runtime.embedded.session import Session
 from tidegate.runtime.given import check_bytes, check_count, check_rows, kind_of, mapping_of
 from tidegate.runtime.inputs import advances_of
@@ -36,6 +36,7 @@ from tidegate.runtime.kept_situations import situation_rows
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.program import Program
 from tidegate.runtime.progress import ProgressState, check_known, input_streams
+from tidegate.runtime.raw_rows import Rows
 from tidegate.runtime.runner import GarbageCollection
 from tidegate.runtime.schedule import Schedule
 from tidegate.runtime.setup import results_area
@@ -48,6 +49,7 @@ from tidegate.runtime.state.memory import MemoryStore
 from tidegate.runtime.state.paths import local_directory
 from tidegate.runtime.state.store import Store
 from tidegate.runtime.state_listing import StateListing, list_state
+from tidegate.runtime.validation import validate
 from tidegate.runtime.values import Malformed, held_value
 from tidegate.runtime.why import Why, why
 

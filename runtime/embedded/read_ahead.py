@@ -7,8 +7,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final
 
 from tidegate.algebra.schema import Schema
-from tidegate.runtime.columns import Rows
 from tidegate.runtime.inputs import read_file
+from tidegate.runtime.raw_rows import Rows
 from tidegate.runtime.sources import FileFormat
 from tidegate.runtime.state.positions import SourceFile
 

@@ -19,18 +19,19 @@ from tidegate.analysis.pipeline import ProgramFacts
 from tidegate.runtime.batch_report import BatchReport
 from tidegate.runtime.clock import Clock, read_clock, system_clock
 from tidegate.runtime.closing import check_all_end, closing_instant
-from tidegate.runtime.columns import Rows, raw, user_arrow_schema, user_rows
+from tidegate.runtime.columns import user_arrow_schema, user_rows
 from tidegate.runtime.digests import digest_of
 from tidegate.runtime.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.embedded.read_ahead import ReadAhead
 from tidegate.runtime.executor import Work
 from tidegate.runtime.frames import check_noted, content_of, note_frame
 from tidegate.runtime.given import check_clock, check_on_batch, check_threads
-from tidegate.runtime.inputs import Arriving, advances_of, input_table
+from tidegate.runtime.inputs import Arriving, advances_of
 from tidegate.runtime.intake import Arrival
 from tidegate.runtime.plan.lower import PurgeMode
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.progress import check_known
+from tidegate.runtime.raw_rows import Rows, raw
 from tidegate.runtime.runner import GarbageCollection, Runner
 from tidegate.runtime.schedule import Schedule
 from tidegate.runtime.setup import FoundFiles, Setup, prepare, results_area
@@ -41,6 +42,7 @@ from tidegate.runtime.state.memory import MemoryStore
 from tidegate.runtime.state.outputs import is_output_of
 from tidegate.runtime.state.positions import Offer
 from tidegate.runtime.state.store import Store
+from tidegate.runtime.stored_rows import input_table
 from tidegate.runtime.why import Why, why
 
 _ENGINE = Engine("embedded", tidegate.__version__)

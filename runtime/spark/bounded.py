@@ -14,7 +14,6 @@ from pyspark.sql import functions as F
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import StreamDef
-from tidegate.runtime.columns import missing_columns
 from tidegate.runtime.embedded.few.increment import as_table
 from tidegate.runtime.frames import (
     RESTORE,
@@ -25,7 +24,8 @@ from tidegate.runtime.frames import (
     frame_area,
     read_complete,
 )
-from tidegate.runtime.inputs import input_table, static_digest
+from tidegate.runtime.inputs import static_digest
+from tidegate.runtime.raw_rows import missing_columns
 from tidegate.runtime.setup import Setup
 from tidegate.runtime.sources import Files, Source
 from tidegate.runtime.spark.increment import plainly_named
@@ -37,6 +37,7 @@ from tidegate.runtime.state.errors import DATA, StateError, storage_errors
 from tidegate.runtime.state.local import LocalStore
 from tidegate.runtime.state.paths import slug
 from tidegate.runtime.state.segments import verify
+from tidegate.runtime.stored_rows import input_table
 
 
 def bounded_inputs(setup: Setup, store: LocalStore) -> dict[str, Source]:

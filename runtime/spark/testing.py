@@ -17,7 +17,6 @@ from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.facts import ProgramFacts
 from tidegate.runtime.batch_report import BatchReport
-from tidegate.runtime.inputs import input_table
 from tidegate.runtime.plan.sharding import DRIVER_BYTES, SHARD_BYTES
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.progress import ProgressState
@@ -31,6 +30,7 @@ from tidegate.runtime.spark.session import check_session
 from tidegate.runtime.state.failpoints import SimulatedCrash
 from tidegate.runtime.state.local import LocalStore
 from tidegate.runtime.state.store import Store
+from tidegate.runtime.stored_rows import input_table
 from tidegate.runtime.testing import TestClock, Waiting
 
 

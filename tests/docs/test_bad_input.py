@@ -15,7 +15,7 @@ import pytest
 
 import tidegate as tg
 from tests.docs.bad_input import CASES, CSV_LINE, HEADER, NOON, Fed, S, fate, stream
-from tidegate.runtime.inputs import input_table
+from tidegate.runtime.stored_rows import input_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -32,9 +32,11 @@ from tidegate.algebra.types import (
     DataType,
     decimal,
 )
-from tidegate.runtime.columns import hold_column, read_stored, to_user_table, user_arrow_schema, validate
-from tidegate.runtime.inputs import input_table, read_file
+from tidegate.runtime.columns import to_user_table, user_arrow_schema
+from tidegate.runtime.inputs import read_file
 from tidegate.runtime.rejected_text import row_text
+from tidegate.runtime.stored_rows import input_table, read_stored
+from tidegate.runtime.validation import hold_column, validate
 from tidegate.runtime.values import Malformed, held_value
 
 NOON = dt.datetime(2013, 1, 1, 12, tzinfo=dt.UTC)

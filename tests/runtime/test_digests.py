@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tidegate.runtime.columns import Judged, Raw
 from tidegate.runtime.digests import _WORDS, digest_of
 from tidegate.runtime.intake import Arrival
+from tidegate.runtime.raw_rows import Judged, Raw
 from tidegate.runtime.values import Unreadable
 
 NOON = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC)

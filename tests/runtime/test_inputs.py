@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import tidegate as tg
-from tidegate.runtime.columns import read_stored, validate
-from tidegate.runtime.inputs import input_table
+from tidegate.runtime.stored_rows import input_table, read_stored
+from tidegate.runtime.validation import validate
 
 S = tg.stream("S", "t timestamp, d date, i bigint", progress="t")
 NOON = dt.datetime(2026, 3, 2, 12, tzinfo=dt.UTC)
