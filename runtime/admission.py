@@ -140,7 +140,7 @@ def said_of_progress(source: Raw, intake: Intake, options: SourceOptions, judged
     return Said(values, {int(position): ahead.get(int(position)) for position in np.flatnonzero(speaks)})
 
 
-def _null_mask(column: pa.Array | Sequence[object]) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    if isinstance(column, pa.Array):
+def _null_mask(column: pa.Array | pa.ChunkedArray | Sequence[object]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    if isinstance(column, pa.Array | pa.ChunkedArray):
         return np.asarray(column.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
     return np.fromiter((value is None for value in column), dtype=np.bool_, count=len(column))

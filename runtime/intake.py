@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.evaluation import EvaluationError
-from tidegate.algebra.schema import Schema, StreamDef
+from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import TRUE
 from tidegate.runtime.absorption import absorb, absorbed, as_few
 from tidegate.runtime.admission import (
@@ -168,9 +168,10 @@ class _Ingest:
         done, intake, options = self.done, self.intake, self.options
         stream = intake.stream
         judged = options.judged(stream.schema)
-        source = _columns(arrival, stream, judged)
+        source = _columns(arrival, intake, judged)
         checked = validate(source, judged)
-        rows = pl.DataFrame(checked.accepted)
+        rows = pl.from_arrow(checked.accepted, rechunk=False)
+        assert isinstance(rows, pl.DataFrame)  # from a table
         if checked.rejected.num_rows:
             rows = rows.with_columns(pl.Series(POSITION, checked.positions))
         said = said_of_progress(source, intake, options, judged)
@@ -285,13 +286,17 @@ def _with_place(
     return EvaluationError(error.code, f"{error.message} ({place})", hint=error.hint, because=error.problems[0].because)
 
 
-def _columns(arrival: Arrival, stream: StreamDef, judged: Schema) -> Raw:
-    """The rows of an arrival by column. A file may lack some: of attributes, its rows are rejected one by one."""
+def _columns(arrival: Arrival, intake: Intake, judged: Schema) -> Raw:
+    """The rows of an arrival by column. A file may lack some: of attributes, its rows are rejected one by one.
+
+    Columns of events that are only joined to stretches stay in pieces: to put them together costs as much as joining.
+    """
+    in_pieces = all(buffer.stretches is not None for buffer in intake.buffers)
     if isinstance(arrival.rows, Raw):
         return arrival.rows
     try:
-        source = raw(arrival.rows, judged, absent=judged.names)
+        source = raw(arrival.rows, judged, absent=judged.names, in_pieces=in_pieces)
     except QueryError as error:
         raise QueryError(error.code, f"{arrival.origin}: {error.message}", hint=error.hint) from error
     # A progress column may be absent: then the file says nothing of progress.
-    return replace(source, absent=source.absent & frozenset(stream.schema))
+    return replace(source, absent=source.absent & frozenset(intake.stream.schema))

@@ -20,9 +20,10 @@ Rows = Any
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """Columns as they arrived, by attribute: an Arrow array, or Python objects where the values have no common type."""
+    """Columns as they arrived, by attribute: an Arrow array (in pieces if so asked for), or Python objects where the values
+    have no common type."""
 
-    columns: Mapping[str, pa.Array | Sequence[object]]
+    columns: Mapping[str, pa.Array | pa.ChunkedArray | Sequence[object]]
     count: int
     absent: frozenset[str] = frozenset()
     """Attributes that the input has no column for; `columns` has NULLs in their place."""
@@ -43,15 +44,18 @@ class Judged(Sequence[object]):
         return self.malformed.get(position, value if value.is_valid else None)
 
 
-def raw(data: Rows, schema: Schema, *, absent: Collection[str] = ()) -> Raw:
+def raw(data: Rows, schema: Schema, *, absent: Collection[str] = (), in_pieces: bool = False) -> Raw:
     """Input of any accepted form, by attribute. Columns beyond the schema are ignored; a missing one is an error of the
-    call unless it may be `absent`, a key missing in a single row a NULL. In pandas NaN means missing."""
+    call unless it may be `absent`, a key missing in a single row a NULL. In pandas NaN means missing.
+
+    With `in_pieces`, numbers and truth values of an Arrow table are what its columns are, not put together.
+    """
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
     if isinstance(data, pa.RecordBatchReader):
         data = data.read_all()
     if isinstance(data, pa.Table):
-        return _raw_table(data, schema, absent)
+        return _raw_table(data, schema, absent, in_pieces)
     module = type(data).__module__.partition(".")[0]
     if module == "pyspark":
         if data.isStreaming:
@@ -115,10 +119,17 @@ def _from_capsule(data: Any) -> pa.Table:
         ) from error
 
 
-def _raw_table(table: pa.Table, schema: Schema, absent: Collection[str]) -> Raw:
+def _raw_table(table: pa.Table, schema: Schema, absent: Collection[str], in_pieces: bool = False) -> Raw:
     missing = missing_columns(table.column_names, schema, absent)
-    found = {name: _readable(one_array(table.column(name))) for name in schema if name not in missing}
+    columns = {name: table.column(name) for name in schema if name not in missing}
+    found = {name: c if in_pieces and _may_be_pieces(c) else _readable(one_array(c)) for name, c in columns.items()}
     return _with_absent(found, table.num_rows, missing)
+
+
+def _may_be_pieces(column: pa.ChunkedArray) -> bool:
+    t = pa.types
+    plain = t.is_boolean(column.type) or t.is_integer(column.type) or t.is_float64(column.type)
+    return bool(plain and column.num_chunks > 1)
 
 
 def _readable(column: pa.Array) -> pa.Array | Judged:
@@ -145,7 +156,9 @@ def _decoded(values: Sequence[bytes | None]) -> Judged:
     return Judged(pa.array(texts, pa.large_string()), malformed)
 
 
-def _with_absent(columns: Mapping[str, pa.Array | Sequence[object]], count: int, missing: frozenset[str]) -> Raw:
+def _with_absent(
+    columns: Mapping[str, pa.Array | pa.ChunkedArray | Sequence[object]], count: int, missing: frozenset[str]
+) -> Raw:
     return Raw({**columns, **{name: pa.nulls(count) for name in missing}}, count, missing)
 
 

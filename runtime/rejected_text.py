@@ -18,7 +18,7 @@ def value_text(value: Any) -> str | None:
     return None if value is None else _utf8(_text(value)[:200])
 
 
-def row_text(columns: Mapping[str, pa.Array | Sequence[object]], position: int) -> str:
+def row_text(columns: Mapping[str, pa.Array | pa.ChunkedArray | Sequence[object]], position: int) -> str:
     """One row of some columns as JSON; values that JSON does not know as their text."""
     values = {name: _plain(column[position]) for name, column in columns.items()}
     try:

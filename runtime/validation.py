@@ -77,12 +77,14 @@ def validate(data: Rows, schema: Schema) -> Validated:
     return Validated(table.filter(pa.array(~bad)), pa.Table.from_arrays(rejects, schema=REJECTED_SCHEMA))
 
 
-def hold_column(column: pa.Array | Sequence[object], attribute: Attribute) -> tuple[pa.Array, dict[int, str]]:
+def hold_column(
+    column: pa.Array | pa.ChunkedArray | Sequence[object], attribute: Attribute
+) -> tuple[pa.Array | pa.ChunkedArray, dict[int, str]]:
     """A column as it is held, and the reason for each malformed position (whose held value is NULL)."""
     if isinstance(column, Judged):
         values, failed = hold_column(column.values, attribute)
         return values, failed | {position: value.reason for position, value in column.malformed.items()}
-    if isinstance(column, pa.Array):
+    if isinstance(column, pa.Array | pa.ChunkedArray):
         fast = _hold_arrow(column, attribute)
         if fast is not None:
             values, masks = fast

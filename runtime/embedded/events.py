@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -96,13 +96,11 @@ class Partitions:
         table = self.known[slots].to_arrow(compat_level=pl.CompatLevel.oldest())
         return [column.combine_chunks() for column in table.columns]
 
-    def numbering(self, events: pl.DataFrame) -> Callable[[int, int], SlotNumbers]:
-        """`assign` for rows from one to before another, called from the first to the last; integers are looked up then."""
+    def read(self, events: pl.DataFrame, time: str) -> EventColumns:
+        """Events as joining them to stretches reads them, block by block; integer keys are looked up then."""
         if self._slots is not None and not (key := events.get_column(self.schema.names[0])).null_count():
-            slots, keys = self._slots, key.to_numpy()
-            return lambda first, end: slots.assign(keys[first:end])
-        slot = self.assign(events)
-        return lambda first, end: slot[first:end]
+            return EventColumns(self._slots, key, events.get_column(time))
+        return EventColumns(None, pl.Series(self.assign(events)), events.get_column(time))
 
     def assign(self, events: Rows) -> SlotNumbers:
         """The slot of every row; without keys, all rows have the same."""
@@ -146,6 +144,25 @@ class Partitions:
         if all(attribute.type.kind is not Kind.DOUBLE for attribute in self.schema.attributes):
             return keys.iter_rows(buffer_size=1 << 16)
         return (tuple("NaN" if value != value else value for value in row) for row in keys.iter_rows())
+
+
+class EventColumns:
+    """Slots, or the keys that `known` has them of, and times of events, of columns that may be in several pieces."""
+
+    def __init__(self, known: Slots | None, keys: pl.Series, time: pl.Series) -> None:
+        self._known, self._keys, self._time = known, keys, time
+        self._numbers = np.empty(0, dtype=np.int32)
+
+    def slots(self, first: int, end: int) -> SlotNumbers:
+        keys = self._keys.slice(first, end - first).to_numpy()
+        if self._known is None:
+            return keys
+        if len(self._numbers) < len(keys):
+            self._numbers = np.empty(len(keys), dtype=np.int32)
+        return self._known.assign(keys, self._numbers)
+
+    def times(self, first: int, end: int) -> Ints:
+        return self._time.slice(first, end - first).to_numpy()
 
 
 #: A column is made of so many pieces at most, before it is put together.

@@ -8,7 +8,7 @@ import polars as pl
 from tidegate.algebra.schema import Schema
 from tidegate.runtime.embedded.events import Partitions, bitmaps
 from tidegate.runtime.kernels.situations import mark
-from tidegate.runtime.kernels.stretches import Joined, stretch
+from tidegate.runtime.kernels.stretches import stretch
 from tidegate.runtime.plan.slices import Slice
 from tidegate.runtime.plan.steps import Buffer
 
@@ -21,14 +21,16 @@ def stretched(buffer: Buffer, rows: pl.DataFrame, slice_: Slice | None) -> pl.Da
     stretches = buffer.stretches
     assert stretches is not None
     conditions = bitmaps(stretches.conditions, rows, buffer.schema)
-    events = rows.select(*stretches.keys, stretches.time)
-    time = events.get_column(stretches.time).to_numpy()
-    found: Joined | None = None
     if slice_ is not None and slice_.low <= slice_.high:
         partitions = Partitions.of(Schema(tuple(buffer.schema[name] for name in stretches.keys)))
-        found = stretch(partitions.numbering(events), time, conditions, slice_.low, slice_.high)
-    if found is None:
-        until, holds = time, mark(conditions, rows.height)
-    else:
-        events, until, holds = events[found.row], found.until, found.holds
-    return events.with_columns(pl.Series(stretches.until, until), pl.Series(stretches.holds, holds.view(np.int64)))
+        events = partitions.read(rows, stretches.time)
+        found = stretch(events, rows.height, conditions, slice_.low, slice_.high)
+        if found is not None:
+            keys = partitions.rows(found.slot).get_columns() if stretches.keys else []
+            times = pl.Series(stretches.time, found.time), pl.Series(stretches.until, found.until)
+            return pl.DataFrame([*keys, *times, pl.Series(stretches.holds, found.holds.view(np.int64))])
+    events_alone = rows.select(*stretches.keys, stretches.time)
+    return events_alone.with_columns(
+        pl.col(stretches.time).alias(stretches.until),
+        pl.Series(stretches.holds, mark(conditions, rows.height).view(np.int64)),
+    )

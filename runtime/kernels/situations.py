@@ -140,32 +140,50 @@ def mark(conditions: Sequence[tuple[Bytes, int]], events: int) -> Bits:
 
     Bitmaps are as Arrow has them, each beside its offset.
     """
-    bitmaps = [bitmap[offset >> 3 : (offset + events + 7) >> 3] for bitmap, offset in conditions]
-    shifts = np.array([offset & 7 for _, offset in conditions], dtype=np.int64)
-    eights = (events + 7) >> 3
-    table = np.zeros((len(bitmaps), eights + 1), dtype=np.uint8)
-    for row, bitmap in zip(table, bitmaps, strict=True):
-        row[: len(bitmap)] = bitmap
-    holds = np.zeros(8 * eights, dtype=np.uint64)
-    _mark(table, shifts, holds)
-    return holds[:events]
+    return Marks.of(conditions, events).block(0, np.empty((events + 7) & ~7, dtype=np.uint64))[:events]
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """Conditions of n events as `mark` gives them, some events at a time."""
+
+    #: uint8[m, ceil(n / 8) + 1]: a bitmap each.
+    table: Bytes
+    #: int64[m]: the bit of the first byte that is the first event's, below 8.
+    shifts: Ints
+
+    @classmethod
+    def of(cls, conditions: Sequence[tuple[Bytes, int]], events: int) -> Marks:
+        bitmaps = [bitmap[offset >> 3 : (offset + events + 7) >> 3] for bitmap, offset in conditions]
+        table = np.zeros((len(bitmaps), ((events + 7) >> 3) + 1), dtype=np.uint8)
+        for row, bitmap in zip(table, bitmaps, strict=True):
+            row[: len(bitmap)] = bitmap
+        return cls(table, np.array([offset & 7 for _, offset in conditions], dtype=np.int64))
+
+    def block(self, first: int, out: Bits) -> Bits:
+        """`out` with the conditions of the events from `first` on; `first` and its length are multiples of eight."""
+        _mark(self.table, self.shifts, first >> 3, out)
+        return out
 
 
 #: The eight bits of every byte, each as the lowest of a byte.
 _SPREAD = (np.arange(256, dtype=np.uint8)[:, None] >> np.arange(8, dtype=np.uint8) & 1).view(np.uint64).ravel()
 
 
-@nb.njit(nb.void(nb.uint8[:, ::1], nb.int64[::1], nb.uint64[::1]), cache=True, nogil=True)
-def _mark(table: Any, shifts: Ints, holds: Bits) -> None:
+@nb.njit(nb.void(nb.uint8[:, ::1], nb.int64[::1], nb.int64, nb.uint64[::1]), cache=True, nogil=True)
+def _mark(table: Any, shifts: Ints, first: int, holds: Bits) -> None:
     """Eight events at once, of eight conditions: their bits are the bytes of one number, an event's the bits of one byte."""
+    if not shifts.shape[0]:
+        holds[:] = 0
     for low in range(0, shifts.shape[0], 8):
-        for eight in range(table.shape[1] - 1):
-            bits = np.uint64(0)
+        for eight in range(holds.shape[0] >> 3):
+            bits, byte = np.uint64(0), first + eight
             for condition in range(low, min(low + 8, shifts.shape[0])):
-                both = np.int64(table[condition, eight]) | np.int64(table[condition, eight + 1]) << 8
+                both = np.int64(table[condition, byte]) | np.int64(table[condition, byte + 1]) << 8
                 bits |= _SPREAD[both >> shifts[condition] & 255] << np.uint64(condition - low)
-            for event in range(8):
-                holds[8 * eight + event] |= (bits >> np.uint64(8 * event) & np.uint64(255)) << np.uint64(low)
+            for event in range(8 * eight, 8 * eight + 8):
+                now = (bits >> np.uint64(8 * (event & 7)) & np.uint64(255)) << np.uint64(low)
+                holds[event] = now if low == 0 else holds[event] | now
 
 
 @nb.njit(

@@ -43,9 +43,9 @@ class Slots:
         """The key of every slot."""
         return self._keys[: self._count]
 
-    def assign(self, keys: Ints) -> SlotNumbers:
-        """The slot of every row, int32[n]; keys not seen before get the next slots."""
-        numbers = np.empty(len(keys), dtype=np.int32)
+    def assign(self, keys: Ints, out: SlotNumbers | None = None) -> SlotNumbers:
+        """The slot of every row, int32[n], in `out` if given; keys not seen before get the next slots."""
+        numbers = np.empty(len(keys), dtype=np.int32) if out is None else out[: len(keys)]
         row = 0
         while row < len(keys):
             if self._dense is not None:

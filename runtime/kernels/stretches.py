@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numba as nb
 import numpy as np
 
-from tidegate.runtime.kernels.situations import NEVER, Bits, Bytes, Ints, Slots, Status, mark
+from tidegate.runtime.kernels.situations import NEVER, Bits, Bytes, Ints, Marks, Slots, Status
 
 #: Events are read in blocks of so many, as what is made of a block then never leaves a core's cache.
 BLOCK = 1 << 15
@@ -28,82 +28,104 @@ _TWO = nb.types.UniTuple(nb.int64, 2)  # type: ignore[no-untyped-call]  # numba 
 class Joined:
     """Stretches, each where its first event is read."""
 
-    #: int64[s]: the row of the first event.
+    #: int64[s]: the row of the first event, int32[s] its slot, and int64[s] its time.
     row: Ints
+    slot: Slots
+    time: Ints
     #: int64[s]: the time of the last event.
     until: Ints
     #: uint64[s]: which conditions are true of its events.
     holds: Bits
 
 
-def stretch(
-    slots: Callable[[int, int], Slots],
-    time: Ints,
-    conditions: Sequence[tuple[Bytes, int]],
-    low: int,
-    high: int,
-) -> Joined | None:
-    """The stretches of n events; None where two of a slot have the same time.
+class Events(Protocol):
+    """Events in the order in which they are read, in blocks: slots and times of the rows from one to before another.
 
-    `slots(first, end)` are the slots of these rows, int32[end - first], `time` is int64[n]; `conditions` are as `mark` takes
-    them. Events earlier than `low` or later than `high` stay stretches of their own. Events that are not in order of time
-    within each slot are sorted.
+    Blocks are asked for from the first to the last; an array that is given out may be used for the next block, too.
     """
 
-    def marks(first: int, end: int) -> Bits:
-        return mark([(bitmap, offset + first) for bitmap, offset in conditions], end - first)
+    def slots(self, first: int, end: int) -> Slots: ...
 
-    status, found = _joined(slots, time, marks, low, high)
+    def times(self, first: int, end: int) -> Ints: ...
+
+
+@dataclass(frozen=True, slots=True)
+class EventArrays:
+    """Events of which slots, int32[n], and times, int64[n], are known."""
+
+    slot: Slots
+    time: Ints
+
+    def slots(self, first: int, end: int) -> Slots:
+        return self.slot[first:end]
+
+    def times(self, first: int, end: int) -> Ints:
+        return self.time[first:end]
+
+
+def stretch(events: Events, count: int, conditions: Sequence[tuple[Bytes, int]], low: int, high: int) -> Joined | None:
+    """The stretches of so many events; None where two of a slot have the same time.
+
+    `conditions` are as `mark` takes them. Events earlier than `low` or later than `high` stay stretches of their own. Events
+    that are not in order of time within each slot are sorted.
+    """
+    marks = Marks.of(conditions, count)
+    block = np.empty((min(count, BLOCK) + 7) & ~7, dtype=np.uint64)
+    status, found = _joined(
+        events, count, lambda first, end: marks.block(first, block[: (end - first + 7) & ~7])[: end - first], low, high
+    )
     if status is Status.UNSORTED:
-        slot, holds = slots(0, len(time)), marks(0, len(time))
+        slot, time = events.slots(0, count), events.times(0, count)
         order = np.lexsort((time, slot))
-        slot, holds = slot[order], holds[order]
+        holds = marks.block(0, np.empty((count + 7) & ~7, dtype=np.uint64))[order]
         status, found = _joined(
-            lambda first, end: slot[first:end], time[order], lambda first, end: holds[first:end], low, high
+            EventArrays(slot[order], time[order]), count, lambda first, end: holds[first:end], low, high
         )
         found = replace(found, row=order[found.row])
     return found if status is Status.DONE else None
 
 
 def _joined(
-    slots: Callable[[int, int], Slots], time: Ints, marks: Callable[[int, int], Bits], low: int, high: int
+    events: Events, count: int, marks: Callable[[int, int], Bits], low: int, high: int
 ) -> tuple[Status, Joined]:
     """Reads events as they stand, until one of them is not later than the one before it in its slot."""
-    events, count, status = len(time), 0, Status.DONE
+    made, status = 0, Status.DONE
     # Memory that nothing is written to costs nothing.
-    row, until = np.empty(events, dtype=np.int64), np.empty(events, dtype=np.int64)
-    holds = np.empty(events, dtype=np.uint64)
+    row, time, until = (np.empty(count, dtype=np.int64) for _ in range(3))
+    slot, holds = np.empty(count, dtype=np.int32), np.empty(count, dtype=np.uint64)
     last, held, newest = np.full(0, NEVER), np.zeros(0, dtype=np.uint64), np.full(0, -1)
-    for first in range(0, events, BLOCK):
-        end = min(first + BLOCK, events)
-        slot = slots(first, end)
-        new = int(slot.max()) + 1 - len(last)
+    for first in range(0, count, BLOCK):
+        end = min(first + BLOCK, count)
+        slots = events.slots(first, end)
+        new = int(slots.max()) + 1 - len(last)
         if new > 0:
             new += len(last)  # twice as many, or slots that come one by one would be copied for each
             last = np.concatenate([last, np.full(new, NEVER)])
             held = np.concatenate([held, np.zeros(new, dtype=np.uint64)])
             newest = np.concatenate([newest, np.full(new, -1)])
-        ended, count = _stretch(
-            slot, time[first:end], marks(first, end), first, low, high, last, held, newest, count, row, until, holds
-        )
+        ended, made = _stretch(
+            slots, events.times(first, end), marks(first, end), first, low, high, last, held, newest,
+            made, row, slot, time, until, holds,
+        )  # fmt: skip
         status = Status(ended)
         if status is not Status.DONE:
             break
     seen = newest >= 0
     until[newest[seen]] = last[seen]
-    return status, Joined(row[:count], until[:count], holds[:count])
+    return status, Joined(row[:made], slot[:made], time[:made], until[:made], holds[:made])
 
 
 @nb.njit(
     _TWO(
-        _SLOTS, _TIMES, _HOLDS, nb.int64, nb.int64, nb.int64, _OUT, _BITS, _OUT, nb.int64, _OUT, _OUT, _BITS
+        _SLOTS, _TIMES, _HOLDS, nb.int64, nb.int64, nb.int64, _OUT, _BITS, _OUT,
+        nb.int64, _OUT, nb.int32[::1], _OUT, _OUT, _BITS,
     ),
     cache=True,
     nogil=True,
 )  # fmt: skip
 def _stretch(
     slots: Slots, times: Ints, holds: Bits, first: int, low: int, high: int, last: Ints, held: Bits, newest: Ints,
-    count: int, row_out: Ints, until_out: Ints, holds_out: Bits,
+    count: int, row_out: Ints, slot_out: Slots, time_out: Ints, until_out: Ints, holds_out: Bits,
 ) -> tuple[Any, int]:  # fmt: skip
     """Reads rows from `first` on; per slot the time and conditions of the last event are known, and its newest stretch.
 
@@ -120,5 +142,6 @@ def _stretch(
                 until_out[newest[slot]] = before
             held[slot], newest[slot] = now, count
             row_out[count], holds_out[count] = first + row, now
+            slot_out[count], time_out[count] = slot, time
             count += 1
     return Status.DONE.value, count

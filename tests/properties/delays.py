@@ -66,8 +66,8 @@ def counting_joined(tally: Tally) -> Iterator[None]:
     """Counts the events that do not begin a stretch of their own."""
 
     def counted(*given: Any) -> Any:
-        found, time = stretch(*given), given[1]
-        tally.joined += 0 if found is None else len(time) - len(found.row)
+        found, events = stretch(*given), given[1]
+        tally.joined += 0 if found is None else events - len(found.row)
         return found
 
     with ExitStack() as stack:

@@ -5,8 +5,13 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import tidegate as tg
@@ -14,8 +19,10 @@ from tests.runtime.conftest import Start
 from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.semantics import as_bag, evaluate_program
 from tidegate.algebra.time import INF, Extended
+from tidegate.runtime.embedded import stretches as embedded_stretches
 from tidegate.runtime.embedded.ordered import Operator, events_of, start_operator
 from tidegate.runtime.embedded.stretches import stretched
+from tidegate.runtime.kernels import stretches
 from tidegate.runtime.plan.slices import Interleaved, Slice
 from tidegate.runtime.plan.steps import Buffer, Plan
 
@@ -191,3 +198,44 @@ def test_slices_that_interleave_are_read_again(start: Start) -> None:
         run.add("R", [(1, t, int(t < 9)) for t in range(1, 20, 2)])
         run.step()
         run.expect(A=[(1, 0, 9), (1, 10, 11), (1, 12, 13), (1, 14, 15), (1, 16, 17)])
+
+
+@pytest.mark.parametrize("keys", ["bigint", "string"])
+def test_files_of_many_row_groups_are_events_like_any_others(
+    tmp_path: Path, keys: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Columns in pieces that end anywhere, with rows to reject, against the same rows event by event."""
+    monkeypatch.setattr(stretches, "BLOCK", 1024)
+    joined: list[stretches.Joined | None] = []
+
+    def noted(*given: Any) -> stretches.Joined | None:
+        joined.append(stretches.stretch(*given))
+        return joined[-1]
+
+    monkeypatch.setattr(embedded_stretches, "stretch", noted)
+    rng = np.random.default_rng(5)
+    count = 30_000
+    key, x = np.arange(count) % 40, np.repeat(rng.integers(0, 4, count // 40), 40)
+    x[rng.random(count) < 0.2] = 0
+    table = pa.table(
+        {
+            "key": pa.array(key, mask=key == 7).cast(pa.int64() if keys == "bigint" else pa.string()),
+            "t": pa.array(np.arange(count) // 40, mask=rng.random(count) < 0.001),
+            "x": pa.array(x, mask=x == 3),
+        }
+    )
+    pq.write_table(table, tmp_path / "rows.parquet", row_group_size=1_237)
+    stream = tg.stream("R", f"key {keys}, t bigint, x bigint", progress="t")
+    derived = stream.partition_by("key").derive(A=tg.situation(stream.x == 1), B=tg.situation(stream.x.is_in(0, 2)))
+    program = tg.program(Found=derived.match(derived.A.meets(derived.B), within=9))
+    found = []
+    for source in (tg.parquet(tmp_path / "rows.parquet", delay=0, bounded=True), table):
+        with program.session(sources={"R": source}) as session:
+            counts = [report.counts for report in session.process()]
+            session.finish()
+            found.append((sorted(map(repr, session.results("Found"))), counts, len(session.quarantine())))
+    assert len(found[0][0]) > 1_000
+    assert found[0][2] > 20
+    assert len(joined) == 1
+    assert all(one is not None and 1_000 < len(one.row) < 25_000 for one in joined)
+    assert found[0] == found[1]

@@ -68,6 +68,18 @@ GROUP = Group(
             "until[newest[seen]] = time[row[newest[seen]]]",
         ),
         bug(
+            "every block has the conditions of the first",
+            "runtime/kernels/situations.py",
+            "_mark(self.table, self.shifts, first >> 3, out)",
+            "_mark(self.table, self.shifts, 0, out)",
+        ),
+        bug(
+            "every block has the keys of the first",
+            "runtime/embedded/events.py",
+            "keys = self._keys.slice(first, end - first)",
+            "keys = self._keys.slice(0, end - first)",
+        ),
+        bug(
             "conditions beyond the eighth are those before",
             "runtime/kernels/situations.py",
             "np.uint64(255)) << np.uint64(low)",

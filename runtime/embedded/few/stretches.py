@@ -9,7 +9,7 @@ from tidegate.algebra.types import BOOLEAN
 from tidegate.runtime.embedded.few.rows import Array, Few, Unfit, numbered
 from tidegate.runtime.embedded.few.terms import array_term, column_of
 from tidegate.runtime.kernels.situations import Bytes, mark
-from tidegate.runtime.kernels.stretches import Joined, stretch
+from tidegate.runtime.kernels.stretches import EventArrays, stretch
 from tidegate.runtime.plan.slices import Slice
 from tidegate.runtime.plan.steps import Stretches
 
@@ -20,14 +20,12 @@ def few_stretched(stretches: Stretches, rows: Few, schema: Schema, slice_: Slice
     events = rows.only((*stretches.keys, stretches.time))
     time, found = events.columns[stretches.time], None
     if slice_ is not None and slice_.low <= slice_.high:
-        slot = _slots(stretches, events)
-        found = stretch(lambda first, end: slot[first:end], time, conditions, slice_.low, slice_.high)
+        found = stretch(EventArrays(_slots(stretches, events), time), rows.height, conditions, slice_.low, slice_.high)
     if found is None:
-        found = Joined(np.arange(0), time, mark(conditions, rows.height))
+        until, holds = time, mark(conditions, rows.height)
     else:
-        events = events.take(found.row)
-    columns = {**events.columns, stretches.until: found.until, stretches.holds: found.holds.view(np.int64)}
-    return Few(columns, events.height)
+        events, until, holds = events.take(found.row), found.until, found.holds
+    return Few({**events.columns, stretches.until: until, stretches.holds: holds.view(np.int64)}, events.height)
 
 
 def _bitmaps(stretches: Stretches, rows: Few, schema: Schema) -> list[tuple[Bytes, int]]:

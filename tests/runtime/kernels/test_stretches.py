@@ -40,21 +40,23 @@ def bitmaps(rng: random.Random, holds: list[int], conditions: int) -> list[tuple
 @pytest.mark.parametrize("seed", range(8))
 def test_stretches_are_those_of_one_event_after_the_other(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(seed)
-    monkeypatch.setattr(stretches, "BLOCK", rng.choice((1, 2, 7, 8, 64)))
+    monkeypatch.setattr(stretches, "BLOCK", rng.choice((8, 16, 64)))
     for _ in range(40):
-        slots, length, conditions = rng.randint(1, 4), rng.randint(0, 30), rng.choice((1, 2, 9))
-        places = rng.sample([(slot, time) for slot in range(slots) for time in range(30)], length)
+        many, length, conditions = rng.randint(1, 4), rng.randint(0, 30), rng.choice((1, 2, 9))
+        places = rng.sample([(slot, time) for slot in range(many) for time in range(30)], length)
         kinds = [rng.getrandbits(conditions) for _ in range(2)]
         events = [(*place, rng.choice(kinds)) for place in places]
         if rng.random() < 0.7:
             events.sort(key=lambda event: event[1])
         low, high = sorted((rng.randint(-5, 35), rng.randint(-5, 35)))
         slot, time, holds = (np.array(column, dtype=np.int64) for column in zip(*(events or [(0, 0, 0)]), strict=True))
-        slot, time = slot[:length].astype(np.int32), time[:length]
+        slots, time = slot[:length].astype(np.int32), time[:length]
         marks = bitmaps(rng, holds[:length].tolist(), conditions)
-        found = stretches.stretch(lambda a, b, s=slot: s[a:b], time, marks, low, high)  # type: ignore[misc]  # bound now
+        found = stretches.stretch(stretches.EventArrays(slots, time), length, marks, low, high)
         assert found is not None
-        rows = zip(slot[found.row], time[found.row], found.until, found.holds, strict=True)
+        assert (slots[found.row] == found.slot).all()
+        assert (time[found.row] == found.time).all()
+        rows = zip(found.slot, found.time, found.until, found.holds, strict=True)
         told = [tuple(int(value) for value in row) for row in rows]
         assert set(told) == joined(events, low, high)
         assert len(told) == len(set(told))
@@ -64,9 +66,9 @@ def test_stretches_are_those_of_one_event_after_the_other(seed: int, monkeypatch
 def test_two_events_of_a_slot_at_one_instant_are_told(order: list[int]) -> None:
     slot, time = np.array([0, 1, 0], dtype=np.int32)[order], np.array([5, 5, 5])[order]
     everything = [(np.packbits([1, 1, 1], bitorder="little"), 0)]
-    assert stretches.stretch(lambda a, b: slot[a:b], time, everything, 0, 9) is None
+    assert stretches.stretch(stretches.EventArrays(slot, time), 3, everything, 0, 9) is None
     apart = np.arange(3, dtype=np.int32)
-    assert stretches.stretch(lambda a, b: apart[a:b], time, everything, 0, 9) is not None
+    assert stretches.stretch(stretches.EventArrays(apart, time), 3, everything, 0, 9) is not None
 
 
 @pytest.mark.parametrize("conditions", [0, 1, 7, 8, 9, 16, 63, 64])
