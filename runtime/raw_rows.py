@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import polars as pl
 import pyarrow as pa
 
 from tidegate.algebra.errors import QueryError
@@ -13,6 +15,10 @@ from tidegate.algebra.schema import Schema
 from tidegate.algebra.shown import shown
 from tidegate.runtime.columns import one_array
 from tidegate.runtime.values import Unreadable
+
+#: Bytes inside a character of several, 0x80 to 0xBF, are less than this.
+_CONTINUED = -64
+_MOST_BYTES = 2**31 - 1
 
 #: What a user may pass as rows: an Arrow table or batch, a pandas, Polars or batch Spark frame, rows as mappings or tuples.
 Rows = Any
@@ -135,13 +141,41 @@ def _may_be_pieces(column: pa.ChunkedArray) -> bool:
 def _readable(column: pa.Array) -> pa.Array | Judged:
     """A column, with values of text that are not UTF-8 set apart: whoever reads one as text fails."""
     t = pa.types
-    if not (t.is_string(column.type) or t.is_large_string(column.type) or t.is_string_view(column.type)):
+    if t.is_string(column.type) or t.is_large_string(column.type):
+        if _is_utf8(column):
+            return column
+    elif not t.is_string_view(column.type):
         return column
     try:
         column.validate(full=True)
     except pa.ArrowInvalid:
         return _decoded(column.cast(pa.large_binary()).to_pylist())
     return column
+
+
+def _is_utf8(column: pa.Array) -> bool:
+    """Whether all text is UTF-8, by its bytes taken together, a third of the time of one value after the other.
+
+    They are if no byte is beyond ASCII, or if they are as one value and no value begins inside a character. Not all where
+    this is false: behind a NULL may lie anything.
+    """
+    _, offsets, data = column.buffers()
+    if data is None or not len(column):
+        return True
+    width = np.int64 if pa.types.is_large_string(column.type) else np.int32
+    starts = np.frombuffer(offsets, width, len(column) + 1, column.offset * np.dtype(width).itemsize)
+    first, last = int(starts[0]), int(starts[-1])
+    text = np.frombuffer(data, np.int8)[first:last]
+    if not len(text) or text.min() >= 0:
+        return True
+    if len(text) > _MOST_BYTES or (text[starts[: np.searchsorted(starts, last)] - first] < _CONTINUED).any():
+        return False
+    ends = pa.py_buffer(np.array([first, last]))
+    whole = pl.Series(pa.Array.from_buffers(pa.large_binary(), 1, [None, ends, data]))
+    try:
+        return not whole.cast(pl.String).has_nulls()
+    except pl.exceptions.PolarsError:
+        return False
 
 
 def _decoded(values: Sequence[bytes | None]) -> Judged:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import json
 import math
 from decimal import Decimal
@@ -34,6 +35,7 @@ from tidegate.algebra.types import (
 )
 from tidegate.runtime.columns import to_user_table, user_arrow_schema
 from tidegate.runtime.inputs import read_file
+from tidegate.runtime.raw_rows import Judged, raw
 from tidegate.runtime.rejected_text import row_text
 from tidegate.runtime.stored_rows import input_table, read_stored
 from tidegate.runtime.validation import hold_column, validate
@@ -439,3 +441,42 @@ def test_rows_that_are_stored_first_are_judged_as_they_were_given(tmp_path: Path
     ]
     assert stored.rejected.drop_columns("value").equals(given.rejected.drop_columns("value"))
     assert stored.rejected.column("value").to_pylist()[:4] == ["1.5", "1E+400", "True", "5"]
+
+
+@given(
+    st.text("aä€😀¿", min_size=3, max_size=6).map(str.encode)
+    | st.lists(st.sampled_from([b"a", b"\xc3", b"\xa4"])).map(b"".join),
+    st.lists(st.integers(1, 12), min_size=1, max_size=4).map(sorted),
+    st.sets(st.integers(0, 9), max_size=2),
+    st.sampled_from([(pa.binary(), pa.string()), (pa.large_binary(), pa.large_string())]),
+    st.tuples(st.integers(0, 2), st.integers(1, 6)),
+)
+@settings(max_examples=400)
+def test_exactly_the_values_that_are_not_utf8_are_set_apart(
+    text: bytes, cuts: list[int], missing: set[int], types: tuple[pa.DataType, pa.DataType], part: tuple[int, int]
+) -> None:
+    """Also where two of them make a character together."""
+    pieces = [text[begin:end] for begin, end in itertools.pairwise([0, *cuts, 99])]
+    values = [None if position in missing else piece for position, piece in enumerate(pieces)]
+    first, count = part
+    column = pa.array(values, types[0]).view(types[1]).slice(first, count)
+    read = raw(pa.table({"s": column}), schema(s=STRING)).columns["s"]
+    expected: list[str | None] = []
+    broken = set()
+    for position, value in enumerate(values[first : first + count]):
+        try:
+            expected.append(None if value is None else value.decode())
+        except UnicodeDecodeError:
+            expected.append(None)
+            broken.add(position)
+    found: Any = read.values if isinstance(read, Judged) else read
+    assert set(read.malformed if isinstance(read, Judged) else ()) == broken
+    assert found.to_pylist() == expected
+
+
+def test_what_lies_behind_a_null_is_not_read_as_text() -> None:
+    bits = pa.py_buffer(b"\x01")
+    column = pa.Array.from_buffers(
+        pa.string(), 2, [bits, pa.py_buffer(np.array([0, 1, 2], np.int32)), pa.py_buffer(b"a\xff")]
+    )
+    assert validate(pa.table({"s": column}), schema(s=STRING)).accepted.column("s").to_pylist() == ["a", None]
