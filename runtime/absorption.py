@@ -11,6 +11,7 @@ from tidegate.runtime.columns import only
 from tidegate.runtime.embedded.few.increment import Rows as HeldRows
 from tidegate.runtime.embedded.few.increment import few_absorbed
 from tidegate.runtime.embedded.few.rows import Few, Unfit
+from tidegate.runtime.embedded.few.terms import holds_throughout
 from tidegate.runtime.embedded.filters import kept
 from tidegate.runtime.embedded.relational import evaluate
 from tidegate.runtime.embedded.terms import compile_term
@@ -49,7 +50,7 @@ def absorb(
     leaves = {buffer.scan: only(rows, names)}
     leaves |= {index: statics[name] for index, name in buffer.statics}
     stored = evaluate(buffer.chain, leaves)
-    if door != TRUE:
+    if door != TRUE and not holds_throughout(door, stored):
         stored = kept(stored, compile_term(door, buffer.schema))
     if buffer.partial is not None:
         from tidegate.runtime.embedded.aggregates import partial

@@ -11,7 +11,7 @@ from tidegate.algebra.terms import TRUE, Term
 from tidegate.runtime.columns import only
 from tidegate.runtime.embedded.aggregates import final, merge
 from tidegate.runtime.embedded.few.rows import Unfit
-from tidegate.runtime.embedded.few.terms import mask_of
+from tidegate.runtime.embedded.few.terms import holds_throughout, mask_of
 from tidegate.runtime.embedded.filters import kept
 from tidegate.runtime.embedded.relational import evaluate
 from tidegate.runtime.embedded.terms import compile_term
@@ -76,5 +76,7 @@ def keep_true(frame: pl.DataFrame, condition: Term, schema: Schema, *, view: boo
     try:
         mask = mask_of(frame, condition)
     except Unfit:
+        if holds_throughout(condition, frame):
+            return frame
         return kept(frame, compile_term(condition, schema), view=view)
     return frame if mask.all() else frame.filter(pl.Series(mask))

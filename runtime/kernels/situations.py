@@ -122,7 +122,7 @@ def derive(
     member = np.empty((len(chosen), len(slot)), dtype=np.int64)
     parts: list[Closed] = []
     row, numbers = 0, first_number
-    room = max(1024, len(slot) // 16)
+    room = max(1024, len(slot) // 16 if until is None else len(slot))  # memory that nothing is written to costs nothing
     while True:
         part = _closed(room)
         status, row, count, numbers = _derive(
@@ -177,13 +177,19 @@ def _mark(table: Any, shifts: Ints, first: int, holds: Bits) -> None:
         holds[:] = 0
     for low in range(0, shifts.shape[0], 8):
         for eight in range(holds.shape[0] >> 3):
-            bits, byte = np.uint64(0), first + eight
+            bits, byte, event = np.uint64(0), np.uint64(first + eight), np.uint64(8 * eight)
             for condition in range(low, min(low + 8, shifts.shape[0])):
-                both = np.int64(table[condition, byte]) | np.int64(table[condition, byte + 1]) << 8
-                bits |= _SPREAD[both >> shifts[condition] & 255] << np.uint64(condition - low)
-            for event in range(8 * eight, 8 * eight + 8):
-                now = (bits >> np.uint64(8 * (event & 7)) & np.uint64(255)) << np.uint64(low)
-                holds[event] = now if low == 0 else holds[event] | now
+                both = np.int64(table[condition, byte]) | np.int64(table[condition, byte + np.uint64(1)]) << 8
+                bits |= _SPREAD[np.uint64(both >> shifts[condition] & 255)] << np.uint64(condition - low)
+            for place in range(8):
+                now = (bits >> np.uint64(8 * place) & np.uint64(255)) << np.uint64(low)
+                holds[event + np.uint64(place)] = now if low == 0 else holds[event + np.uint64(place)] | now
+
+
+#: Multiplied by a power of two, its highest six bits are different for each.
+_DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
+#: The place of the only bit of a number, by these six.
+_PLACES = np.argsort([(int(_DE_BRUIJN) << place & (1 << 64) - 1) >> 58 for place in range(64)])
 
 
 @nb.njit(
@@ -202,24 +208,26 @@ def _derive(
 ) -> tuple[int, int, int, int]:  # fmt: skip
     """Advances from `row` on until the output may not hold the next event's runs: status, next row, closed, runs."""
     conditions = start.shape[1]
+    known = ~np.uint64(0) >> np.uint64(64 - conditions) if conditions else np.uint64(0)
     room = slot_out.shape[0] - conditions
     count = 0
     while row < slots.shape[0]:
-        slot, time, now = slots[row], times[row], holds[row]
+        slot, time, now = np.uint32(slots[row]), times[row], holds[row]
         if time <= last[slot]:
             if time < last[slot]:
                 return Status.UNSORTED.value, row, count, numbers
             if not ties_by_row:
                 return Status.TIE.value, row, count, numbers
-        changed = now ^ held[slot]
+        changed = (now ^ held[slot]) & known
         if changed:
             if count > room:
                 return _FULL, row, count, numbers
             held[slot] = now
-            for symbol in range(conditions):
-                if not (changed >> np.uint64(symbol)) & np.uint64(1):
-                    continue
-                if (now >> np.uint64(symbol)) & np.uint64(1):
+            while changed:
+                bit = changed & (~changed + np.uint64(1))
+                changed ^= bit
+                symbol = _PLACES[(bit * _DE_BRUIJN) >> np.uint64(58)]
+                if now & bit:
                     start[slot, symbol] = time
                     number[slot, symbol] = numbers
                     numbers += 1

@@ -129,19 +129,21 @@ def _stretch(
 ) -> tuple[Any, int]:  # fmt: skip
     """Reads rows from `first` on; per slot the time and conditions of the last event are known, and its newest stretch.
 
-    The end of a stretch is written when the next one of its slot begins.
+    The end of a stretch is written when the next one of its slot begins. Indices are unsigned: Numba would look at each
+    for whether it counts from the end.
     """
     for row in range(slots.shape[0]):
-        slot, time, now = slots[row], times[row], holds[row]
+        slot, time, now = np.uint32(slots[row]), times[row], holds[row]
         before = last[slot]
         if time <= before:
             return Status.UNSORTED.value if time < before else Status.TIE.value, count
         last[slot] = time
         if before < low or time > high or now != held[slot]:
             if newest[slot] >= 0:
-                until_out[newest[slot]] = before
+                until_out[np.uint64(newest[slot])] = before
             held[slot], newest[slot] = now, count
-            row_out[count], holds_out[count] = first + row, now
-            slot_out[count], time_out[count] = slot, time
+            new = np.uint64(count)
+            row_out[new], holds_out[new] = first + row, now
+            slot_out[new], time_out[new] = slot, time
             count += 1
     return Status.DONE.value, count

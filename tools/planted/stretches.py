@@ -58,8 +58,8 @@ GROUP = Group(
         bug(
             "rows are counted from the beginning of their block",
             KERNEL,
-            "row_out[count], holds_out[count] = first + row, now",
-            "row_out[count], holds_out[count] = row, now",
+            "row_out[new], holds_out[new] = first + row, now",
+            "row_out[new], holds_out[new] = row, now",
         ),
         bug(
             "stretches that nothing follows end where they begin",

@@ -139,6 +139,45 @@ def mask_of(frame: pl.DataFrame, condition: Term) -> Array:
     return found if found.ndim else np.full(frame.height, found)
 
 
+def holds_throughout(condition: Term, frame: pl.DataFrame) -> bool:
+    """Whether a condition of the analysis is seen to hold for every row by the least and greatest values of columns alone.
+
+    False says nothing. Columns are of integers; one with NULLs shows nothing.
+    """
+    match condition:
+        case Lit(bool(value)):
+            return value
+        case Call("and", args):
+            return all(holds_throughout(arg, frame) for arg in args)
+        case Call("or", args):
+            return any(holds_throughout(arg, frame) for arg in args)
+        case Call("lt" | "le" as op, (one, other)):
+            below, above = _extreme(one, frame, greatest=True), _extreme(other, frame, greatest=False)
+        case Call("gt" | "ge" as op, (one, other)):
+            below, above = _extreme(other, frame, greatest=True), _extreme(one, frame, greatest=False)
+        case _:
+            return False
+    if below is None or above is None:
+        return False
+    return below < above or (below == above and op in ("le", "ge"))
+
+
+def _extreme(term: Term, frame: pl.DataFrame, *, greatest: bool) -> int | None:
+    """An instant that no row exceeds, or falls short of; None where that is not seen."""
+    match term:
+        case Lit(int(value)):
+            return value
+        case Attr(name) if frame.schema[name] == pl.Int64 and not frame.get_column(name).null_count():
+            column = frame.get_column(name)
+            found = column.max() if greatest else column.min()
+            return found if isinstance(found, int) else None
+        case Call("add", (one, other)):
+            parts = _extreme(one, frame, greatest=greatest), _extreme(other, frame, greatest=greatest)
+            return None if parts[0] is None or parts[1] is None else parts[0] + parts[1]
+        case _:
+            return None
+
+
 def _holds(condition: Term, columns: Mapping[str, Array]) -> Any:
     match condition:
         case Lit(bool(value)):

@@ -1,0 +1,55 @@
+"""Conditions of the analysis over whole frames: what extremes show holds for every row."""
+
+from __future__ import annotations
+
+import random
+
+import polars as pl
+import pytest
+
+from tidegate.algebra.schema import Attribute, Schema
+from tidegate.algebra.terms import Attr, Call, Lit, Term
+from tidegate.algebra.types import BIGINT, BOOLEAN
+from tidegate.runtime.embedded.few.terms import holds_throughout
+from tidegate.runtime.embedded.terms import compile_term
+
+SCHEMA = Schema((Attribute("a", BIGINT), Attribute("b", BIGINT)))
+
+
+def number(rng: random.Random) -> Term:
+    if rng.random() < 0.4:
+        return Lit(rng.randint(-6, 6), BIGINT)
+    attribute = Attr(rng.choice("ab"))
+    return Call("add", (attribute, Lit(rng.randint(-6, 6), BIGINT))) if rng.random() < 0.5 else attribute
+
+
+def condition(rng: random.Random, depth: int = 2) -> Term:
+    if depth and rng.random() < 0.5:
+        parts = tuple(condition(rng, depth - 1) for _ in range(rng.randint(1, 3)))
+        return Call(rng.choice(("and", "or")), parts)
+    if rng.random() < 0.05:
+        return Lit(rng.random() < 0.5, BOOLEAN)
+    return Call(rng.choice(("lt", "le", "gt", "ge")), (number(rng), number(rng)))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_extremes_show_holds_for_every_row(seed: int) -> None:
+    rng, shown, holding = random.Random(seed), 0, 0
+    for _ in range(300):
+        low = rng.randint(-5, 5)
+        rows = [(rng.randint(low, low + 3), None if rng.random() < 0.02 else rng.randint(-3, 0)) for _ in range(6)]
+        frame = pl.DataFrame(rows, schema={"a": pl.Int64, "b": pl.Int64}, orient="row")
+        term = condition(rng)
+        every = frame.with_columns(holds=compile_term(term, SCHEMA).fill_null(value=False))["holds"].all()
+        found = holds_throughout(term, frame)
+        assert every or not found, term
+        shown, holding = shown + found, holding + every
+    assert shown > holding / 2 > 20
+
+
+def test_extremes_of_one_attribute_tell_all_there_is_to_tell() -> None:
+    frame = pl.DataFrame({"a": [3, 5, 4], "b": [1, None, 2]}, schema={"a": pl.Int64, "b": pl.Int64})
+    for op, limit, holds in (("gt", 2, True), ("gt", 3, False), ("ge", 3, True), ("lt", 5, False), ("le", 5, True)):
+        assert holds_throughout(Call(op, (Attr("a"), Lit(limit, BIGINT))), frame) is holds
+    assert not holds_throughout(Call("gt", (Attr("b"), Lit(0, BIGINT))), frame)
+    assert not holds_throughout(Call("gt", (Attr("a"), Lit(0, BIGINT))), frame.clear())
