@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from tidegate.runtime.clock import Clock
     from tidegate.runtime.embedded.session import Session
     from tidegate.runtime.explain import ProgramExplanation
+    from tidegate.runtime.garbage import GarbageCollection
     from tidegate.runtime.plan.lower import PurgeMode
-    from tidegate.runtime.runner import GarbageCollection
     from tidegate.runtime.schedule import Schedule
     from tidegate.runtime.sinks import Sink
     from tidegate.runtime.why import Why

@@ -7,9 +7,9 @@ counts, is decided here.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import StreamDef
@@ -21,7 +21,8 @@ from tidegate.runtime.admission import Intake
 from tidegate.runtime.batch_report import BatchReport
 from tidegate.runtime.closing import CLOSING, Closing
 from tidegate.runtime.columns import stored_arrow_schema
-from tidegate.runtime.executor import Executor, Increment, Ingested, Job, Rewrite, Work
+from tidegate.runtime.executor import Executor, Increment, Ingested, Job, Work
+from tidegate.runtime.garbage import Garbage, GarbageCollection
 from tidegate.runtime.heard import HEARD, Heard, from_json, means_of, to_json
 from tidegate.runtime.idle import idle_progress
 from tidegate.runtime.kept_situations import situation_bytes, situation_rows
@@ -36,11 +37,8 @@ from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.checkpoint import Checkpoint
 from tidegate.runtime.state.codec import Json
 from tidegate.runtime.state.manifest import KernelState, SourceCounts
-from tidegate.runtime.state.segments import Segment, covering, plan_compaction, schema_id
-from tidegate.runtime.sweep import FLOOR, WORTH, Sweep
+from tidegate.runtime.state.segments import Segment, covering, schema_id
 from tidegate.runtime.turns import MISSED, Missed, Turns
-
-GarbageCollection = Literal["amortised", "exact", "off"]
 
 #: For so many batches after one whose slices interleave, events are not joined as they are read: the next are likely alike.
 APART: Final = 16
@@ -73,8 +71,7 @@ class Runner:
     segments: dict[str, tuple[Segment, ...]] = field(init=False)
     counts: dict[str, SourceCounts] = field(init=False)
     heard: dict[str, Heard] = field(init=False, default_factory=dict)
-    swept: dict[str, int] = field(init=False, default_factory=dict)
-    """By the first buffer of those that are swept together, how many rows they held after the last sweep."""
+    garbage: Garbage = field(init=False)
     keys: dict[str, KeyMemory] = field(init=False)
     """Per input stream with a key, what is remembered of its rows."""
     kernel: dict[str, KernelState] = field(init=False, default_factory=dict)
@@ -92,7 +89,8 @@ class Runner:
         self.progress = ProgressState.start(self.plan)
         keyed = [(stream, self.options[stream.name].key) for stream in input_streams(self.plan)]
         self.keys = {stream.name: key_memory(stream, key) for stream, key in keyed if key}
-        self.segments = {buffer.id: () for buffer in self._buffers}
+        self.garbage = Garbage(self.plan, self.keys, self.collect_garbage)
+        self.segments = {buffer.id: () for buffer in self.garbage.buffers}
         self.counts = {stream.name: SourceCounts() for stream in input_streams(self.plan)}
         last = self.checkpoint.manifest
         if deriving(self.plan):
@@ -108,7 +106,7 @@ class Runner:
 
     def _check_segments(self, stored: Mapping[str, Sequence[Segment]]) -> None:
         """`StateError` TG504 for segments of no buffer, of other columns, or without the bounds by which they are found."""
-        buffers = {buffer.id: buffer for buffer in self._buffers}
+        buffers = {buffer.id: buffer for buffer in self.garbage.buffers}
         for name, segments in stored.items():
             if name not in buffers:
                 raise not_of_this_program(f"a buffer {name!r:.200}")
@@ -235,10 +233,6 @@ class Runner:
         stored = {name: sum(segment.bytes for segment in segments) for name, segments in self.segments.items()}
         return stored | situation_bytes(self.plan, self.kernel)
 
-    @property
-    def _buffers(self) -> tuple[Buffer, ...]:
-        return (*self.plan.buffers, *(memory.buffer for memory in self.keys.values()))
-
     def intakes(self, clock: int, *, joining: bool = False) -> dict[str, Intake]:
         """What admission of the next batch needs, per stream; the clock in microseconds."""
         arrival = self._arrival(clock)
@@ -266,21 +260,7 @@ class Runner:
         )
 
     def _doors(self, buffers: Sequence[Buffer]) -> dict[str, Term]:
-        return {buffer.id: self._keep(buffer) for buffer in buffers}
-
-    def _keep(self, buffer: Buffer) -> Term:
-        from tidegate.algebra.terms import TRUE
-
-        if self.collect_garbage == "off":
-            return TRUE
-        memory = self._memory(buffer)
-        if memory is not None:
-            return memory.keep(self.progress.of_input(buffer.stream))
-        return self.plan.buffer_keep(buffer, self.progress.queries)
-
-    def _memory(self, buffer: Buffer) -> KeyMemory | None:
-        memory = self.keys.get(buffer.stream.name)
-        return memory if memory is not None and memory.buffer is buffer else None
+        return {buffer.id: self.garbage.keep(buffer, self.progress) for buffer in buffers}
 
     def _check_policies(self, ingested: Mapping[str, Ingested]) -> None:
         for name, one in ingested.items():
@@ -424,64 +404,16 @@ class Runner:
         return [job]
 
     def _collect(self, batch: Batch) -> None:
-        """Drops segments that nobody needs, rewrites half-dead ones, merges small ones."""
-        rewrites: list[Rewrite] = []
-        for buffer in self._buffers:
-            segments = self.segments[buffer.id]
-            groups: list[list[Segment]] = []
-            if self.collect_garbage != "off":
-                segments = tuple(s for s in segments if self._needed(buffer, s, _whole))
-                groups += [[s] for s in segments if self._wants_rewriting(buffer, s)]
-            groups = [*groups, *_disjoint(plan_compaction(segments), groups)]
-            if groups:
-                keep = self._keep(buffer)
-                rewrites += [Rewrite(buffer, group, keep) for group in groups]
-            self.segments[buffer.id] = segments
-        for rewrite, merged in zip(rewrites, self.executor.rewrite(batch, rewrites), strict=True):
-            gone = {segment.path for segment in rewrite.segments}
-            kept = (s for s in self.segments[rewrite.buffer.id] if s.path not in gone)
-            self.segments[rewrite.buffer.id] = (*kept, *merged)
+        self.segments = self.garbage.collected(self.executor, batch, self.segments, self.progress)
 
     def _sweep(self, batch: Batch) -> dict[str, int]:
-        """Partner and kill rule, once all increments are done, at the progress that they reached (rule R23).
-
-        Gives the rows freed per buffer. Amortised: when as many rows have come as were left the last time, so that a row
-        is looked at a few times only.
-        """
-        freed: dict[str, int] = {}
-        if self.collect_garbage == "off":
-            return freed
-        exact = self.collect_garbage == "exact"
-        for buffers in self.plan.purged():
-            key = buffers[0].id
-            held = self._held(buffers)
-            if not held or (not exact and held < max(FLOOR, 2 * self.swept.get(key, 0))):
-                continue
-            segments = {buffer.id: self.segments[buffer.id] for buffer in buffers}
-            bounds = self.progress.bounds(self.plan)
-            worth = 0.0 if exact else WORTH
-            sweep = Sweep(self.plan, buffers, segments, self.progress.queries, bounds, worth)
-            for name, left in self.executor.sweep(batch, sweep).items():
-                freed[name] = sum(s.rows for s in self.segments[name]) - sum(s.rows for s in left)
-                self.segments[name] = left
-            self.swept[key] = self._held(buffers)
+        """Gives the rows freed per buffer."""
+        swept = self.garbage.swept(self.executor, batch, self.segments, self.progress)
+        freed = {
+            name: sum(s.rows for s in self.segments[name]) - sum(s.rows for s in left) for name, left in swept.items()
+        }
+        self.segments |= swept
         return freed
-
-    def _held(self, buffers: Sequence[Buffer]) -> int:
-        return sum(segment.rows for buffer in buffers for segment in self.segments[buffer.id])
-
-    def _needed(self, buffer: Buffer, segment: Segment, part: Callable[[int, int], tuple[int, int]]) -> bool:
-        bounds = {column: part(*limits) for column, limits in segment.bounds.items()}
-        memory = self._memory(buffer)
-        if memory is not None:
-            return memory.keeps_segment(bounds, self.progress.of_input(buffer.stream))
-        return self.plan.buffer_keeps_segment(buffer, bounds, self.progress.queries)
-
-    def _wants_rewriting(self, buffer: Buffer, segment: Segment) -> bool:
-        """Exact: always. Amortised: once its earlier half is dead, so that each rewrite frees about what it copies."""
-        if self.collect_garbage == "exact":
-            return not self._needed(buffer, segment, _earliest)
-        return not self._needed(buffer, segment, _earlier_half)
 
     def _commit(self, batch: Batch, ingested: Mapping[str, Ingested]) -> None:
         extra: dict[str, Json] = {HEARD: to_json(self.heard), MISSED: turns.to_json(self.missed)}
@@ -512,23 +444,6 @@ def relevant(
     """Per leaf those of its segments that may hold a row that matters between `old` and `new`."""
     pairs = zip(query.leaves, segments, strict=True)
     return [[s for s in some if leaf.segment_relevant(s.bounds, old, new)] for leaf, some in pairs]
-
-
-def _whole(low: int, high: int) -> tuple[int, int]:
-    return low, high
-
-
-def _earlier_half(low: int, high: int) -> tuple[int, int]:
-    return low, low + (high - low) // 2
-
-
-def _earliest(low: int, _: int) -> tuple[int, int]:
-    return low, low
-
-
-def _disjoint(groups: Sequence[Sequence[Segment]], others: Sequence[Sequence[Segment]]) -> list[list[Segment]]:
-    taken = {segment.path for group in others for segment in group}
-    return [list(group) for group in groups if not any(segment.path in taken for segment in group)]
 
 
 class _timed:  # reads as a statement

@@ -22,6 +22,7 @@ from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.pipeline import ProgramFacts
 from tidegate.runtime.embedded.executor import no_rows
 from tidegate.runtime.embedded.increment import increment, read_leaves
+from tidegate.runtime.garbage import GarbageCollection
 from tidegate.runtime.given import kind_of
 from tidegate.runtime.inputs import hold_static, static_digest
 from tidegate.runtime.keys import key_memory
@@ -30,7 +31,6 @@ from tidegate.runtime.plan.layout import layout
 from tidegate.runtime.plan.lower import PurgeMode, lower
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.progress import check_known, input_streams, static_tables
-from tidegate.runtime.runner import GarbageCollection
 from tidegate.runtime.schedule import Schedule, Timetable, checked_schedule
 from tidegate.runtime.sinks import CallbackSink, DiscardSink, MemorySink, ParquetSink, Sink
 from tidegate.runtime.sources import Files, Source, SourceOptions

@@ -30,6 +30,7 @@ from tidegate.runtime.batch_report import BatchReport
 from tidegate.runtime.closing import check_all_end, closing_instant
 from tidegate.runtime.columns import user_arrow_schema, user_rows
 from tidegate.runtime.embedded.session import Session
+from tidegate.runtime.garbage import GarbageCollection
 from tidegate.runtime.given import check_bytes, check_count, check_rows, kind_of, mapping_of
 from tidegate.runtime.inputs import advances_of
 from tidegate.runtime.kept_situations import situation_rows
@@ -37,7 +38,6 @@ from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.program import Program
 from tidegate.runtime.progress import ProgressState, check_known, input_streams
 from tidegate.runtime.raw_rows import Rows
-from tidegate.runtime.runner import GarbageCollection
 from tidegate.runtime.schedule import Schedule
 from tidegate.runtime.setup import results_area
 from tidegate.runtime.sources import Source

@@ -25,6 +25,7 @@ from tidegate.runtime.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.embedded.read_ahead import ReadAhead
 from tidegate.runtime.executor import Work
 from tidegate.runtime.frames import check_noted, content_of, note_frame
+from tidegate.runtime.garbage import GarbageCollection
 from tidegate.runtime.given import check_clock, check_on_batch, check_threads
 from tidegate.runtime.inputs import Arriving, advances_of
 from tidegate.runtime.intake import Arrival
@@ -32,7 +33,7 @@ from tidegate.runtime.plan.lower import PurgeMode
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.progress import check_known
 from tidegate.runtime.raw_rows import Rows, raw
-from tidegate.runtime.runner import GarbageCollection, Runner
+from tidegate.runtime.runner import Runner
 from tidegate.runtime.schedule import Schedule
 from tidegate.runtime.setup import FoundFiles, Setup, prepare, results_area
 from tidegate.runtime.sinks import MemorySink, ParquetSink, Sink

@@ -25,6 +25,7 @@ from tidegate.runtime.closing import check_all_end, closing_instant
 from tidegate.runtime.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.executor import Work
 from tidegate.runtime.explain import ProgramExplanation
+from tidegate.runtime.garbage import GarbageCollection
 from tidegate.runtime.given import check_clock, check_on_batch, mapping_of
 from tidegate.runtime.inputs import advances_of
 from tidegate.runtime.plan.lower import PurgeMode
@@ -32,7 +33,7 @@ from tidegate.runtime.plan.places import limits_of
 from tidegate.runtime.plan.sharding import DRIVER_BYTES, SHARD_BYTES
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.progress import check_known
-from tidegate.runtime.runner import GarbageCollection, Runner
+from tidegate.runtime.runner import Runner
 from tidegate.runtime.schedule import Schedule
 from tidegate.runtime.setup import Setup, prepare
 from tidegate.runtime.sinks import Sink

@@ -17,10 +17,10 @@ from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.facts import ProgramFacts
 from tidegate.runtime.batch_report import BatchReport
+from tidegate.runtime.garbage import GarbageCollection
 from tidegate.runtime.plan.sharding import DRIVER_BYTES, SHARD_BYTES
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.progress import ProgressState
-from tidegate.runtime.runner import GarbageCollection
 from tidegate.runtime.schedule import Schedule
 from tidegate.runtime.setup import prepare
 from tidegate.runtime.sources import Files, Source

@@ -23,8 +23,8 @@ from tidegate.algebra.types import Kind
 from tidegate.analysis.facts import ProgramFacts
 from tidegate.runtime.embedded.few import rows as few_rows
 from tidegate.runtime.embedded.session import Session
+from tidegate.runtime.garbage import GarbageCollection
 from tidegate.runtime.plan.lower import PurgeMode
-from tidegate.runtime.runner import GarbageCollection
 from tidegate.runtime.state.memory import MemoryStore
 
 

@@ -26,11 +26,11 @@ from tidegate.analysis.facts import ProgramFacts
 from tidegate.analysis.recursion import component_progress
 from tidegate.runtime.batch_report import BatchReport
 from tidegate.runtime.embedded.session import Session
+from tidegate.runtime.garbage import GarbageCollection
 from tidegate.runtime.live_state import StateUse, state_use
 from tidegate.runtime.plan.lower import PurgeMode
 from tidegate.runtime.plan.steps import Plan, QueryPlan
 from tidegate.runtime.progress import ProgressState, reach
-from tidegate.runtime.runner import GarbageCollection
 from tidegate.runtime.schedule import Schedule
 from tidegate.runtime.state.failpoints import COMMITTED, SimulatedCrash, crash
 from tidegate.runtime.state.memory import MemoryStore

@@ -69,9 +69,9 @@ GROUP = Group(
         ),
         bug(
             "segments go with their earliest row",
-            RUNNER,
-            "self._needed(buffer, s, _whole)",
-            "self._needed(buffer, s, _earliest)",
+            "runtime/garbage.py",
+            "self._needed(buffer, s, progress, _whole)",
+            "self._needed(buffer, s, progress, _earliest)",
         ),
         bug(
             "rows are stored after the increments",

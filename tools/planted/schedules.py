@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from tools.planted.bugs import Group, bug
 
+GARBAGE = "runtime/garbage.py"
 RUNNER = "runtime/runner.py"
 TURNS = "runtime/turns.py"
 
-ALLOWED = (
-    "{q.name: q.propagate(self.progress.bounds(self.plan), self.progress.queries[q.name]) for q in self.plan.queries}"
-)
+ALLOWED = "{q.name: q.propagate(progress.bounds(self.plan), progress.queries[q.name]) for q in self.plan.queries}"
 
 GROUP = Group(
     "schedules",
@@ -17,22 +16,22 @@ GROUP = Group(
     (
         bug(
             "rows are kept by what inputs allow, not by the query's own progress",
-            RUNNER,
-            "return self.plan.buffer_keep(buffer, self.progress.queries)",
+            GARBAGE,
+            "return self.plan.buffer_keep(buffer, progress.queries)",
             f"return self.plan.buffer_keep(buffer, {ALLOWED})",
             required=True,
         ),
         bug(
             "segments are kept by what inputs allow",
-            RUNNER,
-            "return self.plan.buffer_keeps_segment(buffer, bounds, self.progress.queries)",
+            GARBAGE,
+            "return self.plan.buffer_keeps_segment(buffer, bounds, progress.queries)",
             f"return self.plan.buffer_keeps_segment(buffer, bounds, {ALLOWED})",
         ),
         bug(
             "rows are swept by what inputs allow",
-            RUNNER,
-            "Sweep(self.plan, buffers, segments, self.progress.queries, bounds, worth)",
-            f"Sweep(self.plan, buffers, segments, {ALLOWED}, bounds, worth)",
+            GARBAGE,
+            "self.plan, buffers, own, progress.queries, progress.bounds",
+            f"self.plan, buffers, own, {ALLOWED}, progress.bounds",
         ),
         bug(
             "who reads a result takes it to be as far as its query could be",

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 import tidegate as tg
 from tidegate.runtime.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.executor import Rewrite
-from tidegate.runtime.runner import GarbageCollection
+from tidegate.runtime.garbage import GarbageCollection
 from tidegate.runtime.spark.engine import RunningQuery
 from tidegate.runtime.state import LocalStore
 from tidegate.runtime.state.batch import Batch
