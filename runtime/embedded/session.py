@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,6 +50,8 @@ from tidegate.runtime.why import Why, why
 _ENGINE = Engine("embedded", tidegate.__version__)
 #: Instead of the fingerprint of files that are only looked at: there may be many, and a batch records what it reads.
 _A_LOOK = "a look"
+#: So old what was found in directories may be while there is something of it to read: a look costs as much as there are files.
+_LOOK_SECONDS = 1.0
 
 
 @checked_calls
@@ -180,12 +183,11 @@ class Session:
 
     def step(self) -> BatchReport:
         """Run one batch over what was pushed and what is new in the sources' directories."""
-        return self._step(ahead=False)
+        return self._step(self._setup.found(), ahead=False)
 
-    def _step(self, *, ahead: bool) -> BatchReport:
-        """One batch; with `ahead` another follows at once, and its files are read meanwhile."""
+    def _step(self, found: FoundFiles, *, ahead: bool) -> BatchReport:
+        """One batch over what was found; with `ahead` another follows at once, and its files are read meanwhile."""
         checkpoint = self._setup.checkpoint
-        found = self._setup.found()
         fresh = self._setup.admit(Offer(files=found, fingerprint=_A_LOOK)).offer.files
         limited = {name: files[: self.sources[name].data.per_batch] for name, files in fresh.items()}
         offer = Offer(files=limited, pushed=digest_of(self._pushed, self._noted))
@@ -225,15 +227,27 @@ class Session:
 
     def process(self) -> list[BatchReport]:
         """Batches until nothing pushed and no unread file is left; at least one."""
-        reports = [self._step(ahead=True)]
-        while self.waiting_files():
-            reports.append(self._step(ahead=True))
-        return reports
+        looked, found = time.monotonic(), self._setup.found()
+        reports = [self._step(found, ahead=True)]
+        while True:
+            found = self._unread(found)
+            if time.monotonic() - looked > _LOOK_SECONDS or not self._goes_on(found):
+                looked, found = time.monotonic(), self._setup.found()
+                if not any(self._unread(found).values()):
+                    return reports
+            reports.append(self._step(found, ahead=True))
+
+    def _goes_on(self, found: FoundFiles) -> bool:
+        """Whether some of these files make the next batch, all of them as they were found."""
+        coming = [file for name, files in found.items() for file in files[: self.sources[name].data.per_batch]]
+        return bool(coming) and all(file.is_as_found() for file in coming)
 
     def waiting_files(self) -> int:
         """Files in the sources' directories that no batch has read yet."""
-        fresh = self._setup.admit(Offer(files=self._setup.found(), fingerprint=_A_LOOK)).offer.files
-        return sum(len(files) for files in fresh.values())
+        return sum(map(len, self._unread(self._setup.found()).values()))
+
+    def _unread(self, found: FoundFiles) -> FoundFiles:
+        return self._setup.admit(Offer(files=found, fingerprint=_A_LOOK)).offer.files
 
     def table(self, name: str) -> pa.Table:
         """All results of a stream so far, as users see them; for streams whose sink is memory or a directory."""

@@ -6,6 +6,7 @@ there are few, since they are merged by size tiers. So n files cost n·log n row
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -29,6 +30,14 @@ class SourceFile:
     path: str
     size: int
     mtime_ns: int
+
+    def is_as_found(self) -> bool:
+        """Whether the file is still this one."""
+        try:
+            status = os.stat(self.path)
+        except OSError:
+            return False
+        return (status.st_size, status.st_mtime_ns) == (self.size, self.mtime_ns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +17,9 @@ import tidegate as tg
 from tidegate.algebra.errors import QueryError
 from tidegate.runtime import inputs
 from tidegate.runtime.embedded import read_ahead
+from tidegate.runtime.embedded import session as embedded_session
 from tidegate.runtime.embedded.session import Session
+from tidegate.runtime.setup import FoundFiles, Setup
 from tidegate.runtime.sources import parquet
 
 readings = tg.stream("R", "k bigint, t bigint", progress="t")
@@ -109,3 +113,45 @@ def test_a_file_that_can_not_be_read_fails_in_its_own_batch(tmp_path: Path) -> N
         written(tmp_path / "in", 2)
         one.process()
         assert [row["t"] for row in one.results("Found")] == [0, 2]
+
+
+def test_directories_are_looked_at_once_a_second_while_files_of_them_are_unread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look costs as much as there are files, and 1,000 batches of one file each would cost a million."""
+    for number in range(30):
+        written(tmp_path / "in", number)
+    looks, now, look = [], [0.0], Setup.found
+
+    def looking(setup: Setup) -> FoundFiles:
+        looks.append(now[0])
+        return look(setup)
+
+    def slow(_: object) -> None:
+        now[0] += 2.0
+
+    monkeypatch.setattr(Setup, "found", looking)
+    monkeypatch.setattr(embedded_session, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    with session(tmp_path / "in") as one:
+        assert len(one.process()) == 30
+    assert len(looks) == 2
+    with session(tmp_path / "in", on_batch=slow) as one:
+        assert len(one.process()) == 30
+    assert len(looks) == 2 + 31
+
+
+def test_files_that_come_while_others_are_processed_are_read(tmp_path: Path) -> None:
+    for number in range(3):
+        written(tmp_path / "in", number)
+    batches = itertools.count(1)
+
+    def arriving(_: object) -> None:
+        if (batch := next(batches)) in (1, 3):
+            written(tmp_path / "in", 10 + batch)
+
+    source = parquet(tmp_path / "in", per_batch=1, delay=0)
+    with Session(program.facts, sources={"R": source}, on_batch=arriving) as one:
+        assert len(one.process()) == 5
+        one.finish()
+        one.step()
+        assert [row["t"] for row in one.results("Found")] == [0, 1, 2, 11, 13]
