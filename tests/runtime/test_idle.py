@@ -46,11 +46,11 @@ def test_an_idle_source_follows_the_clock_and_late_rows_are_what_it_costs(start:
         run.add("B", [(3, at("11:59"))])
         run.step()
         run.expect(Both=[])
-        run.wait("4m 59s")
+        run.wait("4m 59.999999s")
         run.step()
         run.expect(Both=[])  # silent for not quite long enough
         run.restart()
-        run.wait("1s")
+        run.wait("1us")
         run.step()
         run.expect(Both=[(1, at("12:00")), (3, at("11:59"))])  # B is taken to have arrived up to 12:00
         run.add("B", [(4, at("12:00")), (5, at("12:00:00.000001"))])
@@ -124,6 +124,9 @@ def test_only_like_timelines_are_followed_and_dates_when_they_are_over() -> None
         run.step()
         epoch = dt.date(1970, 1, 1)
         assert run.progress["OfD"]["day"] == (dt.date(2026, 3, 1) - epoch).days  # the second has only begun
+        assert run.progress["OfC"]["t"] == float(
+            "-inf"
+        )  # D is not followed, nor is A, whose timestamps are no integers
 
 
 def test_punctuation_in_rows_and_in_files_of_its_own(start: Start, tmp_path: Path) -> None:

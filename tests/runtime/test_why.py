@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -222,6 +223,45 @@ def test_a_row_that_no_condition_lets_come_is_told_with_the_condition() -> None:
             ("Either", {"t": "2026-03-01"}),
         ):
             assert "not final yet" in session.why(name, row).parts[0].says
+
+
+def unlikely() -> dict[str, tuple[tg.Relation, dict[str, Any], str]]:
+    """Relations with a condition on instants, a row that breaks it, and the conditions that keep it from coming."""
+    s = tg.stream("S", "k bigint, t timestamp", progress="t")
+    u = tg.stream("U", "j bigint, u timestamp", progress="u")
+    i = tg.stream("I", "k bigint, n bigint", progress="n")
+    march = dt.datetime(2026, 3, 2, tzinfo=dt.UTC)
+    since = "t >= 2026-03-02T00:00:00Z"
+    early, both = {"t": "2026-03-01"}, {"t": "2026-03-01", "u": "2026-03-01"}
+    marched, later = s.where(s.t >= march), u.where(u.u >= march)
+    near = s.t <= u.u, u.u <= s.t + tg.minutes(5)
+    moved = marched.select(marched.k, at=s.t - tg.hours(240))
+    return {
+        "division": (i.where(tg.lit(10).div(i.n - 5) > 0), {"n": 5}, ""),  # it fails for such a row
+        "a NULL": (i.where(tg.lit(10).try_div(i.n - 5) > 0), {"n": 5}, "try_idiv(10, n - 5) > 0"),
+        "a copy": (marched.with_(u=s.t).select("k", "u"), {"u": "2026-03-01"}, since),
+        "another of the name": (moved.select(moved.k, t=moved.at), early, ""),
+        "twice": (marched.select(s.t).union(marched.select(s.t)), early, since),
+        "a semi-join": (s.join(u, s.t == u.u, s.t >= march, how="semi"), early, since),
+        "a left join": (s.join(u, *near, s.t >= march, how="left").select(s.t), early, ""),
+        "a left row": (marched.join(u, *near, how="left").select(s.t), early, since),
+        "an anti-join": (s.anti_join(later, s.t == u.u), early, ""),
+        "a right row": (s.join(later, *near).select(s.t, u.u), both, "u >= 2026-03-02T00:00:00Z"),
+        "a factor": (tg.product(s, later).where(*near).select(s.t, u.u), both, "u >= 2026-03-02T00:00:00Z"),
+    }
+
+
+@pytest.mark.parametrize("kind", unlikely())
+def test_conditions_keep_a_row_from_coming_where_it_would_have_to_satisfy_them(kind: str) -> None:
+    relation, row, broken = unlikely()[kind]
+    with tg.program(Out=relation).session() as session:
+        said = session.why("Out", row).parts[0]
+    if broken:
+        assert "never comes" in said.says
+        ((_, line),) = said.lines
+        assert line.startswith(broken + "   ")
+    else:
+        assert "not final yet" in said.says
 
 
 def test_a_checkpoint_of_a_program_with_more_queries_is_of_another_program(tmp_path: Path) -> None:

@@ -1,0 +1,49 @@
+"""Slips in idle sources: who is silent, whom they follow and how far; other tests have none."""
+
+from __future__ import annotations
+
+from tools.planted.bugs import Group, bug
+
+IDLE = "runtime/idle.py"
+SETUP = "runtime/setup.py"
+
+GROUP = Group(
+    "idle",
+    ("tests/runtime/test_idle.py",),
+    (
+        bug("a source with unread files is silent", IDLE, "if s.name not in waiting and is_idle(", "if is_idle("),
+        bug(
+            "a source is silent although files of it wait",
+            "runtime/runner.py",
+            "self.progress.inputs, clock, work.waiting)",
+            "self.progress.inputs, clock)",
+        ),
+        bug("what a batch reads waits still", SETUP, "if file not in now)", ")"),
+        bug("files that were read wait still", SETUP, 'any(fate == "new" for', "any(True for"),
+        bug(
+            "of many files the first alone waits",
+            SETUP,
+            "for file in found.get(name, ())[::-1]",
+            "for file in found.get(name, ())[:1]",
+        ),
+        bug(
+            "silent a tick too soon",
+            IDLE,
+            "clock - known.clock >= options.idle",
+            "clock - known.clock >= options.idle - 1",
+        ),
+        bug(
+            "silent a tick too late", IDLE, "clock - known.clock >= options.idle", "clock - known.clock > options.idle"
+        ),
+        bug(
+            "the idle are less far behind than their delay",
+            IDLE,
+            "max(given.idle, _delay(given, name, kind))",
+            "given.idle",
+        ),
+        bug("the idle follow each other", IDLE, "                if other.name not in idle\n", ""),
+        bug("the idle follow streams that have ended", IDLE, "if value != INF]", "]"),
+        bug("the idle follow other timelines", IDLE, "if other.schema[a].type.kind is kind and", "if"),
+        bug("a day is over when it begins", IDLE, "(clock - span) // DAY - 1 if", "(clock - span) // DAY if"),
+    ),
+)
