@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tidegate.runtime.plan.lower import PurgeMode
     from tidegate.runtime.schedule import Schedule
     from tidegate.runtime.sinks import Sink
-    from tidegate.runtime.why import Why
+    from tidegate.runtime.why_answer import Why
 
 
 @checked_calls

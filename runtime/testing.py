@@ -51,7 +51,8 @@ from tidegate.runtime.state.store import Store
 from tidegate.runtime.state_listing import StateListing, list_state
 from tidegate.runtime.validation import validate
 from tidegate.runtime.values import Malformed, held_value
-from tidegate.runtime.why import Why, why
+from tidegate.runtime.why import why
+from tidegate.runtime.why_answer import Why
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.pretty import preformatted
 from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.shown import shown
 from tidegate.algebra.time import INF, Extended, format_duration
@@ -29,89 +28,7 @@ from tidegate.runtime.state.meta import differences
 from tidegate.runtime.state.store import Store
 from tidegate.runtime.turns import MISSED, Missed
 from tidegate.runtime.turns import from_json as missed_turns
-
-
-@dataclass(frozen=True, slots=True)
-class Why:
-    """An answer as text: one entry per query that feeds the result; `to_dict()` has its parts."""
-
-    parts: tuple[Part, ...]
-
-    def __str__(self) -> str:
-        return "\n\n".join(str(part) for part in self.parts)
-
-    def __repr__(self) -> str:
-        return str(self)
-
-    def _repr_html_(self) -> str:
-        """For notebooks."""
-        return preformatted(str(self))
-
-    def to_dict(self) -> dict[str, object]:
-        return {"queries": [part.to_dict() for part in self.parts]}
-
-
-@dataclass(frozen=True, slots=True)
-class Hold:
-    """What holds an attribute of a result back, in ticks: the input, how far it lets the result be final, and how far
-    the result would be if that stream had ended."""
-
-    attribute: str
-    stream: str
-    by: str
-    reach: Extended
-    without: Extended
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """What the finality of a row waits for, in ticks: an input is to arrive up to `needed`, the end where that is ∞."""
-
-    attribute: str
-    stream: str
-    by: str
-    needed: Extended
-    has: Extended
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One statement with what supports it, and what that rests on in turn."""
-
-    query: str
-    says: str
-    lines: tuple[tuple[str, str], ...] = ()
-    inner: tuple[Part, ...] = ()
-    holds: tuple[Hold, ...] = ()
-    waits: tuple[Wait, ...] = ()
-
-    def __str__(self) -> str:
-        return "\n".join(self._text(0))
-
-    def _text(self, depth: int) -> Iterator[str]:
-        yield "  " * depth + self.says
-        before, width = "", max((len(label) for label, _ in self.lines), default=0) + 2
-        for label, text in self.lines:
-            yield "  " * depth + f"  {label if label != before else '':<{width}}{text}"
-            before = label
-        for part in self.inner:
-            yield from part._text(depth + 1)
-
-    def to_dict(self) -> dict[str, object]:
-        return {
-            "query": self.query,
-            "says": self.says,
-            "because": [{"what": label, "text": text} for label, text in self.lines],
-            "holds": [_plain(hold) for hold in self.holds],
-            "waits": [_plain(wait) for wait in self.waits],
-            "inner": [part.to_dict() for part in self.inner],
-        }
-
-
-def _plain(found: Hold | Wait) -> dict[str, object]:
-    """The fields, ±∞ as text."""
-    values = {name: getattr(found, name) for name in found.__slots__}
-    return {name: str(value) if isinstance(value, float) else value for name, value in values.items()}
+from tidegate.runtime.why_answer import Hold, Part, Wait, Why
 
 
 def why(facts: ProgramFacts, manifest: Manifest | None, name: str, row: Mapping[str, Any] | None = None) -> Why:

@@ -45,7 +45,8 @@ from tidegate.runtime.state.outputs import is_output_of
 from tidegate.runtime.state.positions import Offer
 from tidegate.runtime.state.store import Store
 from tidegate.runtime.stored_rows import input_table
-from tidegate.runtime.why import Why, why
+from tidegate.runtime.why import why
+from tidegate.runtime.why_answer import Why
 
 _ENGINE = Engine("embedded", tidegate.__version__)
 #: Instead of the fingerprint of files that are only looked at: there may be many, and a batch records what it reads.

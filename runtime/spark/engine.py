@@ -1,61 +1,49 @@
-"""The Spark engine: all sources in one streaming query, and one of our batches for each of its micro-batches."""
+"""The Spark engine: all sources of a program in one streaming query, as its user starts and sees it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from threading import RLock
 from typing import Any
 
 from pyspark.errors import PySparkException, StreamingQueryException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-import tidegate
-from tidegate.algebra.errors import InternalError, QueryError, TidegateError
+from tidegate.algebra.errors import QueryError, TidegateError
 from tidegate.algebra.shown import shown
-from tidegate.algebra.time import INF
 from tidegate.analysis.pipeline import ProgramFacts
 from tidegate.runtime.batch_report import BatchReport
-from tidegate.runtime.clock import Clock, read_clock, system_clock
-from tidegate.runtime.closing import check_all_end, closing_instant
+from tidegate.runtime.clock import Clock, system_clock
+from tidegate.runtime.closing import check_all_end
 from tidegate.runtime.embedded.executor import EmbeddedExecutor
-from tidegate.runtime.executor import Work
 from tidegate.runtime.explain import ProgramExplanation
 from tidegate.runtime.garbage import GarbageCollection
 from tidegate.runtime.given import check_clock, check_on_batch, mapping_of
-from tidegate.runtime.inputs import advances_of
 from tidegate.runtime.plan.lower import PurgeMode
 from tidegate.runtime.plan.places import limits_of
 from tidegate.runtime.plan.sharding import DRIVER_BYTES, SHARD_BYTES
 from tidegate.runtime.plan.steps import Plan
-from tidegate.runtime.progress import check_known
 from tidegate.runtime.runner import Runner
 from tidegate.runtime.schedule import Schedule
 from tidegate.runtime.setup import Setup, prepare
 from tidegate.runtime.sinks import Sink
 from tidegate.runtime.sources import Files, Source
-from tidegate.runtime.spark.bounded import bounded_inputs, needed_columns, stored_statics
-from tidegate.runtime.spark.calls import BINARY_FILE, ProgressCalls, call_ticks, is_planned
+from tidegate.runtime.spark.bounded import bounded_inputs, stored_statics
+from tidegate.runtime.spark.calls import ProgressCalls, is_planned
 from tidegate.runtime.spark.closing import ClosingCall
-from tidegate.runtime.spark.executor import Offered, SparkExecutor
-from tidegate.runtime.spark.failures import read_summaries
+from tidegate.runtime.spark.executor import SparkExecutor
 from tidegate.runtime.spark.jobs import described
-from tidegate.runtime.spark.known_sources import KnownSources, known_sources
-from tidegate.runtime.spark.locations import literal, local_path, local_uri
-from tidegate.runtime.spark.own_files import check_query_id, how_to_go_on
+from tidegate.runtime.spark.known_sources import known_sources
+from tidegate.runtime.spark.locations import local_uri
+from tidegate.runtime.spark.own_files import check_query_id
+from tidegate.runtime.spark.run import SparkRun
 from tidegate.runtime.spark.session import check_session, own_session
-from tidegate.runtime.spark.workers import TICK, FileTask, Ingesting, Place, ingest_offered
+from tidegate.runtime.spark.union import union_of
 from tidegate.runtime.state.local import LocalStore
-from tidegate.runtime.state.manifest import Engine
-from tidegate.runtime.state.positions import Offer, SourceFile, SparkBatch
-from tidegate.runtime.why import Why, why
-
-_ENGINE = Engine("spark", tidegate.__version__)
-_OFFERED_COLUMNS = {"path": "string", "length": "bigint", "modified": "bigint"}
+from tidegate.runtime.why import why
+from tidegate.runtime.why_answer import Why
 
 
 class RunningQuery(StreamingQuery):
@@ -141,146 +129,6 @@ class RunningQuery(StreamingQuery):
         self._run.close()
 
 
-@dataclass(slots=True)
-class SparkRun:
-    """The driver's side of a running program."""
-
-    spark: SparkSession
-    setup: Setup
-    runner: Runner
-    executor: SparkExecutor
-    columns: Mapping[str, Mapping[str, str]]
-    calls: ProgressCalls
-    closing: ClosingCall
-    on_batch: Callable[[BatchReport], None] | None
-    clock: Clock = system_clock
-    reports: list[BatchReport] = field(default_factory=list)
-    error: TidegateError | None = None
-    batching: RLock = field(default_factory=RLock)
-    """Held while a batch runs: whether the streams have ended is known before it and after it."""
-
-    def advance(self, stream: str, progress: Mapping[str, Any]) -> None:
-        check_known(stream, self.setup.streams, "stream")
-        self.calls.add(advances_of(self.setup.streams[stream], progress, self.setup.options[stream].arrival))
-
-    def finish(self, stream: str | None) -> None:
-        streams = self.setup.streams
-        if stream is not None:
-            check_known(stream, streams, "stream")
-        ended = streams.values() if stream is None else [streams[stream]]
-        self.calls.add({(definition.name, a): INF for definition in ended for a in definition.progress})
-
-    def close_open(self, at: Any) -> None:
-        ticks = closing_instant(self.setup.plan, at)
-        with self.batching:
-            if self.runner.closing is not None:
-                self.runner.closing.check_open(self.setup.plan, self.runner.progress, ticks)
-            self.closing.say(ticks)
-            self.recorded()
-
-    def recorded(self) -> None:
-        """Forget the calls that the last commit knows."""
-        self.calls.reached(self.runner.progress.inputs)
-        self.closing.recorded(None if self.runner.closing is None else self.runner.closing.at)
-
-    def handle(self, frame: DataFrame, batch_id: int) -> None:
-        """One micro-batch. The frame is evaluated exactly once: it recomputes all sources on every action."""
-        session = frame.sparkSession
-        query_id = session.sparkContext.getLocalProperty("sql.streaming.queryId")
-        if query_id is None:
-            raise QueryError("TG420", "Spark does not say which streaming query this batch belongs to")
-        spark_batch = SparkBatch(query_id, batch_id)
-        try:
-            clock = self.setup.checkpoint.clock(read_clock(self.clock), spark_batch)
-            with self.batching:
-                self._batch(frame, spark_batch, clock)
-            self.calls.end_batch(frozenset(self.columns))
-        except Exception as error:
-            self.error = error if isinstance(error, TidegateError) else None
-            self.close()
-            raise
-        except BaseException as error:  # anything else would leave Spark waiting for an answer for ever
-            self.error = InternalError("TG491", f"the batch was interrupted: {error!r}")
-            self.close()
-            raise self.error from error
-
-    @contextmanager
-    def own_error(self) -> Iterator[None]:
-        """Raises what a batch failed for in the place of the text that Spark makes of it."""
-        try:
-            yield
-        except StreamingQueryException as failure:
-            if self.error is None:
-                if not self.reports:
-                    root = self.setup.checkpoint.store.where
-                    failure.add_note(f"if a file of Spark's own checkpoint is damaged: {how_to_go_on(root)}")
-                raise
-            raise self.error from failure
-
-    def _batch(self, frame: DataFrame, spark_batch: SparkBatch, clock: int) -> None:
-        checkpoint = self.setup.checkpoint
-        offered, stored = self._offered(frame, spark_batch, clock)
-        offsets = {name: str(spark_batch.batch_id) for name in self.columns}
-        offer = Offer({name: tuple(sorted(files)) for name, files in offered.items()}, offsets, spark_batch)
-        admission = self.setup.admit(offer)
-        if admission.skip:
-            return
-        batch = checkpoint.begin(clock, admission.offer, engine=_ENGINE)
-        reading = batch.intent.offer.files
-        arrivals = {
-            name: Offered(
-                (FileTask(name, self.setup.sources[name].data.format, _oldest_first(files)),) if files else (),
-                sum(file.size for file in files),
-            )
-            for name, files in reading.items()
-        }
-        for summary in stored:
-            known = arrivals.get(summary["stream"], Offered())
-            arrivals[summary["stream"]] = Offered(known.files, known.bytes, (*known.stored, summary))
-        found = self.setup.found()
-        read = self.setup.read_by(reading, found)
-        due = self.calls.due(read=read, offered=frozenset(self.columns))
-        advances, waiting = due | self.setup.ended(read), self.setup.waiting(reading, found)
-        work = Work(arrivals, advances, self.closing.waiting, self.calls.declared(), waiting)
-        report = self.runner.run(batch, work)
-        self.recorded()
-        self.reports.append(report)
-        if self.on_batch is not None:
-            self.on_batch(report)
-
-    def _offered(
-        self, frame: DataFrame, spark_batch: SparkBatch, clock: int
-    ) -> tuple[dict[str, list[SourceFile]], list[dict[str, Any]]]:
-        """The files that Spark offers per stream, and what workers stored of rows that came typed, in one job."""
-        seq = self.setup.checkpoint.next_seq
-        offered: dict[str, list[SourceFile]] = {}
-        stored: list[dict[str, Any]] = []
-        with described(self.spark, f"batch {seq}: what is new"):
-            if not self.columns:  # paths alone need no Python worker
-                for row in frame.where(F.col("source") != TICK).select("source", "path").collect():
-                    self._offer(offered, row.source, row.path)
-                return offered, stored
-            place = Place(self.executor.root, seq, f"spark{spark_batch.batch_id}", self.executor.static_paths)
-            work = Ingesting(place, self.runner.intakes(clock), self.setup.options)
-            lines = frame.mapInArrow(ingest_offered(work, self.columns), "summary string").collect()
-            summaries = read_summaries(lines)
-        for summary in summaries:
-            if "offered" in summary:
-                self._offer(offered, **summary["offered"])
-            else:
-                stored.append(summary)
-        return offered, stored
-
-    def _offer(self, offered: dict[str, list[SourceFile]], source: str, path: str, **_: object) -> None:
-        """Adds a file that Spark found; it leaves out names that begin with `_`, but not all of them."""
-        found = local_path(path)
-        if self.setup.sources[source].data.takes(str(found)):
-            offered.setdefault(source, []).append(source_file(found))
-
-    def close(self) -> None:
-        self.setup.checkpoint.close()
-
-
 def start(
     spark: SparkSession,
     facts: ProgramFacts,
@@ -338,7 +186,7 @@ def start(
         files = all(isinstance(source.data, Files) for source in setup.sources.values())
         lasts = not {"availableNow", "once"} & when.keys()  # else it looks at the clock once, and a tick will do
         known = known_sources(store, list(setup.streams), files=files, clock=lasts and _follows_clock(setup))
-        union, columns = _union(spark, setup, known)
+        union, columns = union_of(spark, setup, known)
         calls = ProgressCalls(store, runner.progress.inputs)
         run = SparkRun(spark, setup, runner, executor, columns, calls, ClosingCall(store), on_batch, clock)
         run.recorded()
@@ -355,17 +203,6 @@ def start(
     except BaseException:
         setup.checkpoint.close()
         raise
-
-
-def _oldest_first(files: Sequence[SourceFile]) -> tuple[str, ...]:
-    """Paths in the order in which the embedded engine reads them: of rows with one key the first counts."""
-    return tuple(file.path for file in sorted(files, key=lambda file: (file.mtime_ns, file.path)))
-
-
-def source_file(path: Path) -> SourceFile:
-    """A file as it is recorded: its path, size and time."""
-    status = path.stat()
-    return SourceFile(str(path), status.st_size, status.st_mtime_ns)
 
 
 def _trigger(spark: SparkSession, trigger: object) -> dict[str, Any]:
@@ -394,42 +231,3 @@ def _follows_clock(setup: Setup) -> bool:
     """Whether there may be something to do although nothing is new."""
     by_clock = any(options.idle is not None or options.arrival is not None for options in setup.options.values())
     return by_clock or setup.timetable.follows_time
-
-
-def _union(spark: SparkSession, setup: Setup, known: KnownSources) -> tuple[DataFrame, dict[str, dict[str, str]]]:
-    """All sources as narrow branches of one streaming DataFrame; of file sources only the paths."""
-    branches, columns = [], {}
-    for number, name in enumerate(known.streams):
-        data = setup.sources[name].data
-        if isinstance(data, Files):
-            branches.append(_paths(spark, name, data))
-        else:
-            rows, wanted = needed_columns(data, setup.streams[name], setup.sources[name])
-            columns[name] = {f"s{number}c{i}": column for i, column in enumerate(wanted)}
-            branch = rows.toDF(*columns[name]).select(F.lit(name).alias("source"), *columns[name])
-            branches.append(branch.coalesce(1) if setup.options[name].key else branch)  # keys are judged in order
-    branches.append(call_ticks(spark, setup.checkpoint.store.where))
-    if known.clock:
-        # Rows that say nothing: without new data Spark runs no batch, and nobody would notice that the clock goes on.
-        # No source of a run over what is available now: Spark would read all of it in one batch because of this one.
-        ticks = spark.readStream.format("rate").option("rowsPerSecond", 1).option("numPartitions", 1).load()
-        branches.append(ticks.select(F.lit(TICK).alias("source")))
-    union = branches[0]
-    for branch in branches[1:]:
-        union = union.unionByName(branch, allowMissingColumns=True)
-    for column, type_ in _OFFERED_COLUMNS.items():
-        if column not in union.columns:
-            union = union.withColumn(column, F.lit(None).cast(type_))
-    return union, columns
-
-
-def _paths(spark: SparkSession, name: str, files: Files) -> DataFrame:
-    reader = spark.readStream.format("binaryFile").schema(BINARY_FILE).option("recursiveFileLookup", "true")
-    if files.per_batch is not None:
-        reader = reader.option("maxFilesPerTrigger", files.per_batch)
-    return reader.load(literal(files.directory)).select(
-        F.lit(name).alias("source"),
-        "path",
-        "length",
-        F.unix_micros("modificationTime").alias("modified"),
-    )

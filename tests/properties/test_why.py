@@ -15,7 +15,8 @@ from tidegate.analysis.facts import ProgramFacts, QueryFacts
 from tidegate.analysis.pipeline import analyse
 from tidegate.runtime.progress import ProgressState
 from tidegate.runtime.state.manifest import Engine, Manifest
-from tidegate.runtime.why import Part, why
+from tidegate.runtime.why import why
+from tidegate.runtime.why_answer import Part
 
 Progress = dict[tuple[str, str], Extended]
 

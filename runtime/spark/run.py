@@ -1,0 +1,189 @@
+"""A running program on the driver: one of our batches for each of Spark's micro-batches, and the calls between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import tidegate
+from tidegate.algebra.errors import InternalError, QueryError, TidegateError
+from tidegate.algebra.time import INF
+from tidegate.runtime.batch_report import BatchReport
+from tidegate.runtime.clock import Clock, read_clock, system_clock
+from tidegate.runtime.closing import closing_instant
+from tidegate.runtime.executor import Work
+from tidegate.runtime.inputs import advances_of
+from tidegate.runtime.progress import check_known
+from tidegate.runtime.runner import Runner
+from tidegate.runtime.setup import Setup
+from tidegate.runtime.spark.calls import ProgressCalls
+from tidegate.runtime.spark.closing import ClosingCall
+from tidegate.runtime.spark.executor import Offered, SparkExecutor
+from tidegate.runtime.spark.failures import read_summaries
+from tidegate.runtime.spark.jobs import described
+from tidegate.runtime.spark.locations import local_path
+from tidegate.runtime.spark.own_files import how_to_go_on
+from tidegate.runtime.spark.workers import TICK, FileTask, Ingesting, Place, ingest_offered
+from tidegate.runtime.state.manifest import Engine
+from tidegate.runtime.state.positions import Offer, SourceFile, SparkBatch
+
+_ENGINE = Engine("spark", tidegate.__version__)
+
+
+@dataclass(slots=True)
+class SparkRun:
+    """The driver's side of a running program."""
+
+    spark: SparkSession
+    setup: Setup
+    runner: Runner
+    executor: SparkExecutor
+    columns: Mapping[str, Mapping[str, str]]
+    calls: ProgressCalls
+    closing: ClosingCall
+    on_batch: Callable[[BatchReport], None] | None
+    clock: Clock = system_clock
+    reports: list[BatchReport] = field(default_factory=list)
+    error: TidegateError | None = None
+    batching: RLock = field(default_factory=RLock)
+    """Held while a batch runs: whether the streams have ended is known before it and after it."""
+
+    def advance(self, stream: str, progress: Mapping[str, Any]) -> None:
+        check_known(stream, self.setup.streams, "stream")
+        self.calls.add(advances_of(self.setup.streams[stream], progress, self.setup.options[stream].arrival))
+
+    def finish(self, stream: str | None) -> None:
+        streams = self.setup.streams
+        if stream is not None:
+            check_known(stream, streams, "stream")
+        ended = streams.values() if stream is None else [streams[stream]]
+        self.calls.add({(definition.name, a): INF for definition in ended for a in definition.progress})
+
+    def close_open(self, at: Any) -> None:
+        ticks = closing_instant(self.setup.plan, at)
+        with self.batching:
+            if self.runner.closing is not None:
+                self.runner.closing.check_open(self.setup.plan, self.runner.progress, ticks)
+            self.closing.say(ticks)
+            self.recorded()
+
+    def recorded(self) -> None:
+        """Forget the calls that the last commit knows."""
+        self.calls.reached(self.runner.progress.inputs)
+        self.closing.recorded(None if self.runner.closing is None else self.runner.closing.at)
+
+    def handle(self, frame: DataFrame, batch_id: int) -> None:
+        """One micro-batch. The frame is evaluated exactly once: it recomputes all sources on every action."""
+        session = frame.sparkSession
+        query_id = session.sparkContext.getLocalProperty("sql.streaming.queryId")
+        if query_id is None:
+            raise QueryError("TG420", "Spark does not say which streaming query this batch belongs to")
+        spark_batch = SparkBatch(query_id, batch_id)
+        try:
+            clock = self.setup.checkpoint.clock(read_clock(self.clock), spark_batch)
+            with self.batching:
+                self._batch(frame, spark_batch, clock)
+            self.calls.end_batch(frozenset(self.columns))
+        except Exception as error:
+            self.error = error if isinstance(error, TidegateError) else None
+            self.close()
+            raise
+        except BaseException as error:  # anything else would leave Spark waiting for an answer for ever
+            self.error = InternalError("TG491", f"the batch was interrupted: {error!r}")
+            self.close()
+            raise self.error from error
+
+    @contextmanager
+    def own_error(self) -> Iterator[None]:
+        """Raises what a batch failed for in the place of the text that Spark makes of it."""
+        try:
+            yield
+        except StreamingQueryException as failure:
+            if self.error is None:
+                if not self.reports:
+                    root = self.setup.checkpoint.store.where
+                    failure.add_note(f"if a file of Spark's own checkpoint is damaged: {how_to_go_on(root)}")
+                raise
+            raise self.error from failure
+
+    def _batch(self, frame: DataFrame, spark_batch: SparkBatch, clock: int) -> None:
+        checkpoint = self.setup.checkpoint
+        offered, stored = self._offered(frame, spark_batch, clock)
+        offsets = {name: str(spark_batch.batch_id) for name in self.columns}
+        offer = Offer({name: tuple(sorted(files)) for name, files in offered.items()}, offsets, spark_batch)
+        admission = self.setup.admit(offer)
+        if admission.skip:
+            return
+        batch = checkpoint.begin(clock, admission.offer, engine=_ENGINE)
+        reading = batch.intent.offer.files
+        arrivals = {
+            name: Offered(
+                (FileTask(name, self.setup.sources[name].data.format, _oldest_first(files)),) if files else (),
+                sum(file.size for file in files),
+            )
+            for name, files in reading.items()
+        }
+        for summary in stored:
+            known = arrivals.get(summary["stream"], Offered())
+            arrivals[summary["stream"]] = Offered(known.files, known.bytes, (*known.stored, summary))
+        found = self.setup.found()
+        read = self.setup.read_by(reading, found)
+        due = self.calls.due(read=read, offered=frozenset(self.columns))
+        advances, waiting = due | self.setup.ended(read), self.setup.waiting(reading, found)
+        work = Work(arrivals, advances, self.closing.waiting, self.calls.declared(), waiting)
+        report = self.runner.run(batch, work)
+        self.recorded()
+        self.reports.append(report)
+        if self.on_batch is not None:
+            self.on_batch(report)
+
+    def _offered(
+        self, frame: DataFrame, spark_batch: SparkBatch, clock: int
+    ) -> tuple[dict[str, list[SourceFile]], list[dict[str, Any]]]:
+        """The files that Spark offers per stream, and what workers stored of rows that came typed, in one job."""
+        seq = self.setup.checkpoint.next_seq
+        offered: dict[str, list[SourceFile]] = {}
+        stored: list[dict[str, Any]] = []
+        with described(self.spark, f"batch {seq}: what is new"):
+            if not self.columns:  # paths alone need no Python worker
+                for row in frame.where(F.col("source") != TICK).select("source", "path").collect():
+                    self._offer(offered, row.source, row.path)
+                return offered, stored
+            place = Place(self.executor.root, seq, f"spark{spark_batch.batch_id}", self.executor.static_paths)
+            work = Ingesting(place, self.runner.intakes(clock), self.setup.options)
+            lines = frame.mapInArrow(ingest_offered(work, self.columns), "summary string").collect()
+            summaries = read_summaries(lines)
+        for summary in summaries:
+            if "offered" in summary:
+                self._offer(offered, **summary["offered"])
+            else:
+                stored.append(summary)
+        return offered, stored
+
+    def _offer(self, offered: dict[str, list[SourceFile]], source: str, path: str, **_: object) -> None:
+        """Adds a file that Spark found; it leaves out names that begin with `_`, but not all of them."""
+        found = local_path(path)
+        if self.setup.sources[source].data.takes(str(found)):
+            offered.setdefault(source, []).append(source_file(found))
+
+    def close(self) -> None:
+        self.setup.checkpoint.close()
+
+
+def _oldest_first(files: Sequence[SourceFile]) -> tuple[str, ...]:
+    """Paths in the order in which the embedded engine reads them: of rows with one key the first counts."""
+    return tuple(file.path for file in sorted(files, key=lambda file: (file.mtime_ns, file.path)))
+
+
+def source_file(path: Path) -> SourceFile:
+    """A file as it is recorded: its path, size and time."""
+    status = path.stat()
+    return SourceFile(str(path), status.st_size, status.st_mtime_ns)
