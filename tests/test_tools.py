@@ -10,7 +10,7 @@ import pytest
 
 from tools import fuzz, planted_bugs
 from tools.planted import GROUPS
-from tools.planted.bugs import Bug, Group
+from tools.planted.bugs import Bug, Group, Patch
 
 TEST = ("tests/test_tools.py",)
 RUN = ["--family", "rules", "--cases", "12", "--shard", "1/2"]
@@ -100,6 +100,14 @@ def test_a_timeout_is_no_kill_save_for_bugs_that_loop(monkeypatch: pytest.Monkey
     assert planted_bugs.summary([slow, looping]).startswith("1 of 2 planted bugs killed, 1 timed out, 0 survived")
     assert planted_bugs.good([looping])
     assert not planted_bugs.good([looping] * 10 + [slow])
+
+
+def test_kernels_are_compiled_again_where_a_bug_may_be_inside() -> None:
+    inlined = [Patch("runtime/kernels/patterns.py", "", "")]
+    assert planted_bugs._stale(inlined) == {"patterns", "counting"}
+    ignore = planted_bugs._left_out(planted_bugs._stale(inlined))
+    compiled = ["patterns._search-239.py311.nbi", "slots._hash-111.py311.1.nbc", "slots.cpython-311.pyc"]
+    assert ignore("kernels/__pycache__", compiled) == [compiled[0], compiled[2]]
 
 
 def test_required_bugs_are_killed_however_many_others_are() -> None:

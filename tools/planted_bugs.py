@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,7 +122,7 @@ def _run(bug: Bug | None, tests: Sequence[str]) -> Outcome:
     with tempfile.TemporaryDirectory(prefix="planted-") as folder:
         copy = Path(folder)
         patches = bug.patches if bug is not None else ()
-        left_out = _left_out(compiled=not any(patch.file.startswith(KERNELS) for patch in patches))
+        left_out = _left_out(_stale(patches))
         for name in COPIED:
             source = ROOT / name
             if source.is_dir():
@@ -154,13 +154,24 @@ def _compile_kernels() -> None:
     subprocess.run([sys.executable, "-c", every], cwd=ROOT, check=True)
 
 
-def _left_out(*, compiled: bool) -> Callable[[str, list[str]], list[str]]:
-    """What is not copied; `compiled` kernels are: one with a bug would stay as it was in others that have it inside."""
+def _stale(patches: Sequence[Patch]) -> frozenset[str]:
+    """The kernels that have a bug, or may have one inside: those that import, perhaps through others, one that is patched."""
+    texts = {path.stem: path.read_text() for path in (ROOT / KERNELS).glob("*.py")}
+    stale = {Path(patch.file).stem for patch in patches if patch.file.startswith(KERNELS)}
+    while True:
+        more = {name for name, text in texts.items() if any(f"runtime.kernels.{one} import" in text for one in stale)}
+        if more <= stale:
+            return frozenset(stale)
+        stale |= more
+
+
+def _left_out(stale: Collection[str]) -> Callable[[str, list[str]], list[str]]:
+    """What is not copied; compiled kernels are, save those of these files."""
 
     def ignore(folder: str, names: list[str]) -> list[str]:
         if Path(folder).name == "__pycache__":
-            return [name for name in names if Path(name).suffix not in (".nbi", ".nbc")]
-        return [] if compiled and folder == str(ROOT / KERNELS) else [name for name in names if name == "__pycache__"]
+            return [name for name in names if not name.endswith((".nbi", ".nbc")) or name.partition(".")[0] in stale]
+        return [] if folder == str(ROOT / KERNELS) else [name for name in names if name == "__pycache__"]
 
     return ignore
 

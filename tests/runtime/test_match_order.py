@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import tidegate as tg
+from tidegate.algebra.allen import Allen
 from tidegate.algebra.errors import QueryError
+from tidegate.algebra.terms import Attr, Lit, Term, call, conjunction
+from tidegate.algebra.types import BIGINT
+from tidegate.analysis.detection import Detection, detection
+from tidegate.analysis.pattern import Symbol
+from tidegate.runtime.embedded.match_order import MatchOrder, orders
+from tidegate.runtime.kernels.layout import Situations
+from tidegate.runtime.kernels.patterns import Matches
 
 readings = tg.stream("R", "k bigint, t bigint, x bigint", progress="t")
 found = readings.partition_by("k").derive(
@@ -64,3 +73,117 @@ def test_orders_change_neither_results_nor_checkpoints(tmp_path: Path) -> None:
 def test_an_order_names_every_symbol_once(order: object) -> None:
     with pytest.raises(QueryError, match="TG114"):
         tg.match(*PATTERN, within=20, order=order)  # type: ignore[arg-type]  # that is the point
+
+
+# --- chosen by what is seen --------------------------------------------------------------------------------------------
+
+
+def related(one: str, relation: Allen, other: str) -> Term:
+    return relation.condition(*(Attr(f"{symbol}.{end}") for symbol in (one, other) for end in ("ts", "te")))
+
+
+def found_by(*relations: Term) -> Detection:
+    return detection([Symbol("A"), Symbol("B"), Symbol("C")], conjunction(relations), BIGINT, 20)
+
+
+CHAIN = found_by(related("A", Allen.BEFORE, "B"), related("B", Allen.MEETS, "C"))
+TRIANGLE = found_by(related("A", Allen.BEFORE, "B"), related("B", Allen.BEFORE, "C"), related("A", Allen.BEFORE, "C"))
+
+
+def held(*slots: tuple[int, int]) -> Situations:
+    """So many situations of two definitions in each slot; only their number counts."""
+    counts = [count for slot in slots for count in slot]
+    none = np.zeros(sum(counts), dtype=np.int64)
+    return Situations(2, np.cumsum([0, *counts]), none, none, none)
+
+
+def searched(*triggers: list[tuple[int, int]]) -> Matches:
+    """What a search looked at and what passed, by trigger and step."""
+    none = np.zeros((0, 3), dtype=np.int64)
+    return Matches(none, none[:, 0], np.array(triggers, dtype=np.int64))
+
+
+IDLE = [(0, 0)] * 3
+
+
+def test_averages_follow_sizes_and_shares_that_an_increment_shows() -> None:
+    """A and C are situations of one definition; a partition without any does not count; from B, C comes before A."""
+    order = MatchOrder.initial(CHAIN)
+    assert order.order.tolist() == [[0, 1, 2], [1, 2, 0], [2, 1, 0]]
+    assert order.seen.selectivities == {(0, 1): 0.445, (1, 2): 0.0049}
+    counters = searched(
+        [(50, 40), (90, 60), (70, 7)],  # from A: of 40 A with 4 B each, 60 pairs; of these with 8 C each, 7
+        [(25, 25), (10, 0), (0, 0)],  # from B: none of 25 with 8 C each, for which half a pair stands
+        [(19, 19), (19, 19), (19, 19)],  # from C: too few to tell
+    )
+    after = order.after(held((4, 6), (0, 0), (4, 10)), (1, 0, 1), counters)
+    assert after.seen.sizes == pytest.approx((0.2 * 8 + 8, 0.2 * 4 + 8, 0.2 * 8 + 8))
+    meets = (7 / 60 / 8 + 0.5 / 25 / 8) / 2
+    assert after.seen.selectivities == pytest.approx(
+        {(0, 1): 0.2 * 60 / 40 / 4 + 0.8 * 0.445, (1, 2): 0.2 * meets + 0.8 * 0.0049}
+    )
+    again = after.after(held((4, 8)), (1, 0, 1), searched(IDLE, IDLE, IDLE))
+    assert again.seen.sizes == pytest.approx((0.2 * 8 + 0.8 * 9.6, 0.2 * 4 + 0.8 * 8.8, 0.2 * 8 + 0.8 * 9.6))
+    assert again.seen.selectivities == after.seen.selectivities
+
+
+def test_distances_relate_symbols_too() -> None:
+    """What nothing relates to those before comes last: B has no constraint to A."""
+    near = call("le", Attr("A.ts"), call("add", Attr("C.te"), Lit(3, BIGINT)))
+    order = MatchOrder.initial(found_by(near, related("B", Allen.BEFORE, "C")))
+    assert order.seen.selectivities == {(0, 2): 0.5, (1, 2): 0.445}
+    assert order.order[0].tolist() == [0, 2, 1]
+
+
+def test_a_step_that_several_constraints_bind_shares_its_share_among_them() -> None:
+    order = MatchOrder.initial(TRIANGLE)
+    share = 0.445**2 / 4  # a fourth of what was expected of the two constraints together: half of each
+    after = order.after(
+        held((10, 10)), (0, 1, 1), searched([(0, 0), (0, 1000), (0, round(share * 10_000))], IDLE, IDLE)
+    )
+    assert order.order[0].tolist() == [0, 1, 2]
+    halved = 0.2 * 0.445 / 2 + 0.8 * 0.445
+    assert after.seen.selectivities == pytest.approx({(0, 1): 0.445, (0, 2): halved, (1, 2): halved}, rel=1e-3)
+
+
+def test_orders_are_chosen_again_once_what_they_rest_on_has_changed_by_half() -> None:
+    order = MatchOrder.initial(TRIANGLE)
+    assert order.order[0].tolist() == [0, 1, 2]
+    many = held((10, 40))
+    once = order.after(many, (0, 1, 0), searched(IDLE, IDLE, IDLE))  # B 10 -> 16
+    assert once.chosen_by is once.seen
+    assert once.order.tolist() == orders(once.seen).tolist()
+    assert once.order[0].tolist() == [0, 2, 1]
+    twice = once.after(many, (0, 1, 0), searched(IDLE, IDLE, IDLE))  # 16 -> 20.8
+    assert twice.order is once.order
+    assert twice.chosen_by is once.chosen_by
+    assert twice.seen.sizes[1] == pytest.approx(20.8)
+    thrice = twice.after(many, (0, 1, 0), searched(IDLE, IDLE, IDLE))  # 16 -> 24.6
+    assert thrice.chosen_by is thrice.seen
+    fewer = thrice
+    for _ in range(4):  # 24.6 -> 10.1: a fourth time is needed for less than half
+        assert fewer.chosen_by is thrice.chosen_by
+        fewer = fewer.after(held((10, 0)), (0, 1, 0), searched(IDLE, IDLE, IDLE))
+    assert fewer.chosen_by is fewer.seen
+    pinned = MatchOrder.initial(TRIANGLE, (0, 1, 2))
+    assert pinned.after(many, (0, 1, 0), searched(IDLE, IDLE, IDLE)).order is pinned.order
+
+
+def test_a_session_looks_for_what_is_rare_first() -> None:
+    """Five situations B for each C: at first they are thought to be as many."""
+    program = tg.program(M=tg.match(A.before(B), A.before(C), B.before(C), within=100))
+    events = [(0, t, 1 if t % 40 == 0 else 3 if t % 40 == 35 else 2 if t % 2 else 0) for t in range(2_000)]
+    with program.session() as run:
+        assert run.orders("M") == []
+        for first in range(0, 2_000, 100):
+            run.push("R", events[first : first + 100])
+            run.advance("R", {"t": first + 99})
+            run.step()
+        run.finish()
+        run.step()
+        *lines, why = run.orders("M")
+        rows = run.results("M")
+    assert "from A: B, C, cost" in str(program.explain().plan)
+    assert lines[0].startswith("from A: C, B, cost")
+    assert "seen or assumed: of a partition A" in why
+    assert sorted(map(str, rows)) == sorted(map(str, program.run({"R": events}).rows("M")))

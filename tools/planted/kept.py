@@ -5,6 +5,8 @@ from __future__ import annotations
 from tools.planted.bugs import Group, bug
 
 LAYOUT = "runtime/kernels/layout.py"
+SHELF = "runtime/kernels/shelf.py"
+SLOTS = "runtime/kernels/slots.py"
 STATES = "runtime/embedded/partition_states.py"
 TABLES = "runtime/embedded/kept_tables.py"
 
@@ -12,6 +14,8 @@ GROUP = Group(
     "kept",
     (
         "tests/runtime/kernels/test_shelf.py",
+        "tests/runtime/kernels/test_slots.py",
+        "tests/runtime/test_partition_states.py",
         "tests/runtime/test_kept_layers.py",
         "tests/runtime/faults/test_poison.py::test_poisoned_state_of_a_pattern",
     ),
@@ -30,13 +34,13 @@ GROUP = Group(
         ),
         bug(
             "a slot that moves takes its old place",
-            "runtime/kernels/shelf.py",
+            SHELF,
             "if total > room[slot]:",
             "if total > 2 * room[slot] + 1:",
         ),
         bug(
             "the pool is turned round where it is packed",
-            "runtime/kernels/shelf.py",
+            SHELF,
             "self._pool.take(places, axis=1)",
             "self._pool[:, places]",
         ),
@@ -75,5 +79,84 @@ GROUP = Group(
             "_numbered(needed[0])",
         ),
         bug("the first values of a run count", TABLES, 'keep="last"', 'keep="first"'),
+        bug("rows that go leave the shelf as full", SHELF, "- int(self._count[slots].sum())", ""),
+        bug("a slot has room where others have theirs", SHELF, "used += room[slot]", "used += total"),
+        bug(
+            "a slot keeps its room where the pool is packed",
+            SHELF,
+            "self._room, self._used = first, self._count.copy(), len(places)",
+            "self._used = first, len(places)",
+        ),
+        bug(
+            "a larger pool begins empty",
+            SHELF,
+            "            larger[:, : self._used] = self._pool[:, : self._used]\n",
+            "            larger[:] = 0\n",
+        ),
+        bug(
+            "keys that share a place share a slot", SLOTS, "while slot != _FREE and known[slot] != key:", "while False:"
+        ),
+        bug("a larger table forgets who was there", SLOTS, "            _enter(known, self._table)\n", ""),
+        bug(
+            "keys seen before get new slots in another range",
+            SLOTS,
+            "            self._dense[known - low] = np.arange(len(known), dtype=np.int32)\n",
+            "",
+        ),
+        bug("a range is that of the coming keys alone", SLOTS, "for part in (known, coming)", "for part in (coming,)"),
+        bug(
+            "a range begins before the least key that there is",
+            SLOTS,
+            "max(low - (high - low) // 2, _LEAST)",
+            "low - (high - low) // 2",
+        ),
+        bug(
+            "a key that is entered again takes the place of another",
+            SLOTS,
+            "while table[place] != _FREE:",
+            "while False:",
+        ),
+        bug(
+            "partitions with open runs lose their slots",
+            STATES,
+            "is_held = cut.open | (sizes > 0)",
+            "is_held = sizes > 0",
+        ),
+        bug(
+            "partitions with past situations lose their slots",
+            STATES,
+            "is_held = cut.open | (sizes > 0)",
+            "is_held = cut.open",
+        ),
+        bug("a partition is due a tick late", STATES, "self._look[:every] <= until", "self._look[:every] < until"),
+        bug("of many partitions none is due", STATES, "marked[due] = True", "marked[due] = False"),
+        bug(
+            "of many partitions those of one source are looked at",
+            STATES,
+            "for part in parts:\n",
+            "for part in parts[:1]:\n",
+        ),
+        bug("rows keep the slots of their partitions", STATES, "return self._place[part]", "return part"),
+        bug(
+            "numbered anew, no partition is due",
+            STATES,
+            "cut.number, cut.look))",
+            "cut.number, np.full(len(slots), NONE)))",
+        ),
+        bug(
+            "what was settled before partitions are numbered anew is settled again",
+            STATES,
+            "        fresh.last, fresh.version = self.last, self.version\n",
+            "",
+        ),
+        bug("partitions are held for ever", STATES, " - np.count_nonzero(self._is_held[slots])", ""),
+        bug("runs are open for ever", STATES, " - np.count_nonzero(held.start[slots] != NEVER)", ""),
+        bug("two increments go on from the same", STATES, "if states.version != self.before.version:", "if False:"),
+        bug(
+            "what is settled is settled again",
+            STATES,
+            "        if states.last is self.after:\n            return\n",
+            "",
+        ),
     ),
 )
