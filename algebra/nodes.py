@@ -106,7 +106,10 @@ class Function(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """`name = function(argument)`; first and last take the order `by`, ties go to the smallest value."""
+    """`name = function(argument)`; first and last take the order `by`, ties go to the smallest value.
+
+    They skip rows in which the argument or the order is NULL.
+    """
 
     name: str
     function: Function

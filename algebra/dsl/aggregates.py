@@ -86,13 +86,19 @@ def avg(argument: Operand) -> AggregateExpression:
 
 @called(argument=_NO_ARGUMENT, by=_NO_ORDER)
 def first(argument: Operand, *, by: Operand) -> AggregateExpression:
-    """The value in the row in which `by` is least; among ties the smallest value."""
+    """The value that is not NULL in the row in which `by` is least; among ties the smallest value.
+
+    As every aggregate, it skips rows in which the argument is NULL, and those in which `by` is.
+    """
     return _aggregate(Function.FIRST, argument, by)
 
 
 @called(argument=_NO_ARGUMENT, by=_NO_ORDER)
 def last(argument: Operand, *, by: Operand) -> AggregateExpression:
-    """The value in the row in which `by` is greatest; among ties the smallest value."""
+    """The value that is not NULL in the row in which `by` is greatest; among ties the smallest value.
+
+    As every aggregate, it skips rows in which the argument is NULL, and those in which `by` is.
+    """
     return _aggregate(Function.LAST, argument, by)
 
 

@@ -61,6 +61,18 @@ def test_null_and_gaps(start: Start) -> None:
         run.expect(High=[(1, 0, 1, 5.0, 1), (1, 2, 7, 5.0, 3)])
 
 
+def test_first_and_last_skip_null_of_a_situation_as_of_a_group() -> None:
+    is_set, first, last = readings.n < 3, tg.first(readings.x, by=readings.t), tg.last(readings.x, by=readings.t)
+    derived = readings.partition_by("key").derive(
+        A=tg.situation(is_set, first=first, last=last), B=tg.situation(~is_set)
+    )
+    grouped = readings.where(is_set).group_by(readings.key, w=tg.ceil(readings.t, 10)).agg(first=first, last=last)
+    program = tg.program(A=derived.A, Hits=derived.match(derived.A.meets(derived.B)), Grouped=grouped)
+    found = program.run({"R": [(1, 1, None, 0), (1, 2, 7.0, 1), (1, 3, None, 2), (1, 4, 9.0, 3)]})
+    for name in ("A", "Hits", "Grouped"):
+        assert [(row["first"], row["last"]) for row in found.rows(name)] == [(7.0, 7.0)], name
+
+
 def test_what_is_open_at_the_end_is_not_reported(start: Start) -> None:
     with start(tg.program(High=high())) as run:
         run.add("R", rows("0555"))
