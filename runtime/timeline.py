@@ -27,9 +27,13 @@ _COLOURS: Final = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa33
 _TICKS: Final = 8
 #: What instants of the axis may lie apart: seconds to days, in microseconds; further apart, days as round numbers are.
 _STEPS: Final = tuple(1_000_000 * seconds for seconds in (1, 5, 15, 60, 300, 900, 3600, 10_800, 21_600, 43_200, 86_400))
-#: Wheel and drag move the part of the time axis that is shown; the names at the left stay.
+_MINUTE: Final = 60_000_000
+#: Wheel and drag move the part of the time axis that is shown; the names at the left stay. A notebook has the script once for
+#: each chart: those that listen already are left alone.
 _SCRIPT: Final = """
 document.querySelectorAll('svg.timeline').forEach(function (svg) {
+  if (svg.listens) { return; }
+  svg.listens = true;
   var inner = svg.querySelector('svg'), full = inner.viewBox.baseVal, width = full.width, from = null;
   function show(x, w) {
     w = Math.max(width / 5000, Math.min(width, w));
@@ -200,7 +204,10 @@ def _drawn(lanes: Sequence[Lane], first: int, last: int, instants: bool) -> str:
         f'<text x="{_LABELS - 8:.0f}" y="{_AXIS + _LANE * k + 15:.0f}" text-anchor="end">{_text(lane.name)}</text>'
         for k, lane in enumerate(lanes)
     ]
-    drawn = [_tick(x(at), at, height, instants) for at in _round_instants(first, last, instants)]
+    step = _step(first, last, instants)
+    drawn = [
+        _tick(x(at), at, height, step if instants else None) for at in range(-(-first // step) * step, last + 1, step)
+    ]
     colours = {
         name: _COLOURS[k % len(_COLOURS)] for k, name in enumerate(lane.name for lane in lanes if lane.detected is None)
     }
@@ -231,13 +238,12 @@ def _drawn(lanes: Sequence[Lane], first: int, last: int, instants: bool) -> str:
     )
 
 
-def _round_instants(first: int, last: int, instants: bool) -> list[int]:
-    """Some instants of the axis, at even distances, on whole hours and the like."""
+def _step(first: int, last: int, instants: bool) -> int:
+    """How far apart the instants are that the axis shows: whole hours and the like, so that there are some."""
     least = max(1, (last - first) // _TICKS)
     units = [step for step in _STEPS if step >= least] if instants else []
     unit = _STEPS[-1] if instants and least > _STEPS[-1] else 1
-    step = units[0] if units and least > _STEPS[0] else unit * _round_number(-(-least // unit))
-    return list(range(-(-first // step) * step, last + 1, step))
+    return units[0] if units and least > _STEPS[0] else unit * _round_number(-(-least // unit))
 
 
 def _round_number(least: int) -> int:
@@ -246,13 +252,26 @@ def _round_number(least: int) -> int:
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= least)
 
 
-def _tick(x: float, instant: int, height: float, instants: bool) -> str:
-    text = f"{ticks_instant(instant):%Y-%m-%d %H:%M:%S}" if instants else str(instant)
-    shown = text[5:16] if instants else text
+def _tick(x: float, instant: int, height: float, step: int | None) -> str:
+    """A line of the axis with its label; `step` is how far apart they are, None on a timeline of numbers."""
+    shown, text = (str(instant),) * 2 if step is None else _labels(instant, step)
     return (
         f'<line x1="{x:.2f}" x2="{x:.2f}" y1="{_AXIS - 6:.0f}" y2="{height:.0f}" stroke="#dddddd" '
         f'vector-effect="non-scaling-stroke"/><text x="{x + 2:.2f}" y="14" fill="#666666">{shown}<title>{text}</title></text>'
     )
+
+
+def _labels(instant: int, step: int) -> tuple[str, str]:
+    """What tells an instant from those a step apart, and all of it."""
+    text = f"{ticks_instant(instant):%Y-%m-%d %H:%M:%S.%f}"
+    if step >= _STEPS[-1]:
+        return text[:10], text[:19]
+    if step >= _MINUTE:
+        return text[5:16], text[:19]
+    if step >= _STEPS[0]:
+        return text[11:19], text[:19]
+    digits = 7 - len(str(step))  # a step is 1, 2 or 5 times a power of ten
+    return text[11 : 20 + digits], text[: 20 + digits]
 
 
 def _text(text: str) -> str:

@@ -85,3 +85,30 @@ def test_what_has_no_periods_is_refused() -> None:
     found = program.run({"R": [("a", 0, 1), ("a", 1, 3), ("a", 2, 2), ("a", 3, 0)]})
     with pytest.raises(QueryError, match=r"TG402 A has no ts, te"):
         tg.timeline({"A": found["Hits"]})
+
+
+@pytest.mark.parametrize(
+    ("tick", "shown"),
+    [
+        (1, "00:00:00.000005"),
+        (20_000, "00:00:00.10"),
+        (1_000_000, "00:00:05"),
+        (60_000_000, "03-02 00:05"),
+        (3_600_000_000, "03-02 06:00"),
+        (86_400_000_000, "2026-03-06"),
+    ],
+)
+def test_labels_of_the_axis_tell_its_instants_apart(tick: int, shown: str) -> None:
+    states = tg.stream("S", "t timestamp, x bigint", progress="t")
+    on = states.partition_by().derive(On=tg.situation(states.x > 0)).On
+    first = dt.datetime(2026, 3, 2, tzinfo=dt.UTC)
+    rows = [(first + dt.timedelta(microseconds=tick * n), int(n % 2 == 0)) for n in range(12)]
+    svg = ET.fromstring(tg.timeline({"On": tg.program(On=on).run({"S": rows})["On"]}).svg(""))
+    labels = [text.text for text in svg.iter(f"{SVG}text") if text.get("y") == "14"]
+    assert shown in labels
+    assert len(set(labels)) == len(labels) > 1
+
+
+def test_a_second_chart_of_a_notebook_gives_the_first_no_second_handlers() -> None:
+    script = run()._repr_html_().split("<script>")[1]
+    assert script.index("if (svg.listens) { return; }") < script.index("addEventListener")
