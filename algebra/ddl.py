@@ -40,9 +40,16 @@ _TYPES: dict[str, DataType] = {
 }
 _DECIMALS = ("decimal", "dec", "numeric", "decimal32", "decimal64", "decimal128")
 _UNSUPPORTED = {
-    "binary": "keep it in a table of its own, or encode it as a string",
-    "array": "explode it before the source",
-    "list": "explode it before the source",
+    **dict.fromkeys(
+        ("binary", "large_binary", "binary_view", "fixed_size_binary"),
+        "keep it in a table of its own, or encode it as a string",
+    ),
+    **dict.fromkeys(
+        ("array", "list", "large_list", "list_view", "large_list_view", "fixed_size_list"),
+        "explode it before the source",
+    ),
+    **dict.fromkeys(("time", "time32", "time64"), "add it to its date, or cast it to string, before the source"),
+    "null": "no value says what it holds: cast it to the type that is meant before the source",
     "struct": "select its fields as attributes before the source",
     "map": "select its entries as attributes before the source",
     "variant": "select its fields as attributes before the source",

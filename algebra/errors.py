@@ -6,6 +6,10 @@ from dataclasses import dataclass
 from types import FrameType
 
 
+#: The module whose callers are no code of a user: a shell, and the script that an installation made.
+COMMAND_LINE = "tidegate.runtime.cli"
+
+
 @dataclass(frozen=True, slots=True)
 class Site:
     """A place in the user's code, as errors show it; in the text of a query with its column, counted from 1."""
@@ -117,11 +121,14 @@ class InternalError(TidegateError):
 
 
 def call_site(frame: FrameType | None) -> Site | None:
-    """The first frame outside the library, as a `Site`, from a frame inside it."""
+    """The first frame outside the library, as a `Site`, from a frame inside it; the command line has none."""
     import linecache
 
     while frame is not None:
-        module = frame.f_globals.get("__name__", "")
+        spec = frame.f_globals.get("__spec__")  # it knows the name of what `python -m` runs
+        module = frame.f_globals.get("__name__", "") if spec is None else spec.name
+        if module == COMMAND_LINE:
+            return None
         if not (module == "tidegate" or module.startswith("tidegate.")):
             file, line = frame.f_code.co_filename, frame.f_lineno
             return Site(file, line, linecache.getline(file, line).strip())

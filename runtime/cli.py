@@ -206,8 +206,7 @@ def _timeline(options: argparse.Namespace) -> int:
         shown = timeline_of_files(named, options.matches, options.by, options.most)
     else:
         shown = _asked(options).timeline(options.most)
-    save_timeline(shown, options.out)
-    print(f"{len(shown.partitions)} partitions in {options.out}", file=sys.stderr)
+    print(save_timeline(shown, options.out), file=sys.stderr)
     return 0
 
 

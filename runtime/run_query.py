@@ -6,7 +6,7 @@ import csv
 import re
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,13 +14,16 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from tidegate.algebra.ddl import to_schema
+from tidegate.algebra.dsl.here import written_at
 from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.dsl.situations import parts_of_match
 from tidegate.algebra.dsl.sources import stream
 from tidegate.algebra.errors import QueryError
+from tidegate.algebra.pretty import printable
 from tidegate.algebra.schema import Schema
-from tidegate.algebra.text.reader import Dialect, read_query, source_of
+from tidegate.algebra.text.reader import Asked, Dialect, read_query, source_of
 from tidegate.algebra.types import Kind
+from tidegate.runtime.parquet_schema import FileSchema, schema_of_parquet
 from tidegate.runtime.program import program
 from tidegate.runtime.sources import FileFormat, Files, Source
 from tidegate.runtime.state.errors import storage_errors
@@ -71,15 +74,26 @@ class QueryRun:
             text = self.query.read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
             raise QueryError("TG140", f"{self.query} is no text: {error}", hint="save it as UTF-8") from None
-        _, ordered_by = source_of(text, str(self.query))
+        asked = source_of(text, str(self.query))
+        schemas: dict[str, FileSchema] = {}
         streams: dict[str, Relation] = {}
         sources: dict[str, Source] = {}
-        for name, path in self.inputs.items():
-            files = _files(name, path)
-            streams[name] = self._stream(name, files, ordered_by)
-            sources[name] = Source(files)
-        relation = read_query(text, streams, dialect=self.dialect, units=self.units, file=str(self.query))
+        try:
+            for name, path in self.inputs.items():
+                files = _files(name, path)
+                sources[name] = Source(files)
+                schemas[name] = self._schema(name, files)
+                streams[name] = self._stream(name, schemas[name].schema, asked)
+            relation = read_query(text, streams, dialect=self.dialect, units=self.units, file=str(self.query))
+        except QueryError as error:
+            known = schemas.get(asked.stream)
+            raise error if known is None else known.meant_by(error) from None
         return relation, sources
+
+    def _stream(self, name: str, schema: Schema, asked: Asked) -> Relation:
+        time = self.time or asked.time or _only_timestamp(name, schema, asked.keys)
+        with written_at(asked.place):
+            return stream(name, schema, progress=time)
 
     def _results(self, queries: Mapping[str, Relation], sources: Mapping[str, Source], threads: int = 1) -> Results:
         made = program(**queries)
@@ -88,10 +102,16 @@ class QueryRun:
         inputs = {name: source for name, source in sources.items() if name in read}
         return made.run(inputs, close_at=at, threads=threads)
 
-    def _stream(self, name: str, files: Files, ordered_by: str | None) -> Relation:
-        schema = to_schema(self.schema) if self.schema is not None else _schema_of(name, files)
-        time = self.time or ordered_by or _only_timestamp(name, schema)
-        return stream(name, schema, progress=time)
+    def _schema(self, name: str, files: Files) -> FileSchema:
+        if self.schema is not None:
+            return FileSchema(to_schema(self.schema), {})
+        if files.format != "parquet":
+            raise QueryError(
+                "TG177",
+                f"{name}: a CSV file does not say its types",
+                hint='say them: --schema "id bigint, time timestamp"',
+            )
+        return schema_of_parquet(name, files.found()[0].path)
 
 
 def _files(name: str, path: Path) -> Files:
@@ -108,21 +128,11 @@ def _files(name: str, path: Path) -> Files:
     return Files(str(path.resolve()), format_)
 
 
-def _schema_of(name: str, files: Files) -> Schema:
-    """The schema that the first Parquet file says."""
-    if files.format != "parquet":
-        raise QueryError(
-            "TG177", f"{name}: a CSV file does not say its types", hint='say them: --schema "id bigint, time timestamp"'
-        )
-    import pyarrow.parquet as pq
-
-    return to_schema(pq.read_schema(files.found()[0].path))
-
-
-def _only_timestamp(name: str, schema: Schema) -> str:
-    found = [a.name for a in schema.attributes if a.type.kind is Kind.TIMESTAMP]
+def _only_timestamp(name: str, schema: Schema, keys: Collection[str]) -> str:
+    others = [attribute for attribute in schema.attributes if attribute.name not in keys]
+    found = [a.name for a in others if a.type.kind is Kind.TIMESTAMP]
     if len(found) != 1:
-        could = [a.name for a in schema.attributes if a.type.can_be_time]
+        could = [a.name for a in others if a.type.can_be_time]
         raise QueryError(
             "TG177",
             f"{name}: which attribute is the time?",
@@ -151,20 +161,22 @@ def timeline_of_files(situations: Mapping[str, Path], matches: Path | None, by: 
     return timeline(tables, None if matches is None else table("matches", matches), partition_by=tuple(by), most=most)
 
 
-def save_timeline(shown: Timeline, out: Path) -> None:
-    """As a page, or, where the file's name ends with .svg, the first partition as a picture."""
+def save_timeline(shown: Timeline, out: Path) -> str:
+    """As a page, or, where the file's name ends with .svg, the first partition as a picture; says which."""
     partition = next(iter(shown.partitions), None)
     with storage_errors(f"writing {out}"):
         if out.suffix.lower() != ".svg":
             shown.save(out)
-        elif partition is None:
+            return f"{counted(len(shown.partitions), 'partition')} in {out}"
+        if partition is None:
             raise QueryError("TG402", "there is no situation to draw", hint="write a page: --out page.html")
-        else:
-            out.write_text(shown.svg(partition) + "\n", encoding="utf-8")
+        out.write_text(shown.svg(partition) + "\n", encoding="utf-8")
+    of = "" if len(shown.partitions) == 1 else f", the first of {len(shown.partitions)} partitions; a page has all"
+    return f"{printable(partition) or 'the timeline'} in {out}{of}"
 
 
 def print_results(results: Results, name: str, out: Path | None) -> None:
-    """The rows as CSV on standard output, or as a Parquet file of a directory; rejected rows are counted."""
+    """The rows as CSV on standard output, or as a Parquet file of a directory; rejected rows are counted, with one of each kind."""
     if out is None:
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(results[name].column_names)
@@ -175,9 +187,24 @@ def print_results(results: Results, name: str, out: Path | None) -> None:
         with storage_errors(f"writing {out / name}.parquet"):
             out.mkdir(parents=True, exist_ok=True)
             pq.write_table(results[name], out / f"{name}.parquet")
-    for reason, count in Counter(str(row["reason"]) for row in results.quarantine).items():
-        print(f"{count} row{'s' if count > 1 else ''} rejected: {reason}", file=sys.stderr)
-    print(f"{results[name].num_rows} results", file=sys.stderr)
+    counts = Counter(str(row["reason"]) for row in results.quarantine)
+    examples = {str(row["reason"]): row for row in reversed(results.quarantine)}
+    for reason, count in counts.items():
+        print(f"{counted(count, 'row')} rejected: {reason}\n  {_example(examples[reason])}", file=sys.stderr)
+    print(counted(results[name].num_rows, "result"), file=sys.stderr)
+
+
+def counted(count: int, what: str) -> str:
+    """`1 row`, `2 rows`."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def _example(row: Mapping[str, object]) -> str:
+    attribute = "" if row["attribute"] is None else f"{row['attribute']} of "
+    text = str(row["row"])
+    return printable(
+        f"such as {attribute}{text if len(text) <= 200 else text[:200] + '…'} in {Path(str(row['origin'])).name}"
+    )
 
 
 def _cells(row: Mapping[str, object]) -> list[object]:

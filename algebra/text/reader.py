@@ -61,11 +61,27 @@ def read_query(
         return _Reader(Text(text, file), streams, dialect, units or {}, site).read()
 
 
-def source_of(text: str, file: str = "query") -> tuple[str, str | None]:
-    """The stream of FROM and the attribute of ORDER BY, before there is a stream; `QueryError` as `read_query`."""
-    clauses = {part.kind: part for part in Text(text, file).parse().parts}
-    order = clauses.get("order")
-    return name_of(clauses["name"]), None if order is None else name_of(order.parts[0].parts[-1])
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a query says of its stream: its name, what orders its events and tells partitions apart, and where it is named."""
+
+    stream: str
+    time: str | None
+    keys: tuple[str, ...]
+    place: Site
+
+
+def source_of(text: str, file: str = "query") -> Asked:
+    """The stream of FROM, before there is one; `QueryError` as `read_query`."""
+    read = Text(text, file)
+    clauses = {part.kind: part for part in read.parse().parts}
+    order, keys = (clauses[name].parts if name in clauses else () for name in ("order", "partition"))
+    return Asked(
+        name_of(clauses["name"]),
+        name_of(order[0].parts[-1]) if order else None,
+        tuple(name_of(key.parts[-1]) for key in keys),
+        read.at(clauses["name"]),
+    )
 
 
 @dataclass(slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -41,7 +42,7 @@ def test_parquet_with_timestamps(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert main(["run", "--query", query(tmp_path), "--input", f"CarSensors={path}"]) == 0
     printed = capsys.readouterr()
     assert printed.out == "car,began,n,detected\n1,1970-01-01T00:00:01+00:00,4,1970-01-01T00:00:05+00:00\n"
-    assert printed.err == "1 results\n"
+    assert printed.err == "1 result\n"
 
 
 def test_parquet_with_integer_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -67,7 +68,66 @@ def test_csv_needs_a_schema_and_counts_what_it_rejects(tmp_path: Path, capsys: p
     assert main([*given, "--schema", schema, "--unit", "time=s"]) == 0
     printed = capsys.readouterr()
     assert printed.out == "car,began,n,detected\n1,1,4,5\n"
-    assert "1 row rejected" in printed.err
+    assert '1 row rejected: unparseable\n  such as time of {"car": "1", "time": "x"' in printed.err
+    assert "in cars.csv" in printed.err
+
+
+def test_a_file_that_is_no_parquet_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "cars.parquet").write_text("no")
+    given = ["run", "--query", query(tmp_path), "--input", f"CarSensors={tmp_path / 'cars.parquet'}"]
+    for more in ([], ["--time", "time", "--schema", "car bigint, time timestamp, speed double, accel double"]):
+        assert main([*given, *more]) == 1
+        assert re.match(r"TG412 .*cars\.parquet cannot be read as parquet: ", capsys.readouterr().err)
+
+
+def test_columns_that_no_attribute_can_hold_matter_where_the_query_names_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    others = {
+        "tags": pa.array([["a"]] * len(ROWS)),
+        "where": pa.array([{"x": 1}] * len(ROWS)),
+        "at": pa.array([1] * len(ROWS), pa.time64("us")),
+        "big": pa.array(range(len(ROWS)), pa.uint64()),
+        "kind": pa.array(["a"] * len(ROWS)).dictionary_encode(),
+        "a.b": pa.array(range(len(ROWS))),
+        "Twice": pa.array(range(len(ROWS))),
+        "twice": pa.array(range(len(ROWS))),
+    }
+    made = table(pa.timestamp("us", "UTC"))
+    for name, values in others.items():
+        made = made.append_column(name, values)
+    pq.write_table(made, tmp_path / "cars.parquet")
+    source = ["--input", f"CarSensors={tmp_path / 'cars.parquet'}"]
+    assert main(["run", "--query", query(tmp_path), *source]) == 0
+    assert capsys.readouterr().err == "1 result\n"
+    for condition, code, hint in (
+        ("tags IS NULL", "TG112", "explode"),
+        ("big > 8", "TG112", "--schema"),
+        ("kind = 'a'", "TG112", "--schema"),
+        ('"a.b" > 1', "TG103", "a_b"),
+        ("twice > 1", "TG103", "case"),
+    ):
+        assert main(["run", "--query", query(tmp_path, QUERY.replace("accel > 8", condition)), *source]) == 1
+        error = capsys.readouterr().err
+        assert error.startswith(f"{code} CarSensors ({tmp_path / 'cars.parquet'}): attribute ")
+        assert "query.tps:2:13" in error
+        assert hint in error.split("hint")[1]
+    named = [*source, "--schema", "car bigint, time timestamp, speed double, accel double, big bigint"]
+    assert main(["run", "--query", query(tmp_path, QUERY.replace("accel > 8", "big >= 1 AND big < 5")), *named]) == 0
+    assert "1,1970-01-01T00:00:01+00:00,4," in capsys.readouterr().out
+
+
+def test_errors_show_the_query_or_no_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pq.write_table(table(pa.int64()), tmp_path / "cars.parquet")
+    given = ["run", "--query", query(tmp_path), "--input", f"CarSensors={tmp_path / 'cars.parquet'}"]
+    assert main(given) == 1
+    assert "it could be time\n" in capsys.readouterr().err  # and not car, by which it is partitioned
+    assert main([*given, "--time", "tim", "--unit", "time=s"]) == 1
+    assert "query.tps:1:6   FROM CarSensors" in capsys.readouterr().err
+    assert main([*given, "--time", "time", "--unit", "time=s", "--close-open", "3"]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("TG417")
+    assert ".py:" not in error
 
 
 @pytest.mark.parametrize(

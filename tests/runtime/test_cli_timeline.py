@@ -55,8 +55,9 @@ def test_of_a_query_and_of_result_files(files: Path) -> None:
     )
 
 
-def test_a_picture_of_the_first_partition_with_what_is_open(files: Path) -> None:
+def test_a_picture_of_the_first_partition_with_what_is_open(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(asked(files, f"--out={files}/one.svg")) == 0
+    assert capsys.readouterr().err == f"key = one in {files}/one.svg, the first of 2 partitions; a page has all\n"
     assert main(asked(files, "--close-open=12", f"--out={files}/closed.svg")) == 0
     one, closed = ((files / name).read_text() for name in ("one.svg", "closed.svg"))
     assert one.startswith("<svg")
