@@ -17,6 +17,7 @@ from tools.planted import (
     never,
     operators,
     orders,
+    outputs,
     patterns,
     protocol,
     purging,
@@ -58,4 +59,5 @@ GROUPS = (
     idle.GROUP,
     never.GROUP,
     known_sources.GROUP,
+    outputs.GROUP,
 )

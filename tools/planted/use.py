@@ -64,24 +64,6 @@ GROUP = Group(
             'yield "rows", (stream, "rejected"), rows',
         ),
         bug(
-            "results of queries whose names end alike are one",
-            "runtime/state/outputs.py",
-            "found[1] == slug(query)",
-            "found[1].endswith(slug(query))",
-        ),
-        bug(
-            "any part of a file's name is a query's",
-            "runtime/state/outputs.py",
-            "found is not None and found[1] == slug(query)",
-            'f"-{slug(query)}-" in name',
-        ),
-        bug(
-            "a query is known by its name as it is written",
-            "runtime/state/outputs.py",
-            "found[1] == slug(query)",
-            "found[1] == query",
-        ),
-        bug(
             "a long edge through the boxes",
             "runtime/plan/drawing.py",
             "between = range(layer[edge.source] + 1, layer[edge.target])",
