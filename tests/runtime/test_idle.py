@@ -117,7 +117,7 @@ def test_only_like_timelines_are_followed_and_dates_when_they_are_over() -> None
     with testing.drive(program, sources=sources, clock="2026-03-02T00:00Z") as run:
         run.step()
         run.wait("119m")
-        run.add("A", [(1, at("12:00"))])
+        run.add("A", [(1, at("02:00"))])
         run.step()
         assert run.progress["OfC"]["t"] == float("-inf")
         run.wait("1m")
