@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from types import FrameType
 
-
 #: The module whose callers are no code of a user: a shell, and the script that an installation made.
 COMMAND_LINE = "tidegate.runtime.cli"
 
