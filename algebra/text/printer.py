@@ -20,7 +20,7 @@ from tidegate.algebra.terms import Attr, Call, Lit, Param, Term, conjuncts
 from tidegate.algebra.text.conditions import WRITTEN
 from tidegate.algebra.text.parsing import keywords
 from tidegate.algebra.text.reader import DIALECTS, MIRRORED, Dialect
-from tidegate.algebra.text.returned import AGGREGATES
+from tidegate.algebra.text.returned import AGGREGATES, plain_name
 from tidegate.algebra.time import format_duration
 from tidegate.algebra.types import Kind
 
@@ -184,6 +184,8 @@ def _alternatives(pairs: list[Pair], dialect: Dialect) -> str:
 
 
 def _item(name: str, source: str, match: Match) -> str:
+    """An item, with its name where the reader would give it another."""
+    read = source
     if source in match.keys or source == DETECTED:
         text = _name(source)
     else:
@@ -191,8 +193,19 @@ def _item(name: str, source: str, match: Match) -> str:
         situation = match.situations[match.symbols.index(symbol)]
         assert isinstance(situation, Derive)
         aggregate = next((a for a in situation.aggregates if a.name == attribute), None)
-        text = f"{symbol}.{attribute}" if aggregate is None else _aggregate(symbol, aggregate, situation)
-    return text if name == source else f"{text} AS {_name(name)}"
+        if aggregate is None:
+            text = f"{symbol}.{attribute}"
+        else:
+            text, read = _aggregate(symbol, aggregate, situation), f"{symbol}.{_name_in_returns(aggregate)}"
+    if name == DETECTED != source:
+        raise _cannot(f"attribute {DETECTED} but the time of a match", "give it another name")
+    return text if name == read else f"{text} AS {_name(name)}"
+
+
+def _name_in_returns(aggregate: Aggregate) -> str:
+    return plain_name(
+        aggregate.function.value, aggregate.argument.name if isinstance(aggregate.argument, Attr) else None
+    )
 
 
 def _aggregate(symbol: str, aggregate: Aggregate, situation: Derive) -> str:

@@ -22,6 +22,11 @@ from tidegate.algebra.text.parsing import Part
 AGGREGATES = ("count", "sum", "min", "max", "avg", "first", "last")
 
 
+def plain_name(function: str, attribute: str | None) -> str:
+    """What an aggregate is called in its situation where nothing else is."""
+    return function if attribute is None else f"{function}_{attribute}"
+
+
 @dataclass(slots=True)
 class Item:
     """An item of RETURN: the attribute of the match that it is, the name that it gets, and where it stands."""
@@ -91,7 +96,7 @@ class Returned:
         for name, known in asked.items():
             if repr(known) == repr(made):
                 return name
-        plain = function if attribute is None else f"{function}_{attribute!r}"
+        plain = plain_name(function, None if attribute is None else repr(attribute))
         name = free_name(plain, {*events._keys, START, END, *asked})
         asked[name] = made
         return name

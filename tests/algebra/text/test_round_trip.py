@@ -39,3 +39,25 @@ def test_printed_queries_need_no_alias_and_no_comment(seed: int) -> None:
     stream = random_stream(seed)
     printed = tg.query_text(tg.read_query("FROM Events E ORDER BY E.t DEFINE A AS E.n > 1 -- more", stream))
     assert printed == "FROM Events\nORDER BY t\nDEFINE A AS n > 1\n"
+
+
+def test_what_python_named_keeps_its_names() -> None:
+    stream = tg.stream("S", "k bigint, t bigint, v double, on boolean", progress="t")
+    most = tg.max(stream.v)
+    found = stream.partition_by("k").derive(
+        A=tg.situation(stream.v > 1, n=tg.count(), hi=most, max_v=most), B=tg.situation(stream.on, count=tg.count())
+    )
+    match = found.match(found.A.before(found.B), within=9)
+    rows = {"S": [(1, 1, 2.0, False), (1, 2, 4.0, False), (1, 3, 0.0, False), (1, 4, 0.0, True), (1, 9, 0.0, False)]}
+    for query in (match, match.select(match.k, match.n, most=match.hi, at=match.detected)):
+        printed = tg.query_text(query)
+        again = tg.read_query(printed, stream, dialect="allen")
+        assert again.schema == query.schema
+        assert tg.query_text(again) == printed
+        one, other = (tg.program(Found=asked).run(rows).rows("Found") for asked in (query, again))
+        assert one
+        assert one == other
+    assert 'count(A) AS "A.n"' in tg.query_text(match)
+    assert "max(A.v),\n" in tg.query_text(match)
+    with pytest.raises(tg.QueryError, match="TG175 .* detected"):
+        tg.query_text(match.select(detected=match.k, at=match.detected))
