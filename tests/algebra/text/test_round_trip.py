@@ -59,5 +59,5 @@ def test_what_python_named_keeps_its_names() -> None:
         assert one == other
     assert 'count(A) AS "A.n"' in tg.query_text(match)
     assert "max(A.v),\n" in tg.query_text(match)
-    with pytest.raises(tg.QueryError, match="TG175 .* detected"):
+    with pytest.raises(tg.QueryError, match=r"TG175 .* detected"):
         tg.query_text(match.select(detected=match.k, at=match.detected))
