@@ -235,12 +235,12 @@ def unlikely() -> dict[str, tuple[tg.Relation, dict[str, Any], str]]:
     early, both = {"t": "2026-03-01"}, {"t": "2026-03-01", "u": "2026-03-01"}
     marched, later = s.where(s.t >= march), u.where(u.u >= march)
     near = s.t <= u.u, u.u <= s.t + tg.minutes(5)
-    moved = marched.select(marched.k, at=s.t - tg.hours(240))
+    before = marched.select(marched.k, at=s.t)
     return {
         "division": (i.where(tg.lit(10).div(i.n - 5) > 0), {"n": 5}, ""),  # it fails for such a row
         "a NULL": (i.where(tg.lit(10).try_div(i.n - 5) > 0), {"n": 5}, "try_idiv(10, n - 5) > 0"),
         "a copy": (marched.with_(u=s.t).select("k", "u"), {"u": "2026-03-01"}, since),
-        "another of the name": (moved.select(moved.k, t=moved.at), early, ""),
+        "another of the name": (before.select(before.k, t=before.at - tg.hours(240)), early, ""),
         "twice": (marched.select(s.t).union(marched.select(s.t)), early, since),
         "a semi-join": (s.join(u, s.t == u.u, s.t >= march, how="semi"), early, since),
         "a left join": (s.join(u, *near, s.t >= march, how="left").select(s.t), early, ""),

@@ -21,6 +21,7 @@ from tools.planted import (
     patterns,
     protocol,
     purging,
+    pushed,
     recursive,
     required,
     runtime,
@@ -60,4 +61,5 @@ GROUPS = (
     never.GROUP,
     known_sources.GROUP,
     outputs.GROUP,
+    pushed.GROUP,
 )

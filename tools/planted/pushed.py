@@ -1,0 +1,61 @@
+"""Slips in knowing rows that are pushed again, and text that is none."""
+
+from __future__ import annotations
+
+from tools.planted.bugs import Group, bug
+
+DIGESTS = "runtime/digests.py"
+RAW = "runtime/raw_rows.py"
+
+GROUP = Group(
+    "pushed",
+    ("tests/runtime/test_digests.py", "tests/runtime/test_frames.py", "tests/runtime/test_columns.py"),
+    (
+        bug(
+            "doubles are summed as whole words",
+            DIGESTS,
+            "np.uint32 if pa.types.is_floating(array.type) else np.uint64",
+            "np.uint64",
+        ),
+        bug("weights that are even", DIGESTS, " | np.uint64(1)", " & ~np.uint64(1)"),
+        bug(
+            "the rest of a column does not count", DIGESTS, "    digest.update(memoryview(data)[whole * size :])\n", ""
+        ),
+        bug(
+            "a slice has the bytes of all",
+            DIGESTS,
+            "[array.offset * width : (array.offset + len(array)) * width]",
+            "[:]",
+        ),
+        bug("NULLs are told by what lies behind them", DIGESTS, "    if array.null_count:\n", "    if False:\n"),
+        bug("types do not count", DIGESTS, 'f"{array.type} {len(array)}"', 'f"{len(array)}"'),
+        bug(
+            "mixtures are made one type",
+            DIGESTS,
+            "if len(types) != 1 or not types <= {*_PLAIN}:",
+            "if not types <= {*_PLAIN}:",
+        ),
+        bug("what was noted of frames does not count", DIGESTS, "repr(sorted(noted.items()))", "repr(sorted(noted))"),
+        bug("malformed text does not count", DIGESTS, "value.reason, value.text) for", "value.reason) for"),
+        bug(
+            "a discard forgets frames",
+            "runtime/embedded/session.py",
+            "        self._pushed.clear()\n",
+            "        self._pushed.clear()\n        self._frames.clear()\n",
+        ),
+        bug(
+            "a frame does not end its stream",
+            "runtime/embedded/session.py",
+            "for name in frames for a in",
+            "for name in () for a in",
+        ),
+        bug(
+            "two values make a character together",
+            RAW,
+            " or (text[starts[: np.searchsorted(starts, last)] - first] < _CONTINUED).any()",
+            "",
+        ),
+        bug("the last byte that goes on begins a character", RAW, "_CONTINUED = -64", "_CONTINUED = -65"),
+        bug("bytes beyond ASCII are ASCII", RAW, "text.min() >= 0", "text.max() >= 0"),
+    ),
+)
