@@ -22,6 +22,7 @@ from tidegate.algebra.errors import QueryError
 from tidegate.algebra.pretty import printable
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.text.reader import Asked, Dialect, read_query, source_of
+from tidegate.algebra.text.wording import in_words_of_text
 from tidegate.algebra.types import Kind
 from tidegate.runtime.parquet_schema import FileSchema, schema_of_parquet
 from tidegate.runtime.program import program
@@ -54,17 +55,19 @@ class QueryRun:
 
     def run(self, threads: int = 1) -> Results:
         """The results, over all rows that the inputs hold; `QueryError` for what is wrong with query or inputs."""
-        relation, sources = self._read()
-        return self._results({self.name: relation}, sources, threads)
+        with in_words_of_text():
+            relation, sources = self._read()
+            return self._results({self.name: relation}, sources, threads)
 
     def timeline(self, most: int) -> Timeline:
         """The situations of the query's pattern and its matches, as a picture."""
-        relation, sources = self._read()
-        situations, whole, keys = parts_of_match(relation)
-        name = self.name
-        while name in situations:
-            name += "_"
-        found = self._results({**situations, name: whole}, sources)
+        with in_words_of_text():
+            relation, sources = self._read()
+            situations, whole, keys = parts_of_match(relation)
+            name = self.name
+            while name in situations:
+                name += "_"
+            found = self._results({**situations, name: whole}, sources)
         return timeline({one: found[one] for one in situations}, found[name], partition_by=keys, most=most)
 
     def _read(self) -> tuple[Relation, dict[str, Source]]:

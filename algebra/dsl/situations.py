@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
@@ -19,10 +20,15 @@ from tidegate.algebra.schema import checked_name
 from tidegate.algebra.shown import shown
 from tidegate.algebra.situations import END, START
 from tidegate.algebra.terms import Lit, conjunction, conjuncts
+from tidegate.algebra.time import duration_ticks
 from tidegate.algebra.types import BIGINT, BOOLEAN, DURATION, DataType, Kind
 
-#: A duration: text such as "5s", a `timedelta`, or ticks on an integer timeline.
+#: A duration: text such as "5s", a `timedelta`, or ticks on an integer timeline; on one of dates days in any of these ways.
 Duration: TypeAlias = Any
+
+
+#: What `situation` takes beside aggregates.
+_LIMITS = ("at_least", "at_most", "between")
 
 
 class IntervalOrigin(Origin):
@@ -107,14 +113,7 @@ class Partitioned:
         condition = relation._condition(given._condition)
         parts, aggregates = [condition], []
         for aggregate_name, aggregate in given._aggregates.items():
-            checked_name(aggregate_name, "an attribute")
-            if not isinstance(aggregate, AggregateExpression):
-                raise QueryError(
-                    "TG115",
-                    f"{aggregate_name}={shown(aggregate)} is no aggregate",
-                    hint=f"write {aggregate_name}=tg.max(...)",
-                    site=given._site,
-                )
+            self._check_aggregate(name, aggregate_name, aggregate, given._site)
             read = [part for part in (aggregate._argument, aggregate._by) if part is not None]
             parts += [relation._column(part) for part in read]
             aggregates.append(
@@ -141,6 +140,25 @@ class Partitioned:
         base = relation._with(node, {}, given._site or site, parts)
         return _intervals(name, node, node, base, site)
 
+    def _check_aggregate(self, symbol: str, name: str, value: object, site: Site | None) -> None:
+        checked_name(name, "an attribute")
+        if not isinstance(value, AggregateExpression):
+            near = difflib.get_close_matches(name, _LIMITS, n=1, cutoff=0.6)
+            raise QueryError(
+                "TG115",
+                f"{name}={shown(value)} is no aggregate",
+                hint=f"did you mean {near[0]}=?" if near else f"write {name}=tg.max(...)",
+                site=site,
+            )
+        if name in (*self._keys, START, END):
+            what = "a key of its partition" if name in self._keys else "an end of the period"
+            raise QueryError(
+                "TG103",
+                f"{symbol} has {name} already: {what}",
+                hint=f"call the aggregate otherwise: {name}_=",
+                site=site,
+            )
+
 
 def _is_pair(value: object) -> bool:
     return isinstance(value, tuple | list) and len(value) == 2
@@ -152,10 +170,16 @@ def _check_symbol(name: str) -> None:
 
 
 def _ticks(value: Duration, type_: DataType, where: str) -> int:
-    """A duration in ticks of a timeline of that type: a duration on one of timestamps, a whole number on others."""
+    """A duration in ticks of a timeline of that type: a duration on one of timestamps, a whole number on others, or days of dates."""
+    on_dates = type_.kind is Kind.DATE
     wanted = DURATION if type_.kind is Kind.TIMESTAMP else BIGINT
-    given = to_expression(value, wanted)
+    given = to_expression(value, DURATION if on_dates and isinstance(value, str) else wanted)
     term = given._term
+    if on_dates and isinstance(term, Lit) and isinstance(term.value, int) and given._type == DURATION:
+        days, rest = divmod(term.value, duration_ticks("1d"))
+        if rest:
+            raise QueryError("TG160", f"{where} is whole days here, not {shown(value)}", hint='write "2d", or 2')
+        return days
     if not isinstance(term, Lit) or not isinstance(term.value, int) or given._type != wanted:
         raise QueryError(
             "TG160",
@@ -383,6 +407,14 @@ def match(
                         "TG116",
                         f"a pattern relates periods, and {read.attribute.name} is an attribute of {read.origin.label}",
                         hint="derive situations by that condition, or filter the matches with where()",
+                    )
+                if read.attribute.name.rsplit(".", 1)[-1] not in (START, END):
+                    raise QueryError(
+                        "TG153",
+                        f"a pattern can not ask for {part!r}",
+                        because=(f"patterns compare starts and ends, and {read.attribute.name} is neither",),
+                        hint="filter the matches by it: match(...).where(...); or make it part of a situation's condition",
+                        site=part._sites.get(part._term),
                     )
                 _take(found, read.origin.intervals)
         if not found:

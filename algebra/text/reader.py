@@ -25,6 +25,7 @@ from tidegate.algebra.text.conditions import Conditions, name_of, ticks_of
 from tidegate.algebra.text.parsing import Part, Text
 from tidegate.algebra.text.returned import Returned, unknown_symbol
 from tidegate.algebra.text.units import TIME, UNITS, Unit, duration_unit, number_of, unit_of
+from tidegate.algebra.text.wording import in_words_of_text
 from tidegate.algebra.types import Kind
 
 Dialect = Literal["allen", "tpstream"]
@@ -58,7 +59,8 @@ def read_query(
             raise QueryError("TG114", f"a query is text, not a {type(text).__name__}", hint="give what the file holds")
         if dialect is not None and dialect not in DIALECTS:
             raise QueryError("TG114", f"no dialect is called {shown(dialect)}", hint="dialect is allen or tpstream")
-        return _Reader(Text(text, file), streams, dialect, units or {}, site).read()
+        with in_words_of_text():
+            return _Reader(Text(text, file), streams, dialect, units or {}, site).read()
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,5 +329,5 @@ def _two_readings(relation: Allen, place: Site) -> str:
     }
     return (
         f"TG176 {allen[relation]}. So Allen has it, and it is read so; in TPStream's papers it is the mirror image. "
-        f'Say which is meant: dialect="allen" or dialect="tpstream"\n  {place}'
+        f'Say which is meant: dialect="allen" or dialect="tpstream", or --dialect\n  {place}'
     )

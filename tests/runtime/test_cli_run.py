@@ -140,3 +140,15 @@ def test_inputs_that_are_none(
     pq.write_table(table(pa.timestamp("us", "UTC")), "cars.parquet")
     assert main(["run", "--query", query(tmp_path), "--input", path]) == 1
     assert code in capsys.readouterr().err
+
+
+def test_what_comes_first_of_two_events_is_said_in_words_of_the_query(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = table(pa.timestamp("us", "UTC"))
+    pq.write_table(pa.concat_tables([made, made.slice(2, 1)]), tmp_path / "cars.parquet")
+    assert main(["run", "--query", query(tmp_path), "--input", f"CarSensors={tmp_path / 'cars.parquet'}"]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("TG304")
+    assert "ORDER BY time, attribute" in error
+    assert "partition_by" not in error

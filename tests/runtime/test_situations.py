@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import pytest
 
@@ -254,6 +255,28 @@ def refused(code: str, *conditions: object, **options: object) -> QueryError:
         tg.program(Hits=tg.match(*conditions, **options)).facts  # type: ignore[arg-type]
     assert caught.value.code == code
     return caught.value
+
+
+def test_conditions_on_values_are_no_part_of_a_pattern() -> None:
+    found = readings.partition_by("key").derive(
+        A=tg.situation(readings.x > 4, n=tg.count()), B=tg.situation(readings.x < 4)
+    )
+    for pattern in ([found.A.before(found.B), found.A.n > 2], [found.A.before(found.B) | (found.A.n > 2)]):
+        with pytest.raises(QueryError, match=r"TG153 .*A\.n > 2\n(?s:.*)filter the matches by it"):
+            found.match(*pattern, within=9)
+
+
+def test_keywords_of_a_situation_that_are_meant_otherwise() -> None:
+    def derive(**given: object) -> object:
+        made: Any = tg.situation
+        return readings.partition_by("key").derive(A=made(readings.x > 4, **given))
+
+    with pytest.raises(QueryError, match=r"TG115 .*(?s:.*)did you mean at_least=\?"):
+        derive(atleast=3)
+    with pytest.raises(QueryError, match=r"TG103 A has ts already: an end of the period(?s:.*)ts_="):
+        derive(ts=tg.count())
+    with pytest.raises(QueryError, match="TG103 A has key already: a key of its partition"):
+        derive(key=tg.count())
 
 
 def test_patterns_that_can_not_match_or_wait_for_ever_are_refused() -> None:

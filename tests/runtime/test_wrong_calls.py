@@ -220,14 +220,16 @@ def test_a_wrong_call_is_told_with_a_way_out(number: int) -> None:
 def test_durations_of_situations_are_of_the_kind_of_their_timeline() -> None:
     """As other durations: a bare number of microseconds is nearly always meant as something else."""
 
-    def situations(stream: tg.Relation, limit: Any) -> object:
+    def situations(stream: tg.Relation, limit: Any) -> tg.Relation:
         derived = stream.partition_by("k").derive(A=tg.situation(stream["v"] > 1, at_least=limit))
         return derived.match(derived.A, within=limit)
 
     for stream, limit in ((events, "5s"), (events, dt.timedelta(seconds=5)), (events, tg.seconds(5)), (ticks, 5)):
         assert situations(stream, limit) is not None
-    assert situations(days, 5) is not None
-    for stream, limit in ((events, 5), (events, "5"), (ticks, "5s"), (ticks, tg.seconds(5)), (days, dt.timedelta(5))):
+    by_number = situations(days, 5)
+    for limit in ("5d", dt.timedelta(5), tg.hours(120)):
+        assert situations(days, limit)._node == by_number._node
+    for stream, limit in ((events, 5), (events, "5"), (ticks, "5s"), (ticks, tg.seconds(5)), (days, "5s"), (days, "x")):
         with pytest.raises(tg.QueryError, match=r"TG1(60|04)") as caught:
             situations(stream, limit)
         assert "write" in caught.value.hint

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import pytest
@@ -200,6 +201,25 @@ def test_errors_point_at_the_text(old: str, new: str, code: str, where: str, hin
     place, caret = str(error.site).split("\n")
     assert place.endswith(line)
     assert caret.index("^") - 2 == place.index(line) + error.site.column - 1
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("DEFINE A AS time > 5", "give the number a unit: 5s, or compare ticks: cast_bigint(...) of the timestamp"),
+        ("DEFINE A AS 'x' > speed", "cast the string first: cast_double(...)"),
+        ("DEFINE A AS speed AND speed > 5", "(a > 1) AND (b > 2)"),
+        ("DEFINE A AS speed = NULL", "write x IS NULL or x IS NOT NULL"),
+        ("DEFINE A AS car_id > 99999999999999999999", "write a decimal point"),
+        ("DEFINE A AS time > DURATION 'x'", "write '90s', '1h 30m', '250ms', 'PT1H30M'"),
+        ("DEFINE A AS speed > 5 PATTERN A meets A", "define it twice, under two names"),
+    ],
+)
+def test_advice_is_in_words_of_the_language(query: str, said: str) -> None:
+    with pytest.raises(tg.QueryError) as raised:
+        tg.read_query(f"FROM CarSensors {query}", CARS)
+    assert said in raised.value.hint
+    assert re.search(r"tg\.|\w\(\)|cast\(|as_\(|None", str(raised.value)) is None
 
 
 def test_what_is_expected_is_said() -> None:

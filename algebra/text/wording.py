@@ -1,0 +1,57 @@
+"""What errors advise in terms of Python, in the words of the text language."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Final
+
+from tidegate.algebra.errors import Problem, QueryError
+
+_SIGNS: Final = {"&": "AND", "|": "OR", "~": "NOT"}
+#: What stands in messages and hints, and how it is written in a query's text; the first ones are parts of none that follow.
+_SAID: Final = (
+    (r'\bname an attribute that orders them: partition_by\(.*\)', "name an attribute that orders them: ORDER BY time, attribute"),
+    (r'use it under a second name: .*', "define it twice, under two names: DEFINE A AS ..., B AS ..."),
+    (r"a window, within=…, or bound the wait: .*", "a window: WITHIN"),
+    (r"leave out close_at|state close_at together with the end, once", "leave out --close-open"),
+    (r'\.cast\("bigint"\)\.cast\("(\w+)"\)', r"cast_\1(cast_bigint(...))"),
+    (r'(\b\w+)\.cast\("(\w+)"\)', r"cast_\2(\1)"),
+    (r'\.cast\("(\w+)"\)', r"cast_\1(...)"),
+    (r'\bcast\("(\w+)"\)', r"cast_\1"),
+    (r"\btg\.hours\((\d+)\)", r"\1h"),
+    (r"\btg\.minutes\((\d+)\)", r"\1min"),
+    (r"\btg\.seconds\((\d+)\)", r"\1s"),
+    (r"(\b\w+)\.is_(not_)?null\(\)", lambda found: f"{found[1]} IS {'NOT ' if found[2] else ''}NULL"),
+    (r"\bis_null\(\) or is_not_null\(\)", "IS NULL or IS NOT NULL"),
+    (r"^comparing with None|^None(?= is no value)", lambda found: found[0].replace("None", "NULL")),
+    (r'"(PT1H30M|\d[^"]*)"', r"'\1'"),
+    (r'\bs == "true"', "s = 'true'"),
+    (r"& \| ~ take conditions", "AND, OR and NOT take conditions"),
+    (r"^([&|~]) joins conditions", lambda found: f"{_SIGNS[found[1]]} joins conditions"),
+    (r"\) ([&|]) \(", lambda found: f") {_SIGNS[found[1]]} ("),
+    (r"use a double: float\(\.\.\.\)", "write a decimal point, which makes it a double"),
+    (r",? or a (datetime\.)?(datetime|timedelta)\b", ""),
+    (r"\bof `/`: try_truediv", "of `/`: try_div"),
+)  # fmt: skip
+
+
+@contextmanager
+def in_words_of_text() -> Iterator[None]:
+    """Errors inside advise what can be written in a query's text."""
+    try:
+        yield
+    except QueryError as error:
+        raise type(error).of([_worded(problem) for problem in error.problems]) from error.__cause__
+
+
+def _worded(problem: Problem) -> Problem:
+    return replace(problem, message=_said(problem.message), hint=_said(problem.hint))
+
+
+def _said(text: str) -> str:
+    for written, said in _SAID:
+        text = re.sub(written, said, text)
+    return text
