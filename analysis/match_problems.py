@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from tidegate.algebra.errors import Problem, Site
+from tidegate.algebra.errors import Problem, QueryError, Site
 from tidegate.algebra.pretty import term_text
 from tidegate.algebra.program import Query
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.types import Kind
 from tidegate.analysis.detection import Detection
+from tidegate.analysis.expansion import MAX_ZONES
 from tidegate.analysis.federation import Federation, Label
-from tidegate.analysis.matches import DETECTED, Horizon, horizons, matching, other_end
+from tidegate.analysis.matches import DETECTED, Horizon, horizons, is_exact, matching, other_end
 from tidegate.analysis.sites import edge_lines, first_site, site_of, zone_lines
 from tidegate.analysis.wording import amount
 from tidegate.analysis.zones import Conflict, Hidden, Variable, Zone
@@ -18,14 +19,22 @@ from tidegate.analysis.zones import Conflict, Hidden, Variable, Zone
 def match_problems(found: Detection, query: Query) -> list[Problem]:
     """What is wrong with a pattern: TG212 where nothing can match it, else TG213 per symbol that is held for ever.
 
-    `query` has the places of its terms. `QueryError` TG150 where the pattern has too many cases.
+    `query` has the places of its terms. `QueryError` TG150 where it has too many cases to tell.
     """
     conflicts: list[Conflict] = []
     if not matching(found, conflicts):
         return [_never(found, query, conflicts)]
     if found.within is not None:
         return []
-    return [_held(found, query, horizon, horizon.witness) for horizon in horizons(found) if horizon.witness is not None]
+    held = [horizon for horizon in horizons(found) if horizon.witness is not None]
+    if held and not is_exact(found):
+        raise QueryError(
+            "TG150",
+            f"the pattern has more than {MAX_ZONES} temporal cases: whether situations {held[0].symbol.name} wait for ever "
+            "in one of them can not be told",
+            hint="give the pattern a window, within=…",
+        )
+    return [_held(found, query, horizon, horizon.witness) for horizon in held if horizon.witness is not None]
 
 
 def _named(found: Detection) -> Federation:

@@ -10,10 +10,10 @@ from tidegate.algebra.allen import Allen, relations_in
 from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.detection import Detection
 from tidegate.analysis.expansion import MAX_ZONES, expand
-from tidegate.analysis.normal_form import Bound, Normal, conjoin, disjoin
+from tidegate.analysis.normal_form import Bound, Normal, conjoin, disjoin, estimate_zones
 from tidegate.analysis.pattern import General, Pair, Symbol, interval_bound, mask_cases, named_layout
 from tidegate.analysis.pruning import maximal, prune_equal_flags
-from tidegate.analysis.zones import NONE, Conflict, Matrix, Variable, Zone
+from tidegate.analysis.zones import NONE, Conflict, Matrix, Variable, Zone, around
 
 #: The attribute of a match that holds the instant of its detection.
 DETECTED = "detected"
@@ -125,27 +125,37 @@ def _dead(start: Zone, zone: Zone, general: General) -> Normal:
 
 
 def matching(found: Detection, conflicts: list[Conflict]) -> list[Zone]:
-    """The zones of `relations` over the endpoints and `detected`; what contradicts is appended to `conflicts`."""
-    zones, contradictions = _matching(found)
+    """Zones that have in them all that satisfies `relations`, over the endpoints and `detected`; what contradicts is
+    appended to `conflicts`.
+
+    These are exactly its zones where `is_exact`. Alternatives multiply, so that patterns of many have more cases than can
+    be looked at: before there are too many, those so far are taken for the smallest zone around them.
+    """
+    zones, contradictions, _ = _matching(found)
     conflicts += contradictions
     return list(zones)
 
 
+def is_exact(found: Detection) -> bool:
+    """Whether the zones of all matches have nothing else in them."""
+    return _matching(found)[2]
+
+
 @lru_cache(maxsize=128)
-def _matching(found: Detection) -> tuple[tuple[Zone, ...], tuple[Conflict, ...]]:
-    """The zones and what contradicts: several facts are found from them, and from the same detection."""
+def _matching(found: Detection) -> tuple[tuple[Zone, ...], tuple[Conflict, ...], bool]:
+    """The zones, what contradicts, and whether they are exact: several facts are found from them."""
     conflicts: list[Conflict] = []
-    zones = [Zone.free(named_layout([*found.pattern.base.layout.attributes, DETECTED]))]
+    zones, exact = [Zone.free(named_layout([*found.pattern.base.layout.attributes, DETECTED]))], True
     for demanded_by, part in stages(found):
+        if len(zones) > 1 and len(zones) * estimate_zones(part) > MAX_ZONES:
+            zones, exact = [around(zones, "all alternatives before")], False
         zones = expand(zones, part, MAX_ZONES, conflicts, demanded_by)
-    return tuple(zones), tuple(conflicts)
+    return tuple(zones), tuple(conflicts), exact
 
 
 def match_zones(found: Detection) -> list[Zone]:
-    """The zones of all matches, over the endpoints and `detected`, the very instant of the detection.
-
-    `QueryError` TG150 where the pattern has too many cases.
-    """
+    """The zones of all matches, over the endpoints and `detected`, the very instant of the detection; or of more, where the
+    pattern has too many cases (`is_exact`)."""
     cases = matching(found, [])
     layout = named_layout([*found.pattern.base.layout.attributes, DETECTED])
     wide = named_layout([*layout.attributes, *(other_end(symbol) for symbol in found.symbols)])
@@ -204,7 +214,7 @@ def _alive(found: Detection, zone: Zone) -> Normal:
 
 @lru_cache(maxsize=128)
 def horizons(found: Detection) -> tuple[Horizon, ...]:
-    """The horizon of each symbol; `QueryError` TG150 where the pattern has too many cases."""
+    """The horizon of each symbol, or more than that, where the pattern has too many cases (`is_exact`)."""
     zones = match_zones(found)
     return tuple(_horizon(symbol, zones) for symbol in found.symbols)
 

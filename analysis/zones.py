@@ -243,6 +243,15 @@ def hull(matrices: Sequence[Matrix]) -> Matrix:
     return result
 
 
+def around(zones: Sequence[Zone], declared_by: str) -> Zone:
+    """The smallest zone that has others of the same layout in it; its constraints are said to come from them together."""
+    first = zones[0]
+    matrix = hull([zone.matrix for zone in zones])
+    rows = first.layout.rows
+    edges = tuple(Edge(rows[w], rows[v], c, None, declared_by) for w, v, c in reduced(matrix))
+    return Zone(first.layout, matrix, first.ignored, edges)
+
+
 def chain(edges: Sequence[Edge], w: Hidden, v: Hidden) -> tuple[Edge, ...]:
     """A shortest path of constraints from w to v, in order; empty where there is none or w is v."""
     if w == v:

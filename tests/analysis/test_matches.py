@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from tests.analysis.build import MINUTE, le, lt, plus, query, scan, span, stream
 from tests.analysis.test_detection import A, B, C, plan, related
 from tidegate.algebra.allen import PREFIX_GROUPS, Allen
-from tidegate.algebra.errors import Site
+from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.program import Query
 from tidegate.algebra.terms import FALSE, TRUE, Attr, Term, call, conjunction, disjunction
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import TIMESTAMP
 from tidegate.analysis.detection import detection
 from tidegate.analysis.match_problems import match_problems
-from tidegate.analysis.matches import DETECTED, horizons, matching, relations
+from tidegate.analysis.matches import DETECTED, horizons, is_exact, matching, relations
 from tidegate.analysis.normal_form import Bound, bounds_of
 from tidegate.analysis.pattern import Symbol
 
@@ -199,6 +201,34 @@ def test_problems_name_durations_and_the_place_of_the_condition() -> None:
     (problem,) = match_problems(detection((A, B), never, TIMESTAMP), placed)
     assert problem.code == "TG212"
     assert problem.site == site
+
+
+def chain_of(symbols: int, *relations_: Allen) -> tuple[Term, tuple[Symbol, ...]]:
+    """Each in one of the relations to the next."""
+    found = tuple(Symbol(f"S{number}") for number in range(symbols))
+    return conjunction([related(one, other, *relations_) for one, other in pairwise(found)]), found
+
+
+def test_alternatives_of_many_situations_are_no_reason_to_refuse() -> None:
+    """4 ** 11 cases; the horizon is no longer than the window, and the same as in the few cases of a short chain."""
+    often = (Allen.MEETS, Allen.OVERLAPS, Allen.STARTS, Allen.DURING)
+    condition, symbols = chain_of(12, *often)
+    found = plan(condition, *symbols, within=100)
+    assert not is_exact(found)
+    assert match_problems(found, Q) == []
+    short, few = chain_of(3, *often)
+    assert is_exact(plan(short, *few, within=100))
+    assert after_ends(condition, *symbols, within=100)[0] == after_ends(short, *few, within=100)[0] == 99
+
+
+def test_too_many_cases_to_tell_whether_situations_wait_for_ever_is_said() -> None:
+    condition, symbols = chain_of(9, Allen.OVERLAPS, Allen.DURING, Allen.STARTS)
+    found = plan(conjunction([condition, lt("S0.te", "S8.ts")]), *symbols)
+    assert not is_exact(found)
+    with pytest.raises(
+        QueryError, match=r"TG150 the pattern has more than 1024 temporal cases: whether situations S0 wait"
+    ):
+        match_problems(found, Q)
 
 
 def test_zones_of_a_disjunction_across_pairs() -> None:

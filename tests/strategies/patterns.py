@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from tidegate.algebra.allen import PREFIX_GROUPS, RELATIONS
 from tidegate.algebra.terms import Attr, Lit, Term, call, conjunction, disjunction
@@ -31,6 +32,14 @@ def random_pattern(seed: int, *, points: bool = False) -> RandomPattern:
     rng = random.Random(seed)
     symbols = tuple(_symbol(rng, name, points) for name in "ABC"[: rng.choice((1, 2, 2, 3, 3, 3))])
     parts = [_formula(rng, symbols, rng.choice((0, 1, 1, 2))) for _ in range(rng.choice((1, 1, 2, 3)))]
+    return RandomPattern(seed, symbols, conjunction(parts))
+
+
+def random_chain(seed: int) -> RandomPattern:
+    """Four symbols, each related to the next by some of Allen's relations: the cases of the pairs multiply."""
+    rng = random.Random(f"{seed}/chain")
+    symbols = tuple(_symbol(rng, name, points=False) for name in "ABCD")
+    parts = [_related(rng, pair) for pair in pairwise(symbols)]
     return RandomPattern(seed, symbols, conjunction(parts))
 
 

@@ -20,6 +20,18 @@ GROUP = Group(
     ),
     (
         bug(
+            "the zone around many cases is the first of them",
+            "analysis/zones.py",
+            "matrix = hull([zone.matrix for zone in zones])",
+            "matrix = first.matrix",
+        ),
+        bug(
+            "zones around many cases pass for exact",
+            MATCHES,
+            '"all alternatives before")], False',
+            '"all alternatives before")], True',
+        ),
+        bug(
             "finishes is its mirror image, as in the papers",
             ALLEN,
             'conjunction([call("lt", a_ts, b_ts), call("eq", a_te, b_te)])',
