@@ -3,7 +3,8 @@
     python benchmarks/situations.py --events 10000000
 
 Everything runs on one core, each query and number of keys in a process of its own, in pairs; results are compared. The
-engine reads a file a batch, and its checkpoint and results are directories. Reading alone is pyarrow with one thread.
+engine reads a file of five million events a batch, as on Spark, and its checkpoint and results are directories. Reading
+alone is pyarrow with one thread.
 Rates are by the process's own time, so that other work on the machine counts little; elapsed time, with the waiting for
 the disk, stands beside it.
 """
@@ -40,7 +41,9 @@ from tidegate.runtime.sinks import parquet_sink
 from tidegate.runtime.sources import parquet
 from tidegate.runtime.state.local import LocalStore
 
-BATCHES, PAIRS, LOOPED = 10, 3, 500_000
+#: Events of a file, which is a batch.
+BATCH = 5_000_000
+PAIRS, LOOPED = 3, 500_000
 
 switches = tg.stream("Events", "key bigint, time bigint, a boolean, b boolean, c boolean", progress="time")
 readings = tg.stream("Events", "key bigint, time bigint, speed double, accel double", progress="time")
@@ -105,7 +108,7 @@ def compare(query: str, folder: Path, count: int, keys: int) -> dict[str, list[f
     os.sched_setaffinity(0, cores[-1:])
     frame = events(query, count, keys)
     write_files(folder / "few", frame.head(min(count, 200_000)), 2)
-    write_files(folder / "files", frame, BATCHES)
+    write_files(folder / "files", frame, -(-count // BATCH))
     looped = frame.head(min(count, LOOPED))
     ways: dict[str, Callable[[Path], object]] = {
         "reading": read,
