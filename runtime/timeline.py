@@ -18,6 +18,7 @@ import pyarrow as pa
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.pretty import printable
+from tidegate.algebra.shown import shown
 from tidegate.algebra.time import instant_ticks, ticks_instant
 from tidegate.runtime.columns import user_rows
 from tidegate.runtime.given import kind_of
@@ -85,6 +86,10 @@ class Timeline:
 
     def svg(self, partition: str) -> str:
         """The timeline of a partition as one SVG element; text is escaped, and nothing in it loads anything."""
+        if partition not in self.partitions:
+            with Here():
+                names = ", ".join(map(repr, list(self.partitions)[:5])) or "none"
+                raise QueryError("TG402", f"there is no partition {shown(partition)} here", hint=f"partitions: {names}")
         lanes = self.partitions[partition]
         known = [end for lane in lanes for bar in lane.bars for end in (bar.start, bar.end) if end is not None]
         known += [lane.detected for lane in lanes if lane.detected is not None]

@@ -236,6 +236,9 @@ class Relation:
 
         with Here():
             keys = tuple(self._name_of(attribute, "partition_by") for attribute in attributes)
+            twice = next((key for key in keys if keys.count(key) > 1), None)
+            if twice is not None:
+                raise QueryError("TG103", f"events are partitioned by {twice} twice", hint="name each key once")
             if time is None and len(self.schema.temporal) != 1:
                 known = ", ".join(self.schema.temporal) or "none"
                 raise QueryError(

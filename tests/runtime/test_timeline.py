@@ -85,6 +85,8 @@ def test_what_has_no_periods_is_refused() -> None:
     found = program.run({"R": [("a", 0, 1), ("a", 1, 3), ("a", 2, 2), ("a", 3, 0)]})
     with pytest.raises(QueryError, match=r"TG402 A has no ts, te"):
         tg.timeline({"A": found["Hits"]})
+    with pytest.raises(QueryError, match=r"TG402 there is no partition 'one' here(?s:.*)key = one"):
+        run().svg("one")
 
 
 @pytest.mark.parametrize(
