@@ -24,7 +24,7 @@ class Form(Enum):
     """How the state of an aggregate is computed and merged."""
 
     COUNT = "count"
-    DISTINCT = "distinct"  # of whole groups only: it has no bounded state that merges
+    DISTINCT = "distinct"  # of whole groups only: it has no bounded state that merges; of runs, all values are held
     INTEGER_SUM = "integer sum"
     DOUBLE_SUM = "double sum"
     LEAST = "least"

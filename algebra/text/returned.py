@@ -14,12 +14,13 @@ from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.dsl.relation_checks import free_name
 from tidegate.algebra.dsl.situations import Partitioned
 from tidegate.algebra.errors import QueryError, Site
+from tidegate.algebra.nodes import Function
 from tidegate.algebra.situations import DETECTED, END, START
 from tidegate.algebra.text.conditions import Conditions, name_of
 from tidegate.algebra.text.parsing import Part
 
 #: Aggregates that RETURN knows; the last two go by time.
-AGGREGATES = ("count", "sum", "min", "max", "avg", "first", "last")
+AGGREGATES = tuple(function.value for function in Function)
 
 
 def plain_name(function: str, attribute: str | None) -> str:

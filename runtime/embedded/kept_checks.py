@@ -12,13 +12,14 @@ from tidegate.runtime.columns import polars_schema
 from tidegate.runtime.embedded.kept_tables import (
     COLUMNS,
     DEFINITION,
+    DIFFERENT,
     IS_OPEN,
     KEY,
     NOTHING,
     NUMBER,
     SITUATIONS,
     Keeping,
-    values_of,
+    named_values,
 )
 from tidegate.runtime.kept_situations import END, START
 from tidegate.runtime.progress import not_of_this_program
@@ -40,7 +41,11 @@ class KeptShapes:
         self.definitions = len(derivation.situations)
         self.shapes: Mapping[str, pl.Schema] = {
             SITUATIONS: pl.Schema(situations),
-            **{values_of(number): one.partials.schema for number, one in derivation.values.items()},
+            **{
+                name: rows.schema
+                for number, one in derivation.values.items()
+                for name, rows in named_values(number, one.partials).items()
+            },
         }
 
     def check(self, query: str, name: str, rows: pl.DataFrame) -> pl.DataFrame:
@@ -50,10 +55,11 @@ class KeptShapes:
             raise not_of_this_program(f"a table {name!r:.200} in the {where}")
         if rows.schema != self.shapes[name]:
             raise not_of_this_program(f"other columns than {', '.join(self.shapes[name])} in the {where}")
-        needed = COLUMNS if name == SITUATIONS else (rows.columns[0],)
+        one_each = rows.columns if name.startswith(DIFFERENT) else rows.columns[:1]
+        needed = COLUMNS if name == SITUATIONS else one_each
         if any(rows.get_column(column).null_count() for column in needed):
             raise not_of_this_program(f"rows without values in the {where}")
-        possible = self._possible() if name == SITUATIONS else _numbered(needed[0]) & pl.col(needed[0]).is_unique()
+        possible = self._possible() if name == SITUATIONS else _numbered(needed[0]) & pl.struct(one_each).is_unique()
         if not rows.select(possible.all()).item():
             what = "situations" if name == SITUATIONS else "values of runs"
             raise not_of_this_program(f"{what} that can not be in the {where}")

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from tidegate.runtime.embedded.events import Partitions
 from tidegate.runtime.embedded.partition_states import Cut, Made, PartitionStates
+from tidegate.runtime.embedded.run_partials import RunPartials
 from tidegate.runtime.embedded.run_values import RunValues
 from tidegate.runtime.embedded.situations import Derivation
 from tidegate.runtime.kept_situations import END, START
@@ -25,6 +26,8 @@ DEFINITION: Final = "definition"
 NUMBER: Final = "number"
 KEY: Final = "key {}"
 NOTHING: Final = -1
+#: What the names of tables of different values begin with: a row of theirs is never changed.
+DIFFERENT: Final = "different "
 COLUMNS: Final = (IS_OPEN, DEFINITION, START, END, NUMBER)
 
 #: Slot, and the columns of the table.
@@ -82,14 +85,21 @@ def changes(derivation: Derivation, partitions: Partitions, before: Cut, after: 
     return _filled(_table(partitions, parts), {n: one.changed() for n, one in derivation.values.items()})
 
 
-def _filled(situations: pa.Table, values: Mapping[int, pl.DataFrame]) -> dict[str, pa.Table]:
+def _filled(situations: pa.Table, values: Mapping[int, RunPartials]) -> dict[str, pa.Table]:
     found = {SITUATIONS: situations} if situations.num_rows else {}
-    return found | {values_of(n): rows.to_arrow() for n, rows in values.items() if rows.height}
+    named = [(name, rows) for n, one in values.items() for name, rows in named_values(n, one).items()]
+    return found | {name: rows.to_arrow() for name, rows in named if rows.height}
 
 
 def values_of(definition: int) -> str:
     """The name of the table with the values of a definition."""
     return f"values {definition}"
+
+
+def named_values(definition: int, partials: RunPartials) -> dict[str, pl.DataFrame]:
+    """The tables of the values of a definition by name: partial results, then the different values of each count_distinct."""
+    different = {f"{DIFFERENT}{definition}.{place}": rows for place, rows in enumerate(partials.different)}
+    return {values_of(definition): partials.merged} | different
 
 
 def _table(partitions: Partitions, parts: Sequence[_Columns]) -> pa.Table:
@@ -158,10 +168,11 @@ def load_closed(states: PartitionStates, rows: pl.DataFrame) -> Closed:
 
 def load_values(derivation: Derivation, tables: Mapping[str, pl.DataFrame], live: Ints) -> dict[int, RunValues]:
     """The values of runs that are still of use."""
-    return {
-        number: RunValues.of(derivation.situations[number], tables.get(values_of(number))).only(live)
-        for number in derivation.values
-    }
+    found = {}
+    for number, fresh in derivation.values.items():
+        kept = [tables.get(name, none) for name, none in named_values(number, fresh.partials).items()]
+        found[number] = RunValues.of(derivation.situations[number], RunPartials.from_tables(kept)).only(live)
+    return found
 
 
 def following(tables: Mapping[str, pl.DataFrame]) -> int:
@@ -183,7 +194,7 @@ def keyed(partitions: Partitions, rows: pl.DataFrame) -> pl.DataFrame:
 
 def folded(layers: Iterable[Mapping[str, pl.DataFrame]], *, whole: bool) -> dict[str, pl.DataFrame]:
     """What tables say together with the changes written after them, in order: of a partition the last word on what is
-    open, of a run its last values. With `whole` nothing stands before them, so what is not open needs no word.
+    open, of a run its last values and all the different ones. With `whole` nothing stands before them, so what is not open needs no word.
     """
     found: dict[str, list[pl.DataFrame]] = {}
     for tables in layers:
@@ -200,6 +211,8 @@ def _last(name: str, parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
         return parts[0]
     if name != SITUATIONS:
         rows = pl.concat(parts)
+        if name.startswith(DIFFERENT):
+            return rows
         return rows.unique(rows.columns[0], keep="last", maintain_order=True)
     layer = "\0layer"
     rows = pl.concat([part.with_columns(pl.lit(number).alias(layer)) for number, part in enumerate(parts)])

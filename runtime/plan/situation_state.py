@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tidegate.algebra.nodes import Derive, Match
+from tidegate.algebra.nodes import Derive, Function, Match
+from tidegate.algebra.pretty import term_text
 from tidegate.algebra.row_wise import periods
 from tidegate.algebra.situations import START
 from tidegate.algebra.time import INF
@@ -55,7 +56,8 @@ def _situations(query: QueryPlan) -> Situations:
     node = ordered.node
     kind = periods(node)[0].schema[START].type.kind.value
     if isinstance(node, Derive):
-        return Situations(query.name, ordered.time, kind, {}, ("of a partition one that is open",))
+        bounds = ("of a partition one that is open", *_different("", node))
+        return Situations(query.name, ordered.time, kind, {}, bounds)
     return Situations(query.name, ordered.time, kind, _ahead(situation_bounds(node)), tuple(bound_lines(node)))
 
 
@@ -69,6 +71,7 @@ def bound_lines(node: Match) -> list[str]:
     """The derived bound of a pattern's state, per derivation."""
     time = node.situations[0].schema[START].type
     lines = []
+    derived = [(f" {s}", one) for s, one in zip(node.symbols, node.situations, strict=True) if isinstance(one, Derive)]
     for bound in situation_bounds(node):
         names = " or ".join(bound.symbols)
         if bound.most <= 0 or bound.span == INF:
@@ -76,7 +79,14 @@ def bound_lines(node: Match) -> list[str]:
             continue
         since = f"{'began' if bound.windowed else 'ended'} within {amount(int(bound.span), time)}"
         lines.append(f"of a partition at most {bound.most} {names} that {since} and are over, and one that is open")
-    return lines
+    return lines + [line for symbol, one in derived for line in _different(symbol, one)]
+
+
+def _different(symbol: str, situation: Derive) -> list[str]:
+    """What count_distinct holds of each situation."""
+    arguments = dict.fromkeys(a.argument for a in situation.aggregates if a.function is Function.COUNT_DISTINCT)
+    texts = [term_text(argument) for argument in arguments if argument is not None]
+    return [f"of each{symbol} the different values of {text}" for text in texts]
 
 
 def freed_lines(ordered: Ordered) -> list[str]:

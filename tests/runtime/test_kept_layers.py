@@ -125,7 +125,8 @@ def test_a_run_that_starts_again_goes_on_the_same(
     }
     stream = tg.stream("R", f"k {key}, t bigint, x bigint", progress="t")
     found = stream.partition_by("k").derive(
-        A=tg.situation(stream.x > 4, n=tg.count(), total=tg.sum(stream.x)), B=tg.situation(stream.x == 3)
+        A=tg.situation(stream.x > 4, n=tg.count(), total=tg.sum(stream.x), kinds=tg.count_distinct(stream.t % 3)),
+        B=tg.situation(stream.x == 3, times=tg.count_distinct(stream.t)),
     )
     facts = tg.program(M=found.match(found.A.before(found.B), within=12), Alone=found.A).facts
     batches = [

@@ -40,8 +40,8 @@ _names = count()
 def operator() -> Ordered:
     """A pattern with aggregates: open runs, situations that are over, and values of both are kept."""
     found = readings.partition_by("name").derive(
-        A=tg.situation(readings.x > 0, n=tg.count(), total=tg.sum(readings.x)),
-        B=tg.situation(readings.x > 1, top=tg.max(readings.x)),
+        A=tg.situation(readings.x > 0, n=tg.count(), kinds=tg.count_distinct(readings.x)),
+        B=tg.situation(readings.x > 1, top=tg.max(readings.x), kinds=tg.count_distinct(readings.x)),
     )
     program = tg.program(Found=found.match(found.A.contains(found.B) | found.A.before(found.B), within=15))
     ordered = program.explain().lowered().queries[0].ordered
@@ -103,6 +103,23 @@ def test_parts_go_on_as_the_whole_does(seed: int, shards: tuple[int, ...]) -> No
             parts.append(written(store, one, None if state is None else part_of("Found", state, share)))
         state = shared_state(parts) if number else whole_state(*parts[0])
         assert sorted(found) == wanted
+
+
+def test_values_twice_are_refused() -> None:
+    """Of a run one row of partial results, and each different value once."""
+    ordered = operator()
+    one, _ = step(start_operator(ordered), random_readings(1), 0)
+    shapes = KeptShapes(one)
+    tables = {name: pl.DataFrame(table) for name, table in one.tables().items()}
+    assert set(tables) == {SITUATIONS, "values 0", "values 1", "different 0.0", "different 1.0"}
+    for name, rows in tables.items():
+        assert shapes.check("Found", name, rows) is rows
+        if name != SITUATIONS:
+            with pytest.raises(StateError, match="values of runs that can not be"):
+                shapes.check("Found", name, pl.concat([rows, rows[:1]]))
+    different = tables["different 0.0"]
+    with pytest.raises(StateError, match="rows without values"):
+        shapes.check("Found", "different 0.0", different.with_columns(pl.lit(None, pl.Int64).alias("value")))
 
 
 def test_parts_are_told_apart_by_what_they_rest_on() -> None:

@@ -173,6 +173,33 @@ def test_a_match_is_reported_before_its_situations_end(start: Start) -> None:
         run.expect(Hits=[])
 
 
+def test_different_values_are_counted_over_batches_and_restarts(start: Start) -> None:
+    """Of those that are over, of those up to the detection, and of none but NULL; 0.0 is -0.0, and NaN is one value."""
+    events = tg.stream("E", "key bigint, t bigint, on boolean, x double, name string", progress="t")
+    nan = float("nan")
+    derived = events.partition_by("key").derive(
+        On=tg.situation(
+            events.on, kinds=tg.count_distinct(events.x), names=tg.count_distinct(events.name), n=tg.count()
+        ),
+        Off=tg.situation(~events.on, kinds=tg.count_distinct(events.x)),
+    )
+    with start(tg.program(On=derived.On, Meet=derived.match(derived.On.meets(derived.Off), within=20))) as run:
+        run.add("E", [(1, 1, True, 0.0, "a"), (1, 2, True, nan, "a"), (2, 1, True, None, "b")])
+        run.advance("E", t=2)
+        run.step()
+        run.expect(On=[], Meet=[])
+        run.restart()
+        run.add("E", [(1, 3, True, -0.0, "b"), (1, 4, True, nan, None), (2, 3, True, None, "b")])
+        run.advance("E", t=4)
+        run.step()
+        run.restart()
+        run.add("E", [(1, 5, True, 2.0, "a"), (1, 6, False, 2.0, "a"), (1, 7, False, 3.0, "a"), (2, 5, False, 1.0, "")])
+        run.finish()
+        run.step()
+        run.expect(On=[(1, 1, 6, 3, 2, 5), (2, 1, 5, 0, 1, 2)])
+        run.expect(Meet=[(1, 1, 6, 3, 2, 5, 6, None, 1, 6), (2, 1, 5, 0, 1, 2, 5, None, 1, 5)])
+
+
 def test_a_least_duration_is_reached_without_a_reading(start: Start) -> None:
     derived = readings.partition_by("key").derive(H=tg.situation(readings.x > 4, at_least=10, n=tg.count()))
     with start(tg.program(Long=derived.match(derived.H, within=50))) as run:

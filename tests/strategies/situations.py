@@ -32,20 +32,34 @@ from tidegate.algebra.semantics import evaluate
 from tidegate.algebra.terms import Attr, Lit, Term, call, conjunction, disjunction
 from tidegate.algebra.types import BIGINT, DOUBLE
 
+#: All of the algebra's, each as often as another one of its kind.
+_AGGREGATES = (
+    (Function.COUNT, Function.COUNT_DISTINCT),
+    (Function.SUM,),
+    (Function.AVG,),
+    (Function.MIN, Function.MAX),
+    (Function.FIRST,),
+    (Function.LAST,),
+)
+assert {function for kind in _AGGREGATES for function in kind} == set(Function)
+
 
 def random_situation_case(seed: int) -> Case:
     """The case of a seed. Not every program is valid: ask the analysis."""
     plain = random.Random(f"plain situations {seed}").random() < 0.4
-    builder = _Situations(random.Random(f"situations {seed}"), plain)
+    builder = _Situations(random.Random(f"situations {seed}"), random.Random(f"aggregates {seed}"), plain)
     program = ProgramDef(tuple(builder.queries()))
     return Case(seed, program, {stream.name: builder.rows[stream.name] for stream in program.inputs})
 
 
 class _Situations:
-    """With `plain`, only conditions matter of one kind of events, which are more: what is stored are stretches."""
+    """With `plain`, only conditions matter of one kind of events, which are more: what is stored are stretches.
 
-    def __init__(self, rng: random.Random, plain: bool) -> None:
-        self.rng, self.plain = rng, plain
+    `values` draws what aggregates are of, and nothing that anything else depends on.
+    """
+
+    def __init__(self, rng: random.Random, values: random.Random, plain: bool) -> None:
+        self.rng, self.values, self.plain = rng, values, plain
         self.tied = not plain and self.chance(0.25)
         self.keyed = self.chance(0.7)
         names = ("E", "F") if not plain and self.chance(0.2) else ("E",)
@@ -177,15 +191,15 @@ class _Situations:
     def aggregates(self) -> list[Aggregate]:
         if self.plain or self.chance(0.5):
             return []
-        options = [
-            Aggregate("count", Function.COUNT),
-            Aggregate("sum", Function.SUM, Attr("x")),
-            Aggregate("mean", Function.AVG, Attr("y")),
-            Aggregate("top", Function.MAX, Attr("y")),
-            Aggregate("first", Function.FIRST, Attr("n"), Attr("t")),
-            Aggregate("last", Function.LAST, Attr("n"), Attr("t")),
-        ]
-        return self.rng.sample(options, self.rng.choice((1, 1, 2)))
+        kinds = self.rng.sample(_AGGREGATES, self.rng.choice((1, 1, 2)))
+        return [self.aggregate(f"v{place}", self.values.choice(kind)) for place, kind in enumerate(kinds)]
+
+    def aggregate(self, name: str, function: Function) -> Aggregate:
+        if function is Function.COUNT and self.values.random() < 0.5:
+            return Aggregate(name, function)
+        argument = Attr(self.values.choice(("n", "x", "y")))
+        ordered = function in (Function.FIRST, Function.LAST)
+        return Aggregate(name, function, argument, Attr("t") if ordered else None)
 
     def match(self) -> Match:
         count = self.rng.choice((1, 2, 2, 3) if self.plain else (1, 2, 2, 3, 3, 4, 5))

@@ -121,7 +121,7 @@ class _Texts:
         found = []
         for number in range(self.rng.choice((1, 2, 4))):
             symbol = self.rng.choice(self.symbols)
-            function = self.rng.choice(("min", "max", "first", "last", "count", "SUM", "Avg"))
+            function = self.rng.choice(("min", "max", "first", "last", "count", "count_distinct", "SUM", "Avg"))
             of = self.rng.choice(
                 ("n", "speed", "price") if function in ("SUM", "Avg") else ("n", "word", "odd name", "k")
             )

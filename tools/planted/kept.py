@@ -75,10 +75,11 @@ GROUP = Group(
         bug(
             "values of one run may be there twice",
             "runtime/embedded/kept_checks.py",
-            "_numbered(needed[0]) & pl.col(needed[0]).is_unique()",
+            "_numbered(needed[0]) & pl.struct(one_each).is_unique()",
             "_numbered(needed[0])",
         ),
         bug("the first values of a run count", TABLES, 'keep="last"', 'keep="first"'),
+        bug("one different value of a run is enough", TABLES, "if name.startswith(DIFFERENT):", "if False:"),
         bug("rows that go leave the shelf as full", SHELF, "- int(self._count[slots].sum())", ""),
         bug("a slot has room where others have theirs", SHELF, "used += room[slot]", "used += total"),
         bug(

@@ -11,6 +11,7 @@ SITUATIONS = "runtime/embedded/situations.py"
 MATCHES = "runtime/embedded/matches.py"
 ORDERED = "runtime/embedded/ordered.py"
 EVENTS = "runtime/embedded/events.py"
+RUN_VALUES = "runtime/embedded/run_values.py"
 
 GROUP = Group(
     "situations",
@@ -153,6 +154,24 @@ GROUP = Group(
             MATCHES,
             "steps = self.steps if same else",
             "steps = self.steps if True else",
+        ),
+        bug(
+            "values that were counted before are counted again",
+            RUN_VALUES,
+            'tuple(new.join(old, on=new.columns, how="anti") for new, old in pairs)',
+            "tuple(new for new, _ in pairs)",
+        ),
+        bug(
+            "values that come after the detection are counted",
+            RUN_VALUES,
+            "filter(pl.col(self.time) <= pl.col(until))",
+            "filter(pl.col(self.time) <= pl.col(until) + 9)",
+        ),
+        bug(
+            "no value is NULL instead of none",
+            "runtime/embedded/run_partials.py",
+            "pl.col(aggregate.name).fill_null(0)",
+            "pl.col(aggregate.name)",
         ),
         bug("partitions of NULL are new each time", EVENTS, "nulls_equal=True", "nulls_equal=False"),
         bug("events at the last progress are read twice", ORDERED, "[time > old]", "[time >= old]"),

@@ -90,10 +90,11 @@ def test_finishes_without_a_dialect_is_allens_and_warned_of() -> None:
 
 
 def test_a_match_runs() -> None:
-    text = "FROM CarSensors DEFINE A AS accel > 8, B AS speed > 70 PATTERN A overlaps B WITHIN 60 RETURN A.ts AS began, count(A) AS n"
+    text = "FROM CarSensors DEFINE A AS accel > 8, B AS speed > 70 PATTERN A overlaps B WITHIN 60"
+    text += " RETURN A.ts AS began, count(A) AS n, COUNT_DISTINCT(A.accel) AS m"
     rows = [(1, t, 80.0 if 3 <= t < 9 else 0.0, 9.0 if 1 <= t < 5 else 0.0) for t in range(12)]
     program = tg.program(Hits=tg.read_query(text, TICKS))
-    assert program.run({"CarSensors": rows}).rows("Hits") == [{"began": 1, "n": 4, "detected": 5}]
+    assert program.run({"CarSensors": rows}).rows("Hits") == [{"began": 1, "n": 4, "m": 1, "detected": 5}]
 
 
 # Units and durations --------------------------------------------------------------------------------------------------
