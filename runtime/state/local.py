@@ -77,7 +77,11 @@ class LocalStore:
 
         target = self._new(path)
         # zstd costs twice the time of plain pages: results stay and are worth it, state is soon replaced
-        compression = "zstd" if table.nbytes > (_CHUNK if path.startswith("staging/") else _LARGE) else "none"
+        is_result = path.startswith("staging/")
+        compression = "zstd" if table.nbytes > (_CHUNK if is_result else _LARGE) else "none"
+        # Of numbers and instants that are near each other, differences take a fourth more than zstd in half of its time.
+        t, packed = pa.types, is_result and compression != "none"
+        near = [f.name for f in table.schema if packed and (t.is_int64(f.type) or t.is_timestamp(f.type))]
         with target.open("xb") as file:
             checked = _Checked(file)
             # of numbers, looking for repeated values costs twice the time of writing, and zstd finds them too
@@ -86,7 +90,14 @@ class LocalStore:
                 for field in table.schema
                 if pa.types.is_large_string(field.type) or pa.types.is_string(field.type)
             ]
-            pq.write_table(table, checked, compression=compression, use_dictionary=texts, write_page_checksum=True)
+            pq.write_table(
+                table,
+                checked,
+                compression={name: "none" if name in near else compression for name in table.column_names},
+                column_encoding=dict.fromkeys(near, "DELTA_BINARY_PACKED") or None,
+                use_dictionary=texts,
+                write_page_checksum=True,
+            )
             self._finish(file)
         self._sync_directory(target.parent)
         return FileRef(path, checked.size, _spell(checked.crc))
