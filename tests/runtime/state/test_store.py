@@ -310,7 +310,7 @@ def test_large_results_are_packed_and_read_back_by_any_reader(tmp_path: Path) ->
     assert store.read_table("staging/large.parquet").equals(table)
     path = tmp_path / "staging" / "large.parquet"
     assert pl.read_parquet(path).to_arrow().cast(table.schema).equals(table)
-    assert written.size < 1.2 * table.column("any").nbytes
+    assert written.bytes < 1.2 * table.column("any").nbytes
     group = pq.ParquetFile(path).metadata.row_group(0)
     packed = [group.column(i).path_in_schema for i in range(6) if "DELTA_BINARY_PACKED" in group.column(i).encodings]
     assert packed == ["A.ts", "any", "te", "at"]
