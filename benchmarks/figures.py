@@ -23,7 +23,7 @@ KEYS = (1, 100, 100_000)
 #: How many times as fast as batch Polars the embedded engine is to be, on one core.
 BATCH = {"Q2": 3.0}
 #: How many times as fast as Spark SQL in batch a pattern on Spark is to be, by query and rows a batch; and of how many keys.
-SQL = {("Q1", 5_000_000): 5.0, ("Q1", 1_250_000): 2.0, ("Q2", 5_000_000): 5.0}
+SQL = {("Q1", 5_000_000): 5.0, ("Q1", 1_250_000): 2.0, ("Q2", 5_000_000): 5.0, ("Q2", 1_250_000): 2.0}
 SQL_KEYS = 1000
 #: The numbers of keys for which it is compared with Spark's own state functions.
 STATE_KEYS = (1000, 100_000)
