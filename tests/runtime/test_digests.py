@@ -109,6 +109,9 @@ def test_order_counts_and_so_do_names_and_streams() -> None:
         ([dt.date(2026, 1, 1)], [dt.datetime(2026, 1, 1)]),
         ([0.0], [-0.0]),
         ([None], [0]),
+        ([1, True], [1, 1]),
+        (pa.array([0, None]), pa.array([None, 0])),
+        (pa.array([0] * LONG), pa.array([-(2**63), *[0] * (LONG - 1)])),  # an even weight would lose its only bit
         (pa.array([1], pa.int64()), pa.array([1], pa.timestamp("us"))),
         (text(b"a\xff"), text(b"a\xfe")),
     ],
