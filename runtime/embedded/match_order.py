@@ -7,29 +7,38 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.analysis.detection import Detection
 from tidegate.analysis.match_orders import chosen_orders, first_statistics, ordered_pair
 from tidegate.analysis.order import Pair, Statistics
 from tidegate.runtime.kernels.layout import Situations
 from tidegate.runtime.kernels.patterns import Matches
-from tidegate.runtime.kernels.situations import Ints
+from tidegate.runtime.kernels.situations import Bools, Ints
 
 #: Weight of the last increment in the averages, and the change of one of them that makes orders be chosen again.
 WEIGHT: Final = 0.2
 THRESHOLD: Final = 0.5
-#: Intermediate results that a step must have seen for its share to count.
+#: Intermediate results that a step must have seen, in one increment or several, for its share to count.
 _ENOUGH: Final = 20
+
+Doubles = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class MatchOrder:
-    """The orders in use, `order[i]` for trigger i, what they were chosen by, and what has been seen since."""
+    """The orders in use, `order[i]` for trigger i, what they were chosen by, and what has been seen since.
+
+    `counted` has, for each trigger and each step but the first, the intermediate results, the candidates that the model
+    expects for them and those that passed, as long as they are too few to tell a share: increments may be small. None: no
+    counts.
+    """
 
     order: Ints
     chosen_by: Statistics
     seen: Statistics
     pinned: tuple[int, ...] = ()
+    counted: Doubles | None = None
 
     @classmethod
     def initial(cls, found: Detection, pinned: tuple[int, ...] = ()) -> MatchOrder:
@@ -39,33 +48,51 @@ class MatchOrder:
 
     def after(self, situations: Situations, definition: Sequence[int], found: Matches) -> MatchOrder:
         """What an increment has shown; orders are chosen again once it differs enough from what they were chosen by."""
-        seen = self.seen.smoothed(self._statistics(situations, definition, found), WEIGHT)
+        sizes = _mean_sizes(situations, definition)
+        counted = self._counted(sizes, found)
+        enough = counted[0] >= _ENOUGH
+        told = np.count_nonzero(enough) > 0
+        shares = self._selectivities(counted, enough) if told else {}
+        seen = self.seen.smoothed(Statistics(sizes, shares), WEIGHT)
+        left = np.where(enough, 0.0, counted) if told else counted
         if self.pinned or not self.chosen_by.differs(seen, THRESHOLD):
-            return replace(self, seen=seen)
-        return MatchOrder(orders(seen), seen, seen)
+            return replace(self, seen=seen, counted=left)
+        again = MatchOrder(orders(seen), seen, seen)
+        same = (again.order == self.order).all(axis=1)
+        return replace(again, counted=np.where(same[:, None], left, 0.0))
 
-    def _statistics(self, situations: Situations, definition: Sequence[int], found: Matches) -> Statistics:
-        width = situations.definitions
-        held = int(np.count_nonzero(np.diff(situations.offsets[::width])))
-        mean = np.diff(situations.offsets).reshape(-1, width).sum(axis=0) / max(1, held)
-        sizes = tuple(float(mean[number]) for number in definition)
+    def _counted(self, sizes: Sequence[float], found: Matches) -> Doubles:
+        """The counts so far and those of an increment; steps without candidates tell nothing."""
+        size = np.array(sizes)[self.order[:, 1:]]
+        before, passed = found.counters[:, :-1, 1], found.counters[:, 1:, 1]
+        new = np.array([before * (size > 0), before * size, passed])
+        return new if self.counted is None else self.counted + new
+
+    def _selectivities(self, counted: Doubles, enough: Bools) -> dict[Pair, float]:
+        """Those of the pairs that the steps with enough intermediate results compare."""
         shares: dict[Pair, list[float]] = {}
-        for order, steps in zip(self.order.tolist(), found.counters.tolist(), strict=True):
-            for step in range(1, len(order)):
-                before, passed = steps[step - 1][1], steps[step][1]
-                pairs = [
-                    pair
-                    for other in order[:step]
-                    if (pair := ordered_pair(other, order[step])) in self.seen.selectivities
-                ]
-                if before < _ENOUGH or not pairs or not sizes[order[step]]:
-                    continue
-                share = min(1.0, max(passed, 0.5) / before / sizes[order[step]])
-                expected = float(np.prod([self.seen.selectivities[pair] for pair in pairs]))
-                factor = (share / expected) ** (1 / len(pairs))
-                for pair in pairs:
-                    shares.setdefault(pair, []).append(min(1.0, self.seen.selectivities[pair] * factor))
-        return Statistics(sizes, {pair: sum(found_) / len(found_) for pair, found_ in shares.items()})
+        for trigger, place in np.argwhere(enough).tolist():
+            order, step = self.order[trigger].tolist(), place + 1
+            pairs = [
+                pair for other in order[:step] if (pair := ordered_pair(other, order[step])) in self.seen.selectivities
+            ]
+            if not pairs:
+                continue
+            _, candidates, passed = counted[:, trigger, place].tolist()
+            share = min(1.0, max(passed, 0.5) / candidates)
+            expected = float(np.prod([self.seen.selectivities[pair] for pair in pairs]))
+            factor = (share / expected) ** (1 / len(pairs))
+            for pair in pairs:
+                shares.setdefault(pair, []).append(min(1.0, self.seen.selectivities[pair] * factor))
+        return {pair: sum(found_) / len(found_) for pair, found_ in shares.items()}
+
+
+def _mean_sizes(situations: Situations, definition: Sequence[int]) -> tuple[float, ...]:
+    """How many situations a partition has for each symbol, where it has any."""
+    width = situations.definitions
+    held = int(np.count_nonzero(np.diff(situations.offsets[::width])))
+    mean = np.diff(situations.offsets).reshape(-1, width).sum(axis=0) / max(1, held)
+    return tuple(float(mean[number]) for number in definition)
 
 
 def orders(statistics: Statistics, pinned: Sequence[int] = ()) -> Ints:
