@@ -114,6 +114,7 @@ def test_order_counts_and_so_do_names_and_streams() -> None:
         (pa.array([0] * LONG), pa.array([-(2**63), *[0] * (LONG - 1)])),  # an even weight would lose its only bit
         (pa.array([1], pa.int64()), pa.array([1], pa.timestamp("us"))),
         (text(b"a\xff"), text(b"a\xfe")),
+        (Judged(pa.nulls(1), {0: Unreadable("a")}), Judged(pa.nulls(1), {0: Unreadable("b")})),
     ],
 )
 def test_values_of_other_types_are_others(one: Any, other: Any) -> None:
