@@ -45,6 +45,20 @@ class Calls:
     parts: tuple[Call, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Called:
+    """What calls say at one moment: all that wait, and those among them that were made before Spark planned the batch."""
+
+    waiting: Advances
+    before: Advances
+
+    def due(self, *, read: frozenset[str], offered: frozenset[str]) -> Advances:
+        """What a batch is to take up: of streams whose files are all `read` everything; of streams that Spark reads itself
+        (`offered`) what was called before Spark planned the batch, since rows may have come before a later call."""
+        waiting = {key: value for key, value in self.waiting.items() if key[0] in read - offered}
+        return waiting | {key: value for key, value in self.before.items() if key[0] in offered}
+
+
 class ProgressCalls:
     """Calls that no batch has taken up yet, the greatest value per stream and attribute.
 
@@ -103,12 +117,10 @@ class ProgressCalls:
         with self._lock:
             return dict(self._declared)
 
-    def due(self, *, read: frozenset[str], offered: frozenset[str]) -> Advances:
-        """What a batch is to take up: of streams whose files are all `read` everything; of streams that Spark reads itself
-        (`offered`) what was called before Spark planned the batch, since rows may have come before a later call."""
+    def called(self) -> Called:
+        """What was called so far."""
         with self._lock:
-            waiting = {key: value for key, value in self._waiting.items() if key[0] in read - offered}
-            return waiting | {key: value for key, value in self._before.items() if key[0] in offered}
+            return Called(dict(self._waiting), dict(self._before))
 
     def reached(self, progress: Mapping[tuple[str, str], Extended]) -> None:
         """Forget the calls that say no more than what a commit knows, in the checkpoint too."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,7 @@ from tidegate.runtime.spark.own_files import check_query_id
 from tidegate.runtime.spark.run import SparkRun
 from tidegate.runtime.spark.session import check_session, own_session
 from tidegate.runtime.spark.union import union_of
+from tidegate.runtime.spark.which_files import ends_early
 from tidegate.runtime.state.local import LocalStore
 from tidegate.runtime.why import why
 from tidegate.runtime.why_answer import Why
@@ -185,16 +187,18 @@ def start(
         runner = Runner(setup.plan, setup.checkpoint, executor, setup.options, collect_garbage, setup.timetable)
         files = all(isinstance(source.data, Files) for source in setup.sources.values())
         lasts = not {"availableNow", "once"} & when.keys()  # else it looks at the clock once, and a tick will do
-        known = known_sources(store, list(setup.streams), files=files, clock=lasts and _follows_clock(setup))
+        clocked = lasts and _follows_clock(setup)
+        early = partial(ends_early, setup)
+        known = known_sources(store, list(setup.streams), files=files, clock=clocked, ends_early=early)
         union, columns = union_of(spark, setup, known)
         calls = ProgressCalls(store, runner.progress.inputs)
-        run = SparkRun(spark, setup, runner, executor, columns, calls, ClosingCall(store), on_batch, clock)
+        run = SparkRun(spark, setup, runner, executor, columns, calls, ClosingCall(store), on_batch, lasts, clock)
         run.recorded()
         for stream, progress in advance.items():
             run.advance(stream, progress)
         if close_at is not None:
             run.close_open(close_at)
-        tick = not known.clock and (_follows_clock(setup) or not setup.streams)
+        tick = not known.clock and (_follows_clock(setup) or not setup.streams or early(known.streams))
         calls.start(frozenset(columns), planned=is_planned(root), tick=tick)
         writer = union.writeStream.foreachBatch(run.handle).option("checkpointLocation", local_uri(f"{root}/spark"))
         if name is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,19 +26,27 @@ class KnownSources:
     clock: bool
 
 
-def known_sources(store: LocalStore, streams: Sequence[str], *, files: bool, clock: bool) -> KnownSources:
+def known_sources(
+    store: LocalStore,
+    streams: Sequence[str],
+    *,
+    files: bool,
+    clock: bool,
+    ends_early: Callable[[Sequence[str]], bool] = lambda _: False,
+) -> KnownSources:
     """The sources that Spark's checkpoint was begun with; a new one begins with the streams by their names, so that the order
     of the queries does not count.
 
     `streams` are those of the program, `files` says whether they are read from files only, `clock` whether a clock is wanted.
     Where a clock comes or goes, Spark's part is begun anew if all are files: this checkpoint knows which were read. Else a
-    clock that is not wanted stays, and `StateError` TG506 refuses one that Spark's part has not.
+    clock that is not wanted stays, and `StateError` TG506 refuses one that Spark's part has not. Of files it is begun anew too
+    where Spark, which has seen some of these sources' files, would offer too few (`ends_early`).
     """
     root = Path(store.where)
     with storage_errors(f"looking for sources in {store.where}"):
         _remove_replaced(root)  # of a run that ended while it did
         begun = _begun(store, streams)
-        if begun is not None and begun.clock != clock and files:
+        if begun is not None and files and (begun.clock != clock or ends_early(begun.streams)):
             _discard(root)
             begun = None
         if begun is None:

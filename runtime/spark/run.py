@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -31,6 +31,7 @@ from tidegate.runtime.spark.failures import read_summaries
 from tidegate.runtime.spark.jobs import described
 from tidegate.runtime.spark.locations import local_path
 from tidegate.runtime.spark.own_files import how_to_go_on
+from tidegate.runtime.spark.which_files import forget_what_has_gone, leaves_files, next_files
 from tidegate.runtime.spark.workers import TICK, FileTask, Ingesting, Place, ingest_offered
 from tidegate.runtime.state.manifest import Engine
 from tidegate.runtime.state.positions import Offer, SourceFile, SparkBatch
@@ -50,6 +51,8 @@ class SparkRun:
     calls: ProgressCalls
     closing: ClosingCall
     on_batch: Callable[[BatchReport], None] | None
+    lasts: bool
+    """Whether Spark looks for what is new again and again, rather than once."""
     clock: Clock = system_clock
     reports: list[BatchReport] = field(default_factory=list)
     error: TidegateError | None = None
@@ -122,7 +125,11 @@ class SparkRun:
         admission = self.setup.admit(offer)
         if admission.skip:
             return
-        batch = checkpoint.begin(clock, admission.offer, engine=_ENGINE)
+        called = self.calls.called()  # before looking at directories: what was put there before a call is found
+        found = self.setup.found()
+        forget_what_has_gone(checkpoint)
+        chosen = next_files(self.setup, found, offer.files, admission.offer.files)
+        batch = checkpoint.begin(clock, replace(admission.offer, files=chosen), engine=_ENGINE)
         reading = batch.intent.offer.files
         arrivals = {
             name: Offered(
@@ -134,13 +141,14 @@ class SparkRun:
         for summary in stored:
             known = arrivals.get(summary["stream"], Offered())
             arrivals[summary["stream"]] = Offered(known.files, known.bytes, (*known.stored, summary))
-        found = self.setup.found()
         read = self.setup.read_by(reading, found)
-        due = self.calls.due(read=read, offered=frozenset(self.columns))
+        due = called.due(read=read, offered=frozenset(self.columns))
         advances, waiting = due | self.setup.ended(read), self.setup.waiting(reading, found)
         work = Work(arrivals, advances, self.closing.waiting, self.calls.declared(), waiting)
         report = self.runner.run(batch, work)
         self.recorded()
+        if self.lasts and leaves_files(self.setup, found):
+            self.calls.tick()  # Spark may have seen them all already
         self.reports.append(report)
         if self.on_batch is not None:
             self.on_batch(report)
@@ -172,7 +180,8 @@ class SparkRun:
         """Adds a file that Spark found; it leaves out names that begin with `_`, but not all of them."""
         found = local_path(path)
         if self.setup.sources[source].data.takes(str(found)):
-            offered.setdefault(source, []).append(source_file(found))
+            with suppress(FileNotFoundError):  # it was read in the place of another, and put away since
+                offered.setdefault(source, []).append(source_file(found))
 
     def close(self) -> None:
         self.setup.checkpoint.close()

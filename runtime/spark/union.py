@@ -13,6 +13,8 @@ from tidegate.runtime.spark.known_sources import KnownSources
 from tidegate.runtime.spark.locations import literal
 from tidegate.runtime.spark.workers import TICK
 
+#: Spark passes over files that are so much older than the newest it has seen; by itself those of more than a week.
+_ANY_AGE = "36500d"
 _OFFERED_COLUMNS = {"path": "string", "length": "bigint", "modified": "bigint"}
 
 
@@ -44,7 +46,9 @@ def union_of(spark: SparkSession, setup: Setup, known: KnownSources) -> tuple[Da
 
 
 def _paths(spark: SparkSession, name: str, files: Files) -> DataFrame:
+    """The files that Spark finds in a directory, whatever their age; those that have gone meanwhile are left out."""
     reader = spark.readStream.format("binaryFile").schema(BINARY_FILE).option("recursiveFileLookup", "true")
+    reader = reader.option("maxFileAge", _ANY_AGE).option("ignoreMissingFiles", "true")
     if files.per_batch is not None:
         reader = reader.option("maxFilesPerTrigger", files.per_batch)
     return reader.load(literal(files.directory)).select(

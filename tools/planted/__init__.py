@@ -31,6 +31,7 @@ from tools.planted import (
     situations,
     stretches,
     use,
+    which_files,
 )
 
 GROUPS = (
@@ -62,4 +63,5 @@ GROUPS = (
     known_sources.GROUP,
     outputs.GROUP,
     pushed.GROUP,
+    which_files.GROUP,
 )

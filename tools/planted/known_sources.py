@@ -27,14 +27,14 @@ GROUP = Group(
         bug(
             "a clock comes to sources that are no files",
             KNOWN,
-            "begun.clock != clock and files:",
-            "begun.clock != clock:",
+            "files and (begun.clock",
+            "(begun.clock",
         ),
         bug(
             "a clock stays that is not wanted",
             KNOWN,
-            "begun.clock != clock and files:",
-            "clock and not begun.clock and files:",
+            "(begun.clock != clock or",
+            "(clock and not begun.clock or",
         ),
         bug("a clock that is missing is no matter", KNOWN, "    if clock and not begun.clock:\n", "    if False:\n"),
         bug(

@@ -116,7 +116,7 @@ def test_a_damaged_progress_call(kind: str, tmp_path: Path) -> None:
         store.write_bytes(path, damaged)
     if kind in ("removed", "stale"):
         calls = ProgressCalls(store, known)
-        due = calls.due(read=frozenset("EF"), offered=frozenset())
+        due = calls.called().due(read=frozenset("EF"), offered=frozenset())
         assert due == ({} if kind == "removed" else {("F", "t"): 5})
     else:
         with pytest.raises(StateError, match=re.escape(path)) as caught:

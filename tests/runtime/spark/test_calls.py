@@ -89,16 +89,16 @@ def test_of_a_streaming_dataframe_a_call_waits_for_a_batch_that_is_planned_after
     calls = ProgressCalls(LocalStore(tmp_path), KNOWN)
     rows, files = frozenset({"E"}), frozenset({"F"})
     calls.add({("E", "t"): 5, ("F", "t"): 6, ("G", "t"): 7})
-    assert calls.due(read=rows | files, offered=rows) == {("F", "t"): 6}
+    assert calls.called().due(read=rows | files, offered=rows) == {("F", "t"): 6}
     calls.end_batch(rows)
     calls.add({("E", "t"): INF})
-    assert calls.due(read=rows | files, offered=rows) == {("F", "t"): 6, ("E", "t"): 5}
+    assert calls.called().due(read=rows | files, offered=rows) == {("F", "t"): 6, ("E", "t"): 5}
     calls.reached({("E", "t"): 5, ("F", "t"): 6, ("G", "t"): 6})
     again = ProgressCalls(LocalStore(tmp_path), KNOWN)
     again.reached({("F", "t"): 6})
     for known in (calls, again):
         known.end_batch(rows)
-        assert known.due(read=frozenset({"E", "G"}), offered=rows) == {("E", "t"): INF, ("G", "t"): 7}
+        assert known.called().due(read=frozenset({"E", "G"}), offered=rows) == {("E", "t"): INF, ("G", "t"): 7}
 
 
 def test_a_file_goes_when_a_commit_has_come_as_far_as_it_says(tmp_path: Path) -> None:
@@ -120,10 +120,10 @@ def test_a_file_goes_when_a_commit_has_come_as_far_as_it_says(tmp_path: Path) ->
     again.reached({("E", "t"): 8, ("F", "t"): 6})
     assert files() == 1
     again.start(rows, planned=True)
-    assert again.due(read=rows, offered=rows) == {}
+    assert again.called().due(read=rows, offered=rows) == {}
     assert files() == 2
     again.end_batch(rows)
-    assert again.due(read=rows, offered=rows) == {("E", "t"): 9}
+    assert again.called().due(read=rows, offered=rows) == {("E", "t"): 9}
     again.reached({("E", "t"): 9})
     assert files() == 0
     again.start(rows, planned=True)

@@ -97,6 +97,6 @@ def test_an_instant_that_was_declared_before_the_end_is_known(tmp_path: Path) ->
         calls.add({("R", "t"): value})
     for one in (calls, ProgressCalls(LocalStore(tmp_path), known)):
         assert one.declared() == {("R", "t"): 60}
-        assert one.due(read=frozenset("R"), offered=frozenset()) == {("R", "t"): float("inf")}
+        assert one.called().due(read=frozenset("R"), offered=frozenset()) == {("R", "t"): float("inf")}
         one.reached({("R", "t"): float("inf")})
     assert LocalStore(tmp_path).list_files("advances") == []
