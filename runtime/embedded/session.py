@@ -51,8 +51,9 @@ from tidegate.runtime.why_answer import Why
 _ENGINE = Engine("embedded", tidegate.__version__)
 #: Instead of the fingerprint of files that are only looked at: there may be many, and a batch records what it reads.
 _A_LOOK = "a look"
-#: So old what was found in directories may be while there is something of it to read: a look costs as much as there are files.
-_LOOK_SECONDS = 1.0
+#: So many times as long as a look at directories takes, its files are read before the next: a look costs as much as there are
+#: files, and in a directory of many each batch would pay for all.
+_LOOKS_APART = 20
 
 
 @checked_calls
@@ -228,20 +229,25 @@ class Session:
 
     def process(self) -> list[BatchReport]:
         """Batches until nothing pushed and no unread file is left; at least one."""
-        looked, found = time.monotonic(), self._setup.found()
+        began, found = time.monotonic(), self._setup.found()
+        looked = time.monotonic()
         reports = [self._step(found, ahead=True)]
         while True:
             found = self._unread(found)
-            if time.monotonic() - looked > _LOOK_SECONDS or not self._goes_on(found):
-                looked, found = time.monotonic(), self._setup.found()
+            if time.monotonic() - looked > _LOOKS_APART * (looked - began) or not self._goes_on(found):
+                began, found = time.monotonic(), self._setup.found()
+                looked = time.monotonic()
                 if not any(self._unread(found).values()):
                     return reports
             reports.append(self._step(found, ahead=True))
 
     def _goes_on(self, found: FoundFiles) -> bool:
-        """Whether some of these files make the next batch, all of them as they were found."""
-        coming = [file for name, files in found.items() for file in files[: self.sources[name].data.per_batch]]
-        return bool(coming) and all(file.is_as_found() for file in coming)
+        """Whether some of these files make the next batch, all of them as they were found, and none are the last of a source:
+        what has come since decides whether that ends, or is idle."""
+        limits = {name: self.sources[name].data.per_batch for name, files in found.items() if files}
+        if not limits or any(limit is None or limit >= len(found[name]) for name, limit in limits.items()):
+            return False
+        return all(file.is_as_found() for name, limit in limits.items() for file in found[name][:limit])
 
     def waiting_files(self) -> int:
         """Files in the sources' directories that no batch has read yet."""

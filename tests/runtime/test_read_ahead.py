@@ -115,9 +115,7 @@ def test_a_file_that_can_not_be_read_fails_in_its_own_batch(tmp_path: Path) -> N
         assert [row["t"] for row in one.results("Found")] == [0, 2]
 
 
-def test_directories_are_looked_at_once_a_second_while_files_of_them_are_unread(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_directories_are_not_looked_at_for_every_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A look costs as much as there are files, and 1,000 batches of one file each would cost a million."""
     for number in range(30):
         written(tmp_path / "in", number)
@@ -134,10 +132,10 @@ def test_directories_are_looked_at_once_a_second_while_files_of_them_are_unread(
     monkeypatch.setattr(embedded_session, "time", SimpleNamespace(monotonic=lambda: now[0]))
     with session(tmp_path / "in") as one:
         assert len(one.process()) == 30
-    assert len(looks) == 2
+    assert len(looks) == 3  # at first, before the last file, and after it
     with session(tmp_path / "in", on_batch=slow) as one:
         assert len(one.process()) == 30
-    assert len(looks) == 2 + 31
+    assert len(looks) == 3 + 31
 
 
 def test_files_that_come_while_others_are_processed_are_read(tmp_path: Path) -> None:
@@ -155,3 +153,18 @@ def test_files_that_come_while_others_are_processed_are_read(tmp_path: Path) -> 
         one.finish()
         one.step()
         assert [row["t"] for row in one.results("Found")] == [0, 1, 2, 11, 13]
+
+
+def test_a_bounded_directory_ends_only_after_a_last_look(tmp_path: Path) -> None:
+    for number in range(2):
+        written(tmp_path / "in", number)
+    batches = itertools.count(1)
+
+    def arriving(_: object) -> None:
+        if next(batches) == 1:
+            written(tmp_path / "in", 2)
+
+    with session(tmp_path / "in", on_batch=arriving) as one:
+        reports = one.process()
+        assert [row["t"] for row in one.results("Found")] == [0, 1, 2]
+        assert not any(report.counts["R"].rejected for report in reports)
