@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,13 +24,18 @@ def read_parquet(path: str, wanted: Sequence[str]) -> pa.Table:
     INT96 is how Spark writes timestamps unless told otherwise; its days and nanoseconds reach further than 64 bits. Counted
     in microseconds such an instant may wrap, in seconds it can not; the two differ exactly for those out of range.
     """
+    opened = os.stat(path)
     with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
         schema = file.schema_arrow
         leaves = map(file.schema.column, range(len(file.schema)))
         int96 = {leaf.path for leaf in leaves if leaf.physical_type == "INT96"}
         names = [name for name in schema.names if name in wanted]
         rows = file.metadata.num_rows
-        quick = _read_quickly(path, [schema.field(i) for i, n in enumerate(schema.names) if n in names], int96, rows)
+        known = not any("tz=" in str(field.type).replace("tz=UTC", "") for field in schema)  # by Polars, or it panics
+        fields = [schema.field(i) for i, name in enumerate(schema.names) if name in names]
+        quick = _read_quickly(path, fields, int96, rows) if known else {}
+        if quick and not os.path.samestat(opened, os.stat(path)):
+            quick = {}  # another file meanwhile, of which Arrow has not read the rest
         others = [name for name in names if name not in quick]
         table = file.read(columns=others, use_threads=rows > _FEW_ROWS) if others or not quick else pa.table({})
     wide = [name for name in others if name in int96]

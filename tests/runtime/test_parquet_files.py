@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -115,3 +116,26 @@ def test_a_damaged_file_is_arrows_error(tmp_path: Path) -> None:
     path.write_bytes(written)
     with pytest.raises((pa.ArrowException, OSError)):
         read_parquet(str(path), ["n"])
+
+
+def test_zones_that_polars_does_not_know_are_for_arrow(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    table = pa.table({"n": np.arange(ROWS), "at": pa.array(np.arange(ROWS), pa.timestamp("us", "+05:30"))})
+    pq.write_table(table, tmp_path / "rows.parquet")
+    assert read_parquet(str(tmp_path / "rows.parquet"), ["n"]).equals(table.select(["n"]))
+    assert "panic" not in capfd.readouterr().err
+
+
+def test_a_file_that_is_replaced_meanwhile_is_read_as_it_was_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, original = tmp_path / "rows.parquet", pl.read_parquet
+    table = pa.table({"n": np.zeros(ROWS, dtype=np.int64), "s": ["old"] * ROWS})
+    pq.write_table(table, path)
+    pq.write_table(pa.table({"n": np.ones(ROWS, dtype=np.int64), "s": ["new"] * ROWS}), tmp_path / "other")
+
+    def replaced(*given: Any, **options: Any) -> Any:
+        (tmp_path / "other").replace(path)
+        return original(*given, **options)
+
+    monkeypatch.setattr(pl, "read_parquet", replaced)
+    assert read_parquet(str(path), ["n", "s"]).equals(table)
