@@ -141,7 +141,7 @@ def is_exact(found: Detection) -> bool:
     return _matching(found)[2]
 
 
-@lru_cache(maxsize=128)
+@lru_cache(maxsize=16)  # of a large pattern some megabytes
 def _matching(found: Detection) -> tuple[tuple[Zone, ...], tuple[Conflict, ...], bool]:
     """The zones, what contradicts, and whether they are exact: several facts are found from them."""
     conflicts: list[Conflict] = []

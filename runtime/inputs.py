@@ -197,7 +197,10 @@ def _read_csv(path: str, wanted: Sequence[str]) -> Rows:
     )
     if not broken:
         return table
-    columns = {name: table.column(name).to_pylist() for name in table.column_names if name in wanted}
+    names = [name for name in table.column_names if name in wanted]
+    if len(set(names)) < len(names):
+        return table  # which of two is meant is for the user to say
+    columns = {name: table.column(name).to_pylist() for name in names}
     return {name: [*values, *map(Unreadable, broken)] for name, values in columns.items()}
 
 

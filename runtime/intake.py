@@ -291,9 +291,9 @@ def _columns(arrival: Arrival, intake: Intake, judged: Schema) -> Raw:
 
     Columns of events that are only joined to stretches stay in pieces: to put them together costs as much as joining.
     """
-    in_pieces = all(buffer.stretches is not None for buffer in intake.buffers)
     if isinstance(arrival.rows, Raw):
         return arrival.rows
+    in_pieces = all(buffer.stretches is not None for buffer in intake.buffers)
     try:
         source = raw(arrival.rows, judged, absent=judged.names, in_pieces=in_pieces)
     except QueryError as error:

@@ -31,9 +31,9 @@ def read_parquet(path: str, wanted: Sequence[str]) -> pa.Table:
         int96 = {leaf.path for leaf in leaves if leaf.physical_type == "INT96"}
         names = [name for name in schema.names if name in wanted]
         rows = file.metadata.num_rows
-        known = not any("tz=" in str(field.type).replace("tz=UTC", "") for field in schema)  # by Polars, or it panics
-        fields = [schema.field(i) for i, name in enumerate(schema.names) if name in names]
-        quick = _read_quickly(path, fields, int96, rows) if known else {}
+        if len(set(names)) < len(names):
+            return file.read(columns=names)  # which of two is meant is for the user to say
+        quick = _read_quickly(path, schema, set(names) - int96, rows) if rows > _FEW_ROWS else {}
         if quick and not os.path.samestat(opened, os.stat(path)):
             quick = {}  # another file meanwhile, of which Arrow has not read the rest
         others = [name for name in names if name not in quick]
@@ -43,9 +43,9 @@ def read_parquet(path: str, wanted: Sequence[str]) -> pa.Table:
         with pq.ParquetFile(path, coerce_int96_timestamp_unit="s") as file:
             seconds = file.read(columns=wide)
         for name in wide:
-            ticks, known = _counts(table.column(name)), seconds.column(name).is_valid()
+            ticks, given = _counts(table.column(name)), seconds.column(name).is_valid()
             wrapped = pa.array(ticks // 1_000_000 != _counts(seconds.column(name)))
-            held = pc.if_else(known, pc.if_else(wrapped, pa.scalar(INT64_MAX), pa.array(ticks)), None)
+            held = pc.if_else(given, pc.if_else(wrapped, pa.scalar(INT64_MAX), pa.array(ticks)), None)
             table = table.set_column(table.column_names.index(name), name, held.cast(pa.timestamp("us")))
     if not quick:
         return table
@@ -53,11 +53,11 @@ def read_parquet(path: str, wanted: Sequence[str]) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=pa.schema([schema.field(name) for name in names]))
 
 
-def _read_quickly(path: str, fields: Sequence[pa.Field], int96: set[str], rows: int) -> dict[str, pa.ChunkedArray]:
+def _read_quickly(path: str, schema: pa.Schema, wanted: set[str], rows: int) -> dict[str, pa.ChunkedArray]:
     """Columns of numbers, truth values and instants as Polars reads them, the dictionaries and runs of long files in a
     quarter of the time; none of them where it cannot read one or sees another type in it, and Arrow is asked."""
-    plain = {field.name: field.type for field in fields if _is_plain(field.type) and field.name not in int96}
-    if rows <= _FEW_ROWS or not plain or len({field.name for field in fields}) < len(fields):
+    plain = {field.name: field.type for field in schema if field.name in wanted and _is_plain(field.type)}
+    if not plain or any("tz=" in str(field.type).replace("tz=UTC", "") for field in schema):  # zones it may not know
         return {}
     try:
         frame = pl.read_parquet(path, columns=list(plain), glob=False, hive_partitioning=False)

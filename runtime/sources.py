@@ -68,7 +68,10 @@ class SourceOptions:
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """A directory of Parquet, CSV or JSON-lines files, or one such file; files appear whole, are never changed, names do not start with . or _."""
+    """A directory of Parquet, CSV or JSON-lines files, or one such file; files appear whole and are never changed.
+
+    Names that start with . or _ or end with ._COPYING_ are left out: of what is being written, or lies beside the data.
+    """
 
     directory: str
     format: FileFormat
@@ -99,18 +102,19 @@ class Files:
     def takes(self, path: str) -> bool:
         """Whether `found` would have a file below the directory, by its name and those of its folders."""
         within = os.path.relpath(path, os.path.abspath(self.directory))
-        return within == "." or not any(part.startswith(_LEFT_OUT) for part in within.split(os.sep))
+        return within == "." or not any(map(_is_left_out, within.split(os.sep)))
 
 
-#: How names of files and folders begin that are not read: what is being written, and what is beside the data.
-_LEFT_OUT = (".", "_")
+def _is_left_out(name: str) -> bool:
+    """Whether a file or folder of this name is being written (HDFS copies to such an end) or lies beside the data."""
+    return name.startswith((".", "_")) or name.endswith("._COPYING_")
 
 
 def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
     """The files below a folder; folders that vanish or cannot be read are left out, links to folders not followed."""
     try:
         with os.scandir(folder) as found:
-            entries = [entry for entry in found if not entry.name.startswith(_LEFT_OUT)]
+            entries = [entry for entry in found if not _is_left_out(entry.name)]
     except OSError:
         return
     for entry in entries:

@@ -19,7 +19,7 @@ from tidegate.algebra.situations import DETECTED, END, START
 from tidegate.algebra.text.conditions import Conditions, name_of
 from tidegate.algebra.text.parsing import Part
 
-#: Aggregates that RETURN knows; the last two go by time.
+#: Aggregates that RETURN knows.
 AGGREGATES = tuple(function.value for function in Function)
 
 

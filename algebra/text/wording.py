@@ -1,4 +1,8 @@
-"""What errors advise in terms of Python, in the words of the text language."""
+"""What errors advise in terms of Python, in the words of the text language.
+
+The library's own messages are known, so they are rewritten here rather than known to all that raises them; a test holds
+that each rule still meets a message.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from tidegate.algebra.errors import Problem, QueryError
 
 _SIGNS: Final = {"&": "AND", "|": "OR", "~": "NOT"}
 #: What stands in messages and hints, and how it is written in a query's text; the first ones are parts of none that follow.
-_SAID: Final = (
+SAID: Final = (
     (r'\bname an attribute that orders them: partition_by\(.*\)', "name an attribute that orders them: ORDER BY time, attribute"),
     (r'use it under a second name: .*', "define it twice, under two names: DEFINE A AS ..., B AS ..."),
     (r"a window, within=…, or bound the wait: .*", "a window: WITHIN"),
@@ -52,6 +56,6 @@ def _worded(problem: Problem) -> Problem:
 
 
 def _said(text: str) -> str:
-    for written, said in _SAID:
+    for written, said in SAID:
         text = re.sub(written, said, text)
     return text

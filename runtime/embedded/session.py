@@ -185,12 +185,12 @@ class Session:
 
     def step(self) -> BatchReport:
         """Run one batch over what was pushed and what is new in the sources' directories."""
-        return self._step(self._setup.found(), ahead=False)
+        found = self._setup.found()
+        return self._step(found, self._unread(found), ahead=False)
 
-    def _step(self, found: FoundFiles, *, ahead: bool) -> BatchReport:
-        """One batch over what was found; with `ahead` another follows at once, and its files are read meanwhile."""
+    def _step(self, found: FoundFiles, fresh: FoundFiles, *, ahead: bool) -> BatchReport:
+        """One batch over what was found, and is not read yet; with `ahead` another follows, its files are read meanwhile."""
         checkpoint = self._setup.checkpoint
-        fresh = self._setup.admit(Offer(files=found, fingerprint=_A_LOOK)).offer.files
         limited = {name: files[: self.sources[name].data.per_batch] for name, files in fresh.items()}
         offer = Offer(files=limited, pushed=digest_of(self._pushed, self._noted))
         batch = checkpoint.begin(read_clock(self.clock), offer, engine=_ENGINE)
@@ -229,25 +229,25 @@ class Session:
 
     def process(self) -> list[BatchReport]:
         """Batches until nothing pushed and no unread file is left; at least one."""
-        began, found = time.monotonic(), self._setup.found()
-        looked = time.monotonic()
-        reports = [self._step(found, ahead=True)]
+        reports: list[BatchReport] = []
+        found: FoundFiles = {}
+        began = looked = time.monotonic()
         while True:
-            found = self._unread(found)
-            if time.monotonic() - looked > _LOOKS_APART * (looked - began) or not self._goes_on(found):
+            fresh = self._unread(found)
+            if not self._goes_on(fresh) or time.monotonic() - looked > _LOOKS_APART * (looked - began):
                 began, found = time.monotonic(), self._setup.found()
-                looked = time.monotonic()
-                if not any(self._unread(found).values()):
+                looked, fresh = time.monotonic(), self._unread(found)
+                if reports and not any(fresh.values()):
                     return reports
-            reports.append(self._step(found, ahead=True))
+            reports.append(self._step(found, fresh, ahead=True))
 
-    def _goes_on(self, found: FoundFiles) -> bool:
+    def _goes_on(self, fresh: FoundFiles) -> bool:
         """Whether some of these files make the next batch, all of them as they were found, and none are the last of a source:
         what has come since decides whether that ends, or is idle."""
-        limits = {name: self.sources[name].data.per_batch for name, files in found.items() if files}
-        if not limits or any(limit is None or limit >= len(found[name]) for name, limit in limits.items()):
+        limits = {name: self.sources[name].data.per_batch for name, files in fresh.items() if files}
+        if not limits or any(limit is None or limit >= len(fresh[name]) for name, limit in limits.items()):
             return False
-        return all(file.is_as_found() for name, limit in limits.items() for file in found[name][:limit])
+        return all(file.is_as_found() for name, limit in limits.items() for file in fresh[name][:limit])
 
     def waiting_files(self) -> int:
         """Files in the sources' directories that no batch has read yet."""
