@@ -1,5 +1,6 @@
 """Tidegate: temporal relational algebra over event streams, analysed before it runs, incremental on Spark and embedded."""
 
+import os
 from typing import TYPE_CHECKING
 
 from tidegate.algebra.dsl.aggregates import AggregateExpression, avg, count, count_distinct, first, last, max, min, sum
@@ -38,6 +39,10 @@ if TYPE_CHECKING:
     from tidegate.runtime.timeline import Timeline, timeline
 
 __version__ = "0.1.0"
+
+# Polars gives memory back half a second after it was last used, and a batch that comes later touches all of it anew. Ten seconds
+# are what its allocator would do by itself. It asks when Polars is loaded; a value that is there stays (decision 18).
+os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:10000")
 
 #: Names that only running a program needs, loaded when they are first used.
 _WHEN_USED = {
