@@ -18,7 +18,8 @@ import pyarrow as pa
 from tidegate.runtime.intake import Arrival
 from tidegate.runtime.raw_rows import Judged
 
-#: Words that make one sum. The weights are odd, so that no change of a single word is lost.
+#: Words of 32 bits that make one sum. The weights are odd, so that no change of a single word is lost, and of 64 bits, so that
+#: those of two seldom cancel each other, even of their highest bits alone.
 _WORDS = 4096
 _WEIGHTS = np.frombuffer(hashlib.shake_128(b"weights").digest(8 * _WORDS), np.uint64) | np.uint64(1)
 #: Python's types of values of which Arrow makes columns that differ where the values do.
@@ -60,7 +61,7 @@ def _add(digest: _Digest, column: pa.Array | Sequence[object]) -> None:
     if array.null_count:
         _add_sums(digest, *_parts(array.is_valid()))
     for part in _parts(array) if len(array) > array.null_count else ():
-        _add_sums(digest, part, np.uint32 if pa.types.is_floating(array.type) else np.uint64)
+        _add_sums(digest, part)
 
 
 def _parts(array: pa.Array) -> Iterator[Any]:
@@ -85,14 +86,10 @@ def _plain(column: Sequence[object]) -> pa.Array | None:
         return None
 
 
-def _add_sums(digest: _Digest, data: Any, word: type[np.unsignedinteger[Any]] = np.uint64) -> None:
-    """Adds the weighted sum of every `_WORDS` words instead of these, and what is left after them.
-
-    Words are of 32 bits where they are doubles: the lower halves of most are zeros, and so would be those of the sums.
-    """
-    size = np.dtype(word).itemsize
-    whole = len(data) // (_WORDS * size) * _WORDS
+def _add_sums(digest: _Digest, data: Any) -> None:
+    """Adds the weighted sum of every `_WORDS` words instead of these, and what is left after them."""
+    whole = len(data) // (_WORDS * 4) * _WORDS
     if whole:
-        words = np.frombuffer(data, word, whole).reshape(-1, _WORDS)
+        words = np.frombuffer(data, np.uint32, whole).reshape(-1, _WORDS)
         digest.update(np.einsum("ij,j->i", words, _WEIGHTS, dtype=np.uint64))
-    digest.update(memoryview(data)[whole * size :])
+    digest.update(memoryview(data)[whole * 4 :])

@@ -28,7 +28,9 @@ def read_parquet(path: str, wanted: Sequence[str]) -> pa.Table:
     with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
         schema = file.schema_arrow
         leaves = map(file.schema.column, range(len(file.schema)))
-        int96 = {leaf.path for leaf in leaves if leaf.physical_type == "INT96"}
+        int96 = {
+            leaf.name for leaf in leaves if leaf.physical_type == "INT96" and leaf.name == leaf.path
+        }  # of no struct
         names = [name for name in schema.names if name in wanted]
         rows = file.metadata.num_rows
         if len(set(names)) < len(names):

@@ -86,7 +86,7 @@ class Timeline:
 
     def svg(self, partition: str) -> str:
         """The timeline of a partition as one SVG element; text is escaped, and nothing in it loads anything."""
-        if partition not in self.partitions:
+        if partition not in [*self.partitions]:  # a list is no key, and no partition either
             with Here():
                 names = ", ".join(map(repr, list(self.partitions)[:5])) or "none"
                 raise QueryError("TG402", f"there is no partition {shown(partition)} here", hint=f"partitions: {names}")
@@ -130,6 +130,8 @@ def timeline(
                 f"situations are tables by name, not {kind_of(situations)}",
                 hint='write {"A": session.table("A")}',
             )
+        if not (type(most) is int and most >= 1):
+            raise QueryError("TG402", f"most={shown(most)} is no number of partitions", hint="give 1 or more")
         tables = {name: _table(given) for name, given in situations.items()}
         of_matches = None if matches is None else _table(matches)
         keys = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by)
@@ -259,16 +261,16 @@ def _round_number(least: int) -> int:
 
 def _tick(x: float, instant: int, height: float, step: int | None) -> str:
     """A line of the axis with its label; `step` is how far apart they are, None on a timeline of numbers."""
-    shown, text = (str(instant),) * 2 if step is None else _labels(instant, step)
+    label, text = (str(instant),) * 2 if step is None else _labels(instant, step)
     return (
         f'<line x1="{x:.2f}" x2="{x:.2f}" y1="{_AXIS - 6:.0f}" y2="{height:.0f}" stroke="#dddddd" '
-        f'vector-effect="non-scaling-stroke"/><text x="{x + 2:.2f}" y="14" fill="#666666">{shown}<title>{text}</title></text>'
+        f'vector-effect="non-scaling-stroke"/><text x="{x + 2:.2f}" y="14" fill="#666666">{label}<title>{text}</title></text>'
     )
 
 
 def _labels(instant: int, step: int) -> tuple[str, str]:
     """What tells an instant from those a step apart, and all of it."""
-    text = f"{ticks_instant(instant):%Y-%m-%d %H:%M:%S.%f}"
+    text = ticks_instant(instant).isoformat(sep=" ", timespec="microseconds")
     if step >= _STEPS[-1]:
         return text[:10], text[:19]
     if step >= _MINUTE:

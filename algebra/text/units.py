@@ -114,7 +114,7 @@ _DURATIONS: Mapping[str, Unit] = MappingProxyType(
     {name: Unit(name, TIME, Fraction(ticks, 1_000_000)) for name, ticks in MICROSECONDS.items()}
     | {name: unit for name, unit in UNITS.items() if unit.dimension == TIME}
 )
-#: No double has as many before its point, and Python reads and writes numbers of ten times as many.
+#: No double has as many before its point or zeros after it, and Python reads and writes numbers of ten times as many.
 _DIGITS = 400
 _POWERS = {"": 1, "2": 2, "3": 3, "^2": 2, "^3": 3, "²": 2, "³": 3}
 
@@ -155,6 +155,10 @@ def number_of(text: str) -> Fraction:
     """A number as it is written; `QueryError` TG110 for one of so many digits that no value has them."""
     if len(text) > _DIGITS:
         raise QueryError("TG110", f"a number of {len(text)} digits fits no type", hint="write a smaller number")
+    exponent = int(text.lower().partition("e")[2] or 0)
+    if abs(exponent) > _DIGITS:
+        nearer = "farther from" if exponent < 0 else "nearer to"
+        raise QueryError("TG110", f"{text} fits no type", hint=f"write a number {nearer} 0")
     return Fraction(text.rstrip("."))
 
 

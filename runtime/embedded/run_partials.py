@@ -65,7 +65,7 @@ class RunAggregates:
     @classmethod
     def of(cls, situation: Derive) -> RunAggregates:
         run = "run"
-        while run in situation.input.schema:
+        while {run, *_requested(run)} & {*situation.input.schema}:
             run = f"~{run}"
         schema = Schema((Attribute(run, BIGINT, nullable=False), *situation.input.schema.attributes))
         rows = Scan(StreamDef("events", schema, static=True))
@@ -77,6 +77,11 @@ class RunAggregates:
     def run(self) -> str:
         """The column that has the number of a run."""
         return self.group.keys[0]
+
+    @property
+    def requested(self) -> tuple[str, str]:
+        """Columns beside it and those of events, of requests for values: the instant up to which events count, the number."""
+        return _requested(self.run)
 
     @property
     def events(self) -> list[str]:
@@ -125,3 +130,7 @@ class RunAggregates:
         value = compile_term(aggregate.argument, schema)
         value = same_zero(value) if term_type(aggregate.argument, schema).kind is Kind.DOUBLE else value
         return events.select(self.run, value.alias(_VALUE)).drop_nulls(_VALUE).unique()
+
+
+def _requested(run: str) -> tuple[str, str]:
+    return f"{run} until", f"{run} request"

@@ -73,7 +73,7 @@ class RunValues:
 
     def at(self, asked: Asked, before: RunPartials, own: pl.DataFrame) -> pl.DataFrame:
         """The aggregates asked for, in order: of `before`, the partial results before `own`, and those of its events in time."""
-        until, request = f"{self.run} until", f"{self.run} request"
+        until, request = self.aggregates.requested
         requests = pl.DataFrame({self.run: asked.run, until: asked.until}).with_row_index(request)
         number = pl.col(request).cast(pl.Int64).alias(self.run)
         early = own.join(requests, on=self.run).filter(pl.col(self.time) <= pl.col(until))

@@ -237,7 +237,7 @@ class Session:
             if not self._goes_on(fresh) or time.monotonic() - looked > _LOOKS_APART * (looked - began):
                 began, found = time.monotonic(), self._setup.found()
                 looked, fresh = time.monotonic(), self._unread(found)
-                if reports and not any(fresh.values()):
+                if reports and not (any(fresh.values()) or self._pushed):
                     return reports
             reports.append(self._step(found, fresh, ahead=True))
 

@@ -91,6 +91,20 @@ def test_small_whole_doubles_that_change_in_several_places_are_others(seed: int)
     assert len(found) == 100
 
 
+def test_two_changes_of_the_highest_bits_are_seen() -> None:
+    """Of truth values and of names of one length little else differs: eight bits of a sum would be left for them."""
+    numbers = np.arange(_WORDS * 2)
+    columns = {"truths": numbers == 7, "names": np.array([f"sensor-{i % 10}" for i in numbers])}
+    for column in columns.values():
+        found = {digest(pa.array(column))}
+        for other in range(8, len(numbers)):
+            moved = column.copy()
+            moved[[7, other]] = column[[other, 7]]
+            found.add(digest(pa.array(moved)))
+        same = int(np.count_nonzero(column[8:] == column[7]))
+        assert len(found) == len(numbers) - 7 - same
+
+
 def test_order_counts_and_so_do_names_and_streams() -> None:
     a, b = (Arrival("push", Raw({"x": [number]}, 1)) for number in (1, 2))
     other = Arrival("push", Raw({"y": [1]}, 1))

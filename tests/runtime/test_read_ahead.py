@@ -155,6 +155,21 @@ def test_files_that_come_while_others_are_processed_are_read(tmp_path: Path) -> 
         assert [row["t"] for row in one.results("Found")] == [0, 1, 2, 11, 13]
 
 
+def test_rows_that_are_pushed_while_others_are_processed_are_read(tmp_path: Path) -> None:
+    written(tmp_path / "in", 0)
+    batches = itertools.count(1)
+
+    def pushing(_: object) -> None:
+        if (batch := next(batches)) < 3:
+            one.push("R", [(1, 10 + batch)])
+
+    with Session(program.facts, sources={"R": parquet(tmp_path / "in", delay=0)}, on_batch=pushing) as one:
+        assert len(one.process()) == 3
+        one.finish()
+        one.step()
+        assert [row["t"] for row in one.results("Found")] == [0, 11, 12]
+
+
 def test_a_bounded_directory_ends_only_after_a_last_look(tmp_path: Path) -> None:
     for number in range(2):
         written(tmp_path / "in", number)

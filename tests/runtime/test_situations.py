@@ -200,6 +200,21 @@ def test_different_values_are_counted_over_batches_and_restarts(start: Start) ->
         run.expect(Meet=[(1, 1, 6, 3, 2, 5, 6, None, 1, 6), (2, 1, 5, 0, 1, 2, 5, None, 1, 5)])
 
 
+@pytest.mark.parametrize("name", ["run", "run until", "run request", "~run until", "value"])
+def test_events_may_have_columns_of_any_name(start: Start, name: str) -> None:
+    events = tg.stream("E", f"key bigint, t bigint, a boolean, b boolean, `{name}` bigint", progress="t")
+    derived = events.partition_by("key").derive(
+        A=tg.situation(events.a), B=tg.situation(events.b, n=tg.count_distinct(events[name]), s=tg.sum(events[name]))
+    )
+    found = tg.match(derived.A.overlaps(derived.B), within=100).select("B.n", "B.s", "detected")
+    with start(tg.program(Found=found)) as run:
+        run.add("E", [(1, 1, True, False, 4), (1, 2, True, True, 5), (1, 3, True, True, 6), (1, 4, False, True, 7)])
+        run.add("E", [(1, 5, False, True, 8)])
+        run.finish()
+        run.step()
+        run.expect(Found=[(3, 18, 4)])
+
+
 def test_a_least_duration_is_reached_without_a_reading(start: Start) -> None:
     derived = readings.partition_by("key").derive(H=tg.situation(readings.x > 4, at_least=10, n=tg.count()))
     with start(tg.program(Long=derived.match(derived.H, within=50))) as run:

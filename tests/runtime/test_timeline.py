@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ET  # what is parsed is made here
 from pathlib import Path
 
 import polars as pl
+import pyarrow as pa
 import pytest
 
 import tidegate as tg
@@ -87,6 +88,18 @@ def test_what_has_no_periods_is_refused() -> None:
         tg.timeline({"A": found["Hits"]})
     with pytest.raises(QueryError, match=r"TG402 there is no partition 'one' here(?s:.*)key = one"):
         run().svg("one")
+    with pytest.raises(QueryError, match=r"TG402 there is no partition \['key = one'\] here"):
+        run().svg(["key = one"])  # type: ignore[arg-type]
+    for most in (0, -1, "all", True):
+        with pytest.raises(QueryError, match="is no number of partitions"):
+            tg.timeline({}, most=most)  # type: ignore[arg-type]
+
+
+def test_labels_of_years_before_1000_have_four_digits() -> None:
+    days = [{"ts": dt.datetime(601, 1, day, tzinfo=dt.UTC), "te": None} for day in (1, 9)]
+    svg = ET.fromstring(tg.timeline({"On": pa.Table.from_pylist(days)}).svg(""))
+    labels = [text.text for text in svg.iter(f"{SVG}text") if text.get("y") == "14"]
+    assert labels[0] == "0601-01-01"
 
 
 @pytest.mark.parametrize(

@@ -188,6 +188,9 @@ WRONG = [
     ("> 70 mph", f"> 1.{NINES} mph", "TG110", f"1.{NINES}", "smaller"),
     ("at least 5s", f"at least 1{NINES}s", "TG110", f"1{NINES}", "smaller"),
     ("5 MINUTES", f"1{NINES} MINUTES", "TG110", f"1{NINES}", "smaller"),
+    ("> 70 mph", "> 1e9999999999 mph", "TG110", "1e9999999999", "nearer to 0"),
+    ("> 70 mph", "> 1E-999999999 mph", "TG110", "1E-999999999", "farther from 0"),
+    ("at least 5s", "at least 1e999999999s", "TG110", "1e999999999", "nearer to 0"),
 ]
 
 
