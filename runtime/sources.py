@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from inspect import signature
-from operator import attrgetter
 from typing import Any, Literal
 
 from tidegate.algebra.dsl.calls import called, check_options
@@ -20,7 +19,7 @@ from tidegate.algebra.time import DurationLike, duration_ticks
 from tidegate.algebra.types import MAX_INSTANT, Kind
 from tidegate.runtime.given import mapping_of
 from tidegate.runtime.state.paths import local_directory
-from tidegate.runtime.state.positions import SourceFile
+from tidegate.runtime.state.positions import OLDEST_FIRST, SourceFile
 
 FileFormat = Literal["parquet", "csv", "json"]
 Policy = Literal["quarantine", "drop", "fail"]
@@ -97,7 +96,12 @@ class Files:
             except FileNotFoundError:
                 continue
             files.append(SourceFile(entry.path, status.st_size, status.st_mtime_ns))
-        return sorted(files, key=attrgetter("mtime_ns", "path"))
+        return sorted(files, key=OLDEST_FIRST)
+
+    def holds(self, path: os.PathLike[str]) -> bool:
+        """Whether a file is the directory's, by its path."""
+        top, given = os.path.abspath(self.directory), os.fspath(path)
+        return given == top or given.startswith(os.path.join(top, ""))
 
     def takes(self, path: str) -> bool:
         """Whether `found` would have a file below the directory, by its name and those of its folders."""

@@ -79,7 +79,7 @@ class SourceCounts:
 
 @dataclass(frozen=True, slots=True)
 class SparkCommit:
-    """The last batch of a Spark query that was committed here, and what it offered."""
+    """The last batch of a Spark query that was committed here, and the fingerprint of what it offered."""
 
     batch_id: int
     offer: str

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, Literal
 
 from tidegate.runtime.state.codec import Json, digest
@@ -38,6 +39,10 @@ class SourceFile:
         except OSError:
             return False
         return (status.st_size, status.st_mtime_ns) == (self.size, self.mtime_ns)
+
+
+#: The order in which files are read.
+OLDEST_FIRST = attrgetter("mtime_ns", "path")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +77,8 @@ class Positions:
 class Offer:
     """What a batch could read: new files per file source, the offset reached per other source, Spark's name for it.
 
-    `fingerprint` identifies the offer as it was first made, also after consumed files were taken out of it. `pushed`
-    identifies the rows that a session was given; "" where it was given none.
+    `fingerprint` identifies the offer as it was first made, also after consumed files were taken out of it: a digest of the
+    offsets, and one of each file. `pushed` identifies the rows that a session was given; "" where it was given none.
     """
 
     files: Mapping[str, tuple[SourceFile, ...]] = field(default_factory=dict)
@@ -84,16 +89,16 @@ class Offer:
 
     def __post_init__(self) -> None:
         if not self.fingerprint:
-            files = {
-                source: sorted([file.path, file.size, file.mtime_ns] for file in files)
-                for source, files in self.files.items()
-                if files
-            }
-            object.__setattr__(self, "fingerprint", digest([files, dict(self.offsets)]))
+            files = sorted(_mark(source, file) for source, files in self.files.items() for file in files)
+            object.__setattr__(self, "fingerprint", " ".join((digest(dict(self.offsets)), *files)))
 
     @property
     def reader(self) -> str:
         return EMBEDDED if self.spark is None else f"spark {self.spark.query_id}"
+
+
+def _mark(source: str, file: SourceFile) -> str:
+    return digest([source, file.path, file.size, file.mtime_ns])[:16]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +134,15 @@ class PositionLog:
         if known is None:
             return "new"
         return "consumed" if known == file else "changed"
+
+    def lacks_what_has_gone(self, offer: Offer, fingerprint: str) -> bool:
+        """Whether an offer is the one with this fingerprint but for consumed files that are there no more."""
+        (offsets, _, now), (known, _, then) = offer.fingerprint.partition(" "), fingerprint.partition(" ")
+        files, before = set(now.split()), set(then.split())
+        if offsets != known or not files < before:
+            return False
+        marks = ((_mark(source, file), path) for (source, path), file in self._consumed.items())
+        return before - files <= {mark for mark, path in marks if mark in before and not os.path.exists(path)}
 
     def unconsumed(
         self, files: Mapping[str, Sequence[SourceFile]]
