@@ -76,11 +76,14 @@ class SparkRun:
             if self.runner.closing is not None:
                 self.runner.closing.check_open(self.setup.plan, self.runner.progress, ticks)
             self.closing.say(ticks)
-            self.recorded()
+            self._closing_recorded()
 
     def recorded(self) -> None:
-        """Forget the calls that the last commit knows."""
+        """Forget the calls that the last commit knows, and what was to make Spark run its batch."""
         self.calls.reached(self.runner.progress.inputs)
+        self._closing_recorded()
+
+    def _closing_recorded(self) -> None:
         self.closing.recorded(None if self.runner.closing is None else self.runner.closing.at)
 
     def handle(self, frame: DataFrame, batch_id: int) -> None:

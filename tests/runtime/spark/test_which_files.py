@@ -219,19 +219,29 @@ def test_all_that_is_offered_at_once_is_read(spark: SparkSession, tmp_path: Path
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize("closing", [False, True])
 def test_a_run_that_lasts_reads_what_spark_will_not_offer(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, closing: bool
 ) -> None:
-    """Spark passes over names with this end; were they read here, Spark would have to be told."""
+    """Spark passes over names with this end; were they read here, Spark would have to be told, also after calls."""
     monkeypatch.setattr(sources, "_is_left_out", lambda name: name.startswith((".", "_")))
     write(tmp_path / "in", range(3))
     for number in (1, 2):
         path = tmp_path / "in" / f"part-{number:02}.parquet"
         path.rename(f"{path}._COPYING_")
-    given = source(tmp_path / "in", 1)
-    query = program.start(
-        spark, sources=given, sinks=sinks(tmp_path), checkpoint=tmp_path / "state", trigger="100 milliseconds"
-    )
+    given = source(tmp_path / "in", 1, bounded=False)
+    started: list[RunningQuery] = []
+
+    def called(_: BatchReport) -> None:
+        """Before Spark looks for what is new."""
+        while closing and not started:
+            time.sleep(0.01)
+        for query in started if closing else ():
+            query.close_open(1_000)
+
+    options: dict[str, Any] = {"checkpoint": tmp_path / "state", "trigger": "100 milliseconds"}
+    query = program.start(spark, sources=given, sinks=sinks(tmp_path), on_batch=called, **options)
+    started.append(query)
     try:
         limit = time.monotonic() + 60
         while len(counts(query.reports)) < 3:
