@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -41,7 +41,7 @@ from tidegate.runtime.state.local import make_directory
 from tidegate.runtime.state.manifest import StagedOutput
 from tidegate.runtime.state.outputs import Sink as StateSink
 from tidegate.runtime.state.paths import slug, without_secrets
-from tidegate.runtime.state.positions import Fate, Offer, SourceFile
+from tidegate.runtime.state.positions import ChangedFile, Offer, SourceFile
 from tidegate.runtime.state.store import Store
 
 FoundFiles = Mapping[str, tuple[SourceFile, ...]]
@@ -72,34 +72,41 @@ class Setup:
     def admit(self, offer: Offer) -> Admission:
         """What of an offer is to be read; `QueryError` TG411 for a file that changed after it was read."""
         admission = self.checkpoint.admit(offer)
-        if admission.changed:
-            first = admission.changed[0]
-            raise QueryError(
-                "TG411",
-                f"{first.source}: {first.found.path} was read with {first.consumed.size} bytes and has {first.found.size} now, "
-                "or was written again",
-                hint="files are read once, whole: put new rows into new files, and move a changed file away",
-            )
+        self._check_unchanged(admission.changed)
         return admission
+
+    def unread(self, found: FoundFiles) -> FoundFiles:
+        """The files that were never read, in their order; `QueryError` TG411 for one that changed after it was read."""
+        files, changed = self.checkpoint.positions.unconsumed(found)
+        self._check_unchanged(changed)
+        return files
+
+    def _check_unchanged(self, changed: Sequence[ChangedFile]) -> None:
+        # Those of the checkpoint itself are compared byte for byte, whatever their time.
+        own = os.path.join(os.path.abspath(self.checkpoint.store.where), "")
+        for file in changed:
+            if not file.found.path.startswith(own):
+                raise QueryError(
+                    "TG411",
+                    f"{file.source}: {file.found.path} was read with {file.consumed.size} bytes and has {file.found.size} now, "
+                    "or was written again",
+                    hint="files are read once, whole: put new rows into new files, and move a changed file away",
+                )
 
     def read_by(self, reading: FoundFiles, found: FoundFiles) -> frozenset[str]:
         """Streams of whose directories nothing that was found is left once the files of this batch are read."""
-        return frozenset(
-            name for name in self.streams if all(fate == "consumed" for fate in self._left(name, reading, found))
-        )
+        return frozenset(name for name in self.streams if not self._leaves(name, reading, found))
 
     def waiting(self, reading: FoundFiles, found: FoundFiles) -> frozenset[str]:
         """Streams with an idle policy of whose directories this batch leaves files for later ones."""
         return frozenset(
-            name
-            for name in found
-            if self.options[name].idle is not None and any(fate == "new" for fate in self._left(name, reading, found))
+            name for name in found if self.options[name].idle is not None and self._leaves(name, reading, found)
         )
 
-    def _left(self, name: str, reading: FoundFiles, found: FoundFiles) -> Iterator[Fate]:
-        """The fates of the files that were found and that this batch does not read: newest first, since they are read last."""
+    def _leaves(self, name: str, reading: FoundFiles, found: FoundFiles) -> bool:
+        """Whether this batch leaves a file unread: looked for among the newest first, since they are read last."""
         now, log = set(reading.get(name, ())), self.checkpoint.positions
-        return (log.is_consumed(name, file) for file in found.get(name, ())[::-1] if file not in now)
+        return any(log.is_consumed(name, file) == "new" for file in reversed(found.get(name, ())) if file not in now)
 
     def ended(self, read: frozenset[str]) -> dict[tuple[str, str], Extended]:
         """Progress of the bounded directories among the streams that are read to their end."""

@@ -188,8 +188,11 @@ def start(
         files = all(isinstance(source.data, Files) for source in setup.sources.values())
         lasts = not {"availableNow", "once"} & when.keys()  # else it looks at the clock once, and a tick will do
         clocked = lasts and _follows_clock(setup)
-        early = partial(ends_early, setup)
-        known = known_sources(store, list(setup.streams), files=files, clock=clocked, ends_early=early)
+        found = setup.found()
+        early = partial(ends_early, setup, found, setup.unread(found))
+        known = known_sources(
+            store, list(setup.streams), files=files, clock=clocked, ends_early=partial(early, unsure=False)
+        )
         union, columns = union_of(spark, setup, known)
         calls = ProgressCalls(store, runner.progress.inputs)
         run = SparkRun(spark, setup, runner, executor, columns, calls, ClosingCall(store), on_batch, lasts, clock)
@@ -198,7 +201,7 @@ def start(
             run.advance(stream, progress)
         if close_at is not None:
             run.close_open(close_at)
-        tick = not known.clock and (_follows_clock(setup) or not setup.streams or early(known.streams))
+        tick = not known.clock and (_follows_clock(setup) or not setup.streams or early(known, unsure=True))
         calls.start(frozenset(columns), planned=is_planned(root), tick=tick)
         writer = union.writeStream.foreachBatch(run.handle).option("checkpointLocation", local_uri(f"{root}/spark"))
         if name is not None:

@@ -32,7 +32,7 @@ def known_sources(
     *,
     files: bool,
     clock: bool,
-    ends_early: Callable[[Sequence[str]], bool] = lambda _: False,
+    ends_early: Callable[[KnownSources], bool] = lambda _: False,
 ) -> KnownSources:
     """The sources that Spark's checkpoint was begun with; a new one begins with the streams by their names, so that the order
     of the queries does not count.
@@ -46,7 +46,7 @@ def known_sources(
     with storage_errors(f"looking for sources in {store.where}"):
         _remove_replaced(root)  # of a run that ended while it did
         begun = _begun(store, streams)
-        if begun is not None and files and (begun.clock != clock or ends_early(begun.streams)):
+        if begun is not None and files and (begun.clock != clock or ends_early(begun)):
             _discard(root)
             begun = None
         if begun is None:

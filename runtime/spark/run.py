@@ -31,10 +31,10 @@ from tidegate.runtime.spark.failures import read_summaries
 from tidegate.runtime.spark.jobs import described
 from tidegate.runtime.spark.locations import local_path
 from tidegate.runtime.spark.own_files import how_to_go_on
-from tidegate.runtime.spark.which_files import forget_what_has_gone, leaves_files, next_files
+from tidegate.runtime.spark.which_files import forget_what_has_gone, next_files
 from tidegate.runtime.spark.workers import TICK, FileTask, Ingesting, Place, ingest_offered
 from tidegate.runtime.state.manifest import Engine
-from tidegate.runtime.state.positions import Offer, SourceFile, SparkBatch
+from tidegate.runtime.state.positions import OLDEST_FIRST, Offer, SourceFile, SparkBatch
 
 _ENGINE = Engine("spark", tidegate.__version__)
 
@@ -129,9 +129,9 @@ class SparkRun:
         if admission.skip:
             return
         called = self.calls.called()  # before looking at directories: what was put there before a call is found
-        found = self.setup.found()
+        unread = self.setup.unread(self.setup.found())
         forget_what_has_gone(checkpoint)
-        chosen = next_files(self.setup, found, offer.files, admission.offer.files)
+        chosen = next_files(self.setup, unread, offer.files, admission.offer.files)
         batch = checkpoint.begin(clock, replace(admission.offer, files=chosen), engine=_ENGINE)
         reading = batch.intent.offer.files
         arrivals = {
@@ -144,13 +144,13 @@ class SparkRun:
         for summary in stored:
             known = arrivals.get(summary["stream"], Offered())
             arrivals[summary["stream"]] = Offered(known.files, known.bytes, (*known.stored, summary))
-        read = self.setup.read_by(reading, found)
+        read = self.setup.read_by(reading, unread)
         due = called.due(read=read, offered=frozenset(self.columns))
-        advances, waiting = due | self.setup.ended(read), self.setup.waiting(reading, found)
+        advances, waiting = due | self.setup.ended(read), self.setup.waiting(reading, unread)
         work = Work(arrivals, advances, self.closing.waiting, self.calls.declared(), waiting)
         report = self.runner.run(batch, work)
         self.recorded()
-        if self.lasts and leaves_files(self.setup, found):
+        if self.lasts and any(self.setup.unread(unread).values()):
             self.calls.tick()  # Spark may have seen them all already
         self.reports.append(report)
         if self.on_batch is not None:
@@ -192,7 +192,7 @@ class SparkRun:
 
 def _oldest_first(files: Sequence[SourceFile]) -> tuple[str, ...]:
     """Paths in the order in which the embedded engine reads them: of rows with one key the first counts."""
-    return tuple(file.path for file in sorted(files, key=lambda file: (file.mtime_ns, file.path)))
+    return tuple(file.path for file in sorted(files, key=OLDEST_FIRST))
 
 
 def source_file(path: Path) -> SourceFile:

@@ -8,13 +8,17 @@ WHICH = "runtime/spark/which_files.py"
 
 GROUP = Group(
     "which files",
-    ("tests/runtime/spark/test_which_files.py",),
+    (
+        "tests/runtime/spark/test_which_files.py",
+        "tests/runtime/spark/test_files_that_go.py",
+        "tests/runtime/state/test_checkpoint.py",
+    ),
     (
         bug(
             "files that were read are read again",
-            WHICH,
-            'if log.is_consumed(name, file) == "new")\n        chosen',
-            ")\n        chosen",
+            "runtime/spark/run.py",
+            "self.setup.unread(self.setup.found())",
+            "self.setup.found()",
         ),
         bug(
             "fewer files are read than Spark offers",
@@ -31,8 +35,8 @@ GROUP = Group(
         bug(
             "files that Spark alone finds are left out",
             WHICH,
-            "(*islice(unread, most), *alone)",
-            "(*islice(unread, most),)",
+            "(*there[:most], *alone)",
+            "(*there[:most],)",
         ),
         bug("Spark has seen what it offered in a batch that is not committed", WHICH, ' if one["batchId"] <= last', ""),
         bug(
@@ -44,14 +48,56 @@ GROUP = Group(
         bug(
             "Spark is never begun anew for files it will not offer",
             WHICH,
-            "            return True\n",
-            "            return False\n",
+            "                return True\n",
+            "                return False\n",
         ),
         bug(
             "a run that lasts waits for Spark to find other files",
             "runtime/spark/run.py",
-            "if self.lasts and leaves_files(self.setup, found):",
+            "if self.lasts and any(self.setup.unread(unread).values()):",
             "if False:",
+        ),
+        bug(
+            "a streaming DataFrame is one source of Spark's",
+            WHICH,
+            "if len(offsets) != len(known.streams) + 1 + known.clock:",
+            "if False:",
+        ),
+        bug(
+            "files that Spark's log does not tell of are left",
+            "runtime/spark/engine.py",
+            "early(known, unsure=True)",
+            "early(known, unsure=False)",
+        ),
+        bug(
+            "a batch is another one when its files are put away",
+            "runtime/state/checkpoint.py",
+            " or self._log.lacks_what_has_gone(offer, last.offer)",
+            "",
+        ),
+        bug(
+            "a batch that lacks files is the same",
+            "runtime/state/positions.py",
+            "        return before - files <= {",
+            "        return True or before - files <= {",
+        ),
+        bug(
+            "a file that was written again is not noticed",
+            "runtime/setup.py",
+            "        self._check_unchanged(changed)\n        return files",
+            "        return files",
+        ),
+        bug(
+            "rows that the checkpoint keeps have an age",
+            "runtime/setup.py",
+            "if not file.found.path.startswith(own):",
+            "if True:",
+        ),
+        bug(
+            "a call has Spark wait for what is new",
+            "runtime/spark/run.py",
+            "            self.closing.say(ticks)\n            self._closing_recorded()",
+            "            self.closing.say(ticks)\n            self.recorded()",
         ),
         bug("Spark passes over old files", "runtime/spark/union.py", '_ANY_AGE = "36500d"', '_ANY_AGE = "7d"'),
     ),

@@ -17,6 +17,7 @@ import tidegate as tg
 from tidegate.runtime import sources
 from tidegate.runtime.batch_report import BatchReport
 from tidegate.runtime.spark.engine import RunningQuery
+from tidegate.runtime.spark.known_sources import KnownSources
 from tidegate.runtime.spark.which_files import next_files, seen_by_spark
 from tidegate.runtime.state import LocalStore, SourceFile
 from tidegate.runtime.state.failpoints import crash
@@ -87,14 +88,14 @@ def test_as_many_are_read_as_are_offered_or_a_batch_may_have(tmp_path: Path) -> 
     write(tmp_path)
     with program.session(sources=source(tmp_path, 2)) as session:
         setup = session._setup
-        found = setup.found()
-        there = found["S"]
+        there = setup.found()["S"]
         assert [Path(file.path).name for file in there] == names
         mixed = random.Random(1).sample(there, k=5)
 
         def chosen(*offered: SourceFile) -> list[str]:
             given = {"S": offered}
-            return [Path(file.path).name for file in next_files(setup, found, given, given)["S"]]
+            files = next_files(setup, setup.unread(setup.found()), given, setup.unread(given))["S"]
+            return [Path(file.path).name for file in files]
 
         assert chosen() == chosen(mixed[0]) == chosen(*mixed[:2]) == names[:2]
         assert chosen(*mixed) == names[:5]
@@ -108,18 +109,28 @@ def test_what_spark_has_seen_is_what_it_offered_in_committed_batches(tmp_path: P
     spark = tmp_path / "spark"
     for part in ("offsets", "sources/1"):
         (spark / part).mkdir(parents=True)
+    store, known, files = LocalStore(tmp_path), KnownSources(("R", "S"), False), sources.Files("/a b", "parquet")
+
+    def seen(committed: dict[str, int], known: KnownSources = known, number: int = 1) -> set[Path] | None:
+        return seen_by_spark(store, known, number, files, committed)
+
+    assert seen({}) == set()
     (spark / "metadata").write_text('{"id":"q"}')
-    (spark / "offsets" / "7").write_text("v1\n{}\n-\n" + '{"logOffset":1}\n')
+    (spark / "offsets" / "7").write_text("v1\n{}\n-\n" + '{"logOffset":1}\n' * 2)
     lines = [json.dumps({"path": f"file:///a%20b/{n}", "timestamp": 1, "batchId": n}) for n in range(3)]
     (spark / "sources" / "1" / "1.compact").write_text("\n".join(["v1", *lines[:2]]))
     (spark / "sources" / "1" / "2").write_text("\n".join(["v1", lines[2]]))
-    store = LocalStore(tmp_path)
-    assert seen_by_spark(store, 1, {"q": 7}) == {Path("/a b/0"), Path("/a b/1")}
-    assert seen_by_spark(store, 1, {"other": 7}) is None
-    assert seen_by_spark(store, 1, {"q": 8}) is None
-    assert seen_by_spark(store, 0, {"q": 7}) is None
+    assert seen({"q": 7}) == {Path("/a b/0"), Path("/a b/1")}
+    assert seen({"other": 7}) == set()
+    assert seen({"q": 8}) is None
+    assert seen({"q": 7}, number=0) is None
+    assert seen({"q": 7}, KnownSources(("S",), False), number=0) is None  # of R there may be two
+    assert seen({"q": 7}, KnownSources(("R", "S"), True)) is None
+    files = sources.Files("/a", "parquet")
+    assert seen({"q": 7}) is None
+    files = sources.Files("/a b", "parquet")
     (spark / "sources" / "1" / "2").write_text("v1\n{")
-    assert seen_by_spark(store, 1, {"q": 7}) is None
+    assert seen({"q": 7}) is None
 
 
 # --- on Spark
