@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from pathlib import Path
 
@@ -15,9 +16,10 @@ from tidegate.algebra.terms import Attr, Lit, Term, call, conjunction
 from tidegate.algebra.types import BIGINT
 from tidegate.analysis.detection import Detection, detection
 from tidegate.analysis.pattern import Symbol
+from tidegate.runtime.embedded import matches
 from tidegate.runtime.embedded.match_order import MatchOrder, orders
 from tidegate.runtime.kernels.layout import Situations
-from tidegate.runtime.kernels.patterns import Matches
+from tidegate.runtime.kernels.patterns import Matches, enumerate_matches
 
 readings = tg.stream("R", "k bigint, t bigint, x bigint", progress="t")
 found = readings.partition_by("k").derive(
@@ -171,6 +173,30 @@ def test_shares_are_learned_however_small_increments_are() -> None:
                 run.step()
             why = run.orders("M")[-1]
         assert not re.search(r"44\.50%", why), (size, why)
+
+
+def test_a_search_goes_by_the_order_that_was_chosen_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    """B is rare at first, then C is."""
+    searched_by: list[object] = []
+
+    def recording(steps: object, *given: object) -> object:
+        searched_by.append(steps)
+        return enumerate_matches(steps, *given)  # type: ignore[arg-type]  # passed on
+
+    monkeypatch.setattr(matches, "enumerate_matches", recording)
+    program = tg.program(M=tg.match(A.before(B), A.before(C), B.before(C), within=60))
+    shown: list[list[str]] = []
+    with program.session() as run:
+        for first in range(0, 1_200, 100):
+            rare, often = (2, 3) if first < 600 else (3, 2)
+            kinds = (1, 0, often, 0, often, 0, often, 0, often, 0)
+            run.push("R", [(0, t, rare if t % 50 == 9 else kinds[t % 10]) for t in range(first, first + 100)])
+            run.advance("R", {"t": first + 99})
+            run.step()
+            shown.append([line.split(", cost")[0] for line in run.orders("M")[:-1]])
+    changed = [now != before for before, now in itertools.pairwise(shown)]
+    assert any(changed)
+    assert [now is not before for before, now in itertools.pairwise(searched_by[1:])] == changed[:-1]
 
 
 def test_distances_relate_symbols_too() -> None:

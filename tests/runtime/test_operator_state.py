@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from itertools import count
+from itertools import chain, count
 
 import polars as pl
 import pytest
@@ -103,6 +103,16 @@ def test_parts_go_on_as_the_whole_does(seed: int, shards: tuple[int, ...]) -> No
             parts.append(written(store, one, None if state is None else part_of("Found", state, share)))
         state = shared_state(parts) if number else whole_state(*parts[0])
         assert sorted(found) == wanted
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_batches_find_what_one_finds(seed: int) -> None:
+    """Each reads its own events among all that there are."""
+    ordered, rows = operator(), random_readings(seed)
+    one: Operator = start_operator(ordered)
+    _, completed = one.step(events_of(one, {0: rows}, -INF, INF), -INF, INF)
+    assert len(completed) > 3
+    assert sorted(chain(*whole_run(ordered, rows))) == sorted(str(row) for row in completed.rows())
 
 
 def test_values_twice_are_refused() -> None:

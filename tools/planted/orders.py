@@ -24,6 +24,12 @@ GROUP = Group(
             "mean[number]) for number in definition)",
             "mean[place % width]) for place in range(len(definition)))",
         ),
+        bug(
+            "the pattern's steps are those of the order before",
+            "runtime/embedded/matches.py",
+            "steps = self.steps if same else",
+            "steps = self.steps if True else",
+        ),
         bug("averages begin anew each time", CHOSEN, "self.seen.smoothed(", "self.chosen_by.smoothed("),
         bug(
             "orders are chosen by what they were chosen by",

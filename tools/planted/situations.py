@@ -20,6 +20,7 @@ GROUP = Group(
         "tests/runtime/kernels/test_situations.py",
         "tests/runtime/kernels/test_patterns.py",
         "tests/runtime/test_given.py",
+        "tests/runtime/test_operator_state.py",
         "tests/properties/test_situations.py",
     ),
     (
@@ -148,12 +149,6 @@ GROUP = Group(
             MATCHES,
             "numbers=following(tables))",
             "numbers=0)",
-        ),
-        bug(
-            "the pattern's steps are those of the order before",
-            MATCHES,
-            "steps = self.steps if same else",
-            "steps = self.steps if True else",
         ),
         bug(
             "values that were counted before are counted again",
