@@ -21,7 +21,7 @@ from statistics import median, quantiles
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks import papers_latency, papers_plans
-from benchmarks.pattern_runs import Events, Relations, Rows, in_turn, pattern_of, planned, run
+from benchmarks.pattern_runs import Events, Ran, Relations, Rows, in_turn, pattern_of, planned, run
 
 BEGIN, END = "<!-- figures: written by benchmarks/papers.py -->", "<!-- end of figures -->"
 WINDOWS = (500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000)
@@ -92,30 +92,39 @@ def windows(page: Page, count: int) -> None:
     for name, relations in DISCONNECTED.items():
         roles = 1 + max(map(max, relations))
         events = Events.generate(count, roles)
-        rows: Rows = [("window", "matches", "counting", "enumerating", "situations kept", "memory, enumerating")]
+        rows: Rows = [("window", "matches", "counting", "memory", "enumerating", "memory", "situations kept")]
         by_window = {window: pattern_of(relations, roles, within=window) for window in WINDOWS}
         counts = in_turn(
             [partial(run, events, pattern, planned(pattern), counting=True) for pattern in by_window.values()]
         )
         for (window, pattern), counted in zip(by_window.items(), counts, strict=True):
-            tracemalloc.start()
-            listed = run(events, pattern, planned(pattern))
-            memory = tracemalloc.get_traced_memory()[1]
-            tracemalloc.stop()
+            _, counting = in_memory(partial(run, events, pattern, planned(pattern), counting=True))
+            listed, enumerating = in_memory(partial(run, events, pattern, planned(pattern)))
             assert counted.matches == listed.matches
             rows.append(
                 (
                     f"{window:,} s",
                     f"{counted.matches:,}",
                     f"{1000 * counted.seconds:.1f} ms",
+                    f"{counting / 2**20:.1f} MiB",
                     f"{1000 * listed.seconds:.1f} ms",
+                    f"{enumerating / 2**20:.1f} MiB",
                     f"{counted.kept:,}",
-                    f"{memory / 2**20:.1f} MiB",
                 )
             )
         taken = [counted.seconds for counted in counts]
         page.table(f"Processing time over the window: {name}", rows)
         page.target("counting, slowest window / quickest", max(taken) / min(taken), 1.3)
+
+
+def in_memory(work: Callable[[], Ran]) -> tuple[Ran, int]:
+    """What a run gives, and the most bytes that it held of arrays and Python's objects."""
+    tracemalloc.start()
+    try:
+        ran = work()
+        return ran, tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
 
 
 def patterns(page: Page, count: int) -> None:
