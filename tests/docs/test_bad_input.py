@@ -151,6 +151,7 @@ ON_SPARK: dict[str, Callable[[SparkSession, Path], str]] = {
     "a row at or below progress": late_on_spark,
     "a row further behind than the delay": behind_on_spark,
     'any of these under `policy="fail"`': policy_on_spark,
+    "a file that changed after it was read": changed_on_spark,
     "a directory that does not exist": lambda spark, at: started(spark, at, sources={"S": tg.csv(at / "nowhere")}),
     "a malformed row of a static table": static_on_spark,
     "rows for a stream that the program has not": lambda spark, at: started(
@@ -166,4 +167,3 @@ ON_SPARK: dict[str, Callable[[SparkSession, Path], str]] = {
 def test_lines_about_several_batches_and_calls_say_what_happens_on_spark(spark: SparkSession, tmp_path: Path) -> None:
     found = {what: case(spark, tmp_path / str(number)) for number, (what, case) in enumerate(ON_SPARK.items())}
     assert found == {what: LINES[what] for what in ON_SPARK}
-    assert changed_on_spark(spark, tmp_path / "changed") == "accepted"  # the new file; nobody looks at the other again
