@@ -191,13 +191,36 @@ def test_queries_share_stretches_by_the_conditions_of_all(seed: int) -> None:
             assert as_bag([tuple(row.values()) for row in found.rows(name)]) == as_bag(meant[name])
 
 
-def test_slices_that_interleave_are_read_again(start: Start) -> None:
-    derived = readings.partition_by("key").derive(A=tg.situation(readings.x > 0))
-    with start(tg.program(A=derived.A), sources={"R": tg.source(None, delay=0)}) as run:
-        run.add("R", [(1, t, 1) for t in range(0, 20, 2)])
-        run.add("R", [(1, t, int(t < 9)) for t in range(1, 20, 2)])
-        run.step()
-        run.expect(A=[(1, 0, 9), (1, 10, 11), (1, 12, 13), (1, 14, 15), (1, 16, 17)])
+@pytest.mark.parametrize("keyed", [True, False])
+def test_slices_that_interleave_are_read_again(keyed: bool, tmp_path: Path) -> None:
+    """Even and odd instants in files of their own, two a batch and each of them a thread's, against one file in order."""
+    keys: list[int | None] = [1, 2, None] if keyed else [1]
+    rows = random_readings(random.Random(3), keys, 80)
+    parts = readings.partition_by("key") if keyed else readings.partition_by()
+    derived = parts.derive(A=tg.situation(readings.x.is_in(1, 3)), B=tg.situation(readings.x.is_in(2, 3)))
+    found = derived.match(derived.A.before(derived.B) | derived.A.overlaps(derived.B), within=12)
+    program = tg.program(A=derived.A, Found=found)
+    (tmp_path / "apart").mkdir()
+    for place, low in enumerate((0, 40)):
+        for odd in (0, 1):
+            some = [row for row in rows if low <= row[1] < low + 40 and row[1] % 2 == odd]
+            malformed: list[Any] = [(1, None, 0)] if (place, odd) == (0, 1) else []
+            frame = pl.DataFrame([*malformed, *some], schema=SCHEMA, orient="row")
+            frame.write_parquet(tmp_path / "apart" / f"{place}-{odd}.parquet")
+    pl.DataFrame(rows, schema=SCHEMA, orient="row").write_parquet(tmp_path / "sorted.parquet")
+    meant = program.run({"R": tg.parquet(tmp_path / "sorted.parquet", delay=0, bounded=True)})
+    source = tg.parquet(tmp_path / "apart", delay=0, bounded=True, per_batch=2, policy="quarantine")
+    with program.session(sources={"R": source}, threads=2) as session:
+        reports = session.process()
+        session.finish()
+        # Of the next batch nothing is joined before all of it is seen.
+        assert [report.interleaved for report in reports] == [True, False]
+        for name in ("A", "Found"):
+            assert sorted(map(str, session.results(name))) == sorted(map(str, meant.rows(name)))
+            assert sum(report.results.get(name, 0) for report in reports) == len(meant.rows(name)) > 0
+        # What the first reading counted and set aside counts no more.
+        assert session.counts["R"].rows_in == len(rows) + 1
+        assert len(session.quarantine()) == 1
 
 
 @pytest.mark.parametrize("keys", ["bigint", "string"])

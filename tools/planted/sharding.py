@@ -6,8 +6,14 @@ from tools.planted.bugs import Group, bug
 
 GROUP = Group(
     "sharding",
-    ("tests/runtime/test_sharding.py", "tests/runtime/test_shards.py"),
+    ("tests/runtime/test_sharding.py", "tests/runtime/test_shards.py", "tests/runtime/spark/test_situations.py"),
     (
+        bug(
+            "a shard whose slices interleave has no new rows",
+            "runtime/spark/ordered_shards.py",
+            'lines = [json.dumps({"query": job.job.query.name, "interleaved": True})]',
+            "lines = []",
+        ),
         bug(
             "shards by the padded side of an outer join",
             "runtime/plan/sharding.py",

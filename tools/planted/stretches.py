@@ -7,6 +7,7 @@ from tools.planted.bugs import Group, bug
 SLICES = "runtime/plan/slices.py"
 KERNEL = "runtime/kernels/stretches.py"
 INTAKE = "runtime/intake.py"
+RUNNER = "runtime/runner.py"
 STATE = "runtime/embedded/operator_state.py"
 
 GROUP = Group(
@@ -108,6 +109,36 @@ GROUP = Group(
             "runtime/embedded/events.py",
             "if until is not None and not np.array_equal(time, until):",
             "if until is not None and np.array_equal(time, until):",
+        ),
+        bug(
+            "slices that interleave end the batch",
+            RUNNER,
+            "            except Interleaved:\n",
+            "            except Interleaved:\n                raise\n",
+        ),
+        bug(
+            "what is read again counts twice",
+            RUNNER,
+            "                self._restore(before)\n                batch.unstage()\n",
+            "                batch.unstage()\n",
+        ),
+        bug(
+            "what is read again is set aside twice",
+            RUNNER,
+            "                self._restore(before)\n                batch.unstage()\n",
+            "                self._restore(before)\n",
+        ),
+        bug(
+            "what is read again is joined again",
+            RUNNER,
+            "work, seconds, joining=False)",
+            "work, seconds, joining=True)",
+        ),
+        bug(
+            "after slices interleaved the next are joined",
+            RUNNER,
+            "(self.interleaved is None or seq >= self.interleaved + APART)",
+            "True",
         ),
         bug(
             "conditions in the order of the buffer",

@@ -40,8 +40,8 @@ def program(*, keyed: bool = True) -> tg.Program:
     )
 
 
-def write(folder: Path, *, keyed: bool = True, by_key: bool = False) -> Path:
-    """Readings in files of neighbouring spans of time, or of some names each."""
+def write(folder: Path, *, keyed: bool = True, by_key: bool = False, apart: bool = False) -> Path:
+    """Readings in files of neighbouring spans of time, or of some names each; `apart`: spans in two files, even and odd."""
     rng = random.Random(7)
     rows = []
     for name in ("one", "two", "three", None) if keyed else ("one",):
@@ -56,7 +56,10 @@ def write(folder: Path, *, keyed: bool = True, by_key: bool = False) -> Path:
     for number in range(count):
         low, high = (len(rows) * place // count for place in (number, number + 1))
         path = folder / f"{number}.parquet"
-        frame[low:high].write_parquet(path)
+        some = frame[low:high]
+        if apart:
+            some = frame.filter(pl.col("t") // 40 == number // 2, pl.col("t") % 2 == number % 2)
+        some.write_parquet(path)
         os.utime(path, (1_600_000_000 + number,) * 2)
     return folder
 
@@ -116,6 +119,19 @@ def test_files_of_a_key_each_do_not_interleave(spark: SparkSession, tmp_path: Pa
     reports = on_spark(spark, files, tmp_path, SHARDS, per_batch=4)
     assert not any(report.interleaved for report in reports)
     assert results(tmp_path / "out") == expected(files)
+
+
+@pytest.mark.parametrize(("keyed", "place"), [(True, "sharded"), (False, "driver")])
+def test_slices_that_interleave_are_read_again(keyed: bool, place: str, spark: SparkSession, tmp_path: Path) -> None:
+    """Two files a batch, each a task's: shards find it, and without a key the driver."""
+    files = write(tmp_path / "in", keyed=keyed, apart=True)
+    reports = on_spark(spark, files, tmp_path, SHARDS, keyed=keyed)
+    assert {one for report in reports for one in report.places.values()} == {place}
+    # Of the next batches nothing is joined before all of it is seen.
+    assert [report.interleaved for report in reports] == [True, False, False]
+    assert results(tmp_path / "out") == expected(files, keyed=keyed)
+    for name, found in results(tmp_path / "out").items():
+        assert sum(report.results.get(name, 0) for report in reports) == found.total() > 0
 
 
 def test_a_run_goes_on_in_shards_in_the_driver_and_embedded(spark: SparkSession, tmp_path: Path) -> None:
