@@ -12,6 +12,7 @@ GROUP = Group(
         "tests/runtime/spark/test_which_files.py",
         "tests/runtime/spark/test_files_that_go.py",
         "tests/runtime/state/test_checkpoint.py",
+        "tests/runtime/test_setup.py",
     ),
     (
         bug(

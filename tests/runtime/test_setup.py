@@ -1,0 +1,56 @@
+"""Files that lie there at a start: those that were read are not offered again, and those that changed are refused."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import tidegate as tg
+from tidegate.runtime.embedded.session import Session
+from tidegate.runtime.sources import parquet
+from tidegate.runtime.state.local import LocalStore
+
+events = tg.stream("S", "k bigint, t bigint", progress="t")
+program = tg.program(Late=events.where(events.t > 5))
+
+
+def session(state: Path, files: Path) -> Session:
+    return Session(program.facts, LocalStore(state), sources={"S": parquet(files, delay=0)})
+
+
+def write(folder: Path, number: int) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{number}.parquet"
+    pl.DataFrame({"k": [number] * 10, "t": range(10 * number, 10 * number + 10)}).write_parquet(path)
+    return path
+
+
+def test_a_file_that_was_written_again_is_refused_before_others_are_read(tmp_path: Path) -> None:
+    state, files = tmp_path / "state", tmp_path / "in"
+    first = write(files, 0)
+    with session(state, files) as run:
+        assert [report.counts["S"].rows_in for report in run.process()] == [10]
+    second = write(files, 1)
+    with session(state, files) as run:
+        unread = run._setup.unread(run._setup.found())
+        assert [file.path for file in unread["S"]] == [str(second)]
+        os.utime(first, (1_600_000_000, 1_600_000_000))
+        with pytest.raises(tg.QueryError, match=r"TG411 S: .*0\.parquet was read with"):
+            run._setup.unread(run._setup.found())
+        with pytest.raises(tg.QueryError, match=r"TG411 S: .*0\.parquet was read with"):
+            run.process()
+
+
+def test_rows_that_a_checkpoint_keeps_have_no_age(tmp_path: Path) -> None:
+    """A copy of a checkpoint that was made in its place may have other times."""
+    state = tmp_path / "state"
+    kept = write(state / "spark" / "given", 0)
+    with session(state, kept.parent) as run:
+        assert [report.counts["S"].rows_in for report in run.process()] == [10]
+    os.utime(kept, (1_600_000_000, 1_600_000_000))
+    with session(state, kept.parent) as run:
+        assert not any(run._setup.unread(run._setup.found()).values())
+        assert not any(report.counts["S"].rows_in for report in run.process())
