@@ -58,7 +58,7 @@ def test_parquet_with_integer_time(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def test_csv_needs_a_schema_and_counts_what_it_rejects(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = ["car,time,speed,accel", *(",".join(map(str, row.values())) for row in ROWS), "1,x,2,3"]
+    lines = ["car,time,speed,accel", *(",".join(map(str, row.values())) for row in ROWS), "1,x,2,3", "1,y,2,3"]
     (tmp_path / "cars.csv").write_text("\n".join(lines) + "\n")
     ordered = QUERY.replace("PARTITION BY car", "ORDER BY time PARTITION BY car")
     given = ["run", "--query", query(tmp_path, ordered), "--input", f"CarSensors={tmp_path / 'cars.csv'}"]
@@ -68,7 +68,7 @@ def test_csv_needs_a_schema_and_counts_what_it_rejects(tmp_path: Path, capsys: p
     assert main([*given, "--schema", schema, "--unit", "time=s"]) == 0
     printed = capsys.readouterr()
     assert printed.out == "car,began,n,detected\n1,1,4,5\n"
-    assert '1 row rejected: unparseable\n  such as time of {"car": "1", "time": "x"' in printed.err
+    assert '2 rows rejected: unparseable\n  such as time of {"car": "1", "time": "x"' in printed.err
     assert "in cars.csv" in printed.err
 
 

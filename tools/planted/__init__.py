@@ -30,6 +30,7 @@ from tools.planted import (
     side_by_side,
     situations,
     stretches,
+    text,
     use,
     which_files,
 )
@@ -64,4 +65,5 @@ GROUPS = (
     outputs.GROUP,
     pushed.GROUP,
     which_files.GROUP,
+    text.GROUP,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 import warnings
 from collections.abc import Iterator
@@ -101,6 +102,14 @@ def test_a_match_runs() -> None:
     assert program.run({"CarSensors": rows}).rows("Hits") == [{"began": 1, "n": 4, "m": 1, "detected": 5}]
 
 
+def test_order_by_names_the_time_and_what_comes_first_of_equal_times() -> None:
+    asked = "PARTITION BY speed DEFINE A AS accel > 8"
+    query = tg.read_query(f"FROM CarSensors ORDER BY time, car_id {asked}", CARS)
+    ordered = CARS.partition_by("speed", time="time", tie="car_id")
+    assert query._node == tg.match(ordered.derive(A=tg.situation(CARS.accel > 8)).A)._node
+    assert tg.query_text(query).splitlines()[1] == "ORDER BY time, car_id"
+
+
 # Units and durations --------------------------------------------------------------------------------------------------
 
 
@@ -118,6 +127,28 @@ def test_a_quantity_is_its_number_unless_the_attribute_has_a_unit() -> None:
     assert printed("accel < -9m/s2 or accel < -9 m/s^2", accel="m/s²") == "accel < -9.0 OR accel < -9.0"
     assert printed("speed * 2 > 10 m/s", speed="km/h") == "speed * 2.0 > 36.0"
     assert printed("speed / 2s > 1 m/s2", speed="m/s") == "speed / 2.0 > 1.0"
+
+
+def test_what_a_plain_number_is_divided_by_gives_it_no_unit() -> None:
+    assert printed("2 / speed > 72 km/h", speed="m/s") == "2.0 / speed > 72.0"
+    assert printed("2 * speed > 72 km/h", speed="m/s") == "2.0 * speed > 20.0"
+
+
+@pytest.mark.parametrize(
+    ("quantity", "number", "unit"),
+    [
+        ("1 km", 100_000, "cm"), ("1 m", 1000, "mm"), ("1 mi", 5280, "ft"), ("1 mile", 1760, "yd"), ("10 ft", 3.048, "m"),
+        ("1 nmi", 1.852, "km"), ("1 t", 1000, "kg"), ("1 lb", 453.59237, "g"), ("1 w", 7, "d"), ("1 d", 24, "h"),
+        ("1 h", 60, "min"), ("1 min", 60, "s"), ("1 s", 1000, "ms"), ("1 ms", 1000, "us"), ("1 mph", 1.609344, "km/h"),
+        ("1 kmh", 1, "km/h"), ("1 kph", 1, "km/h"), ("1 kn", 1.852, "kmh"), ("1 kHz", 1000, "Hz"), ("1 Hz", 60, "rpm"),
+        ("1 A", 1000, "mA"), ("180 deg", math.pi, "rad"), ("1 °", 1, "deg"), ("1 kN", 1000, "N"), ("1 bar", 1000, "mbar"),
+        ("1 bar", 1000, "hPa"), ("1 bar", 100, "kPa"), ("1 hPa", 100, "Pa"), ("1 Wh", 3.6, "kJ"), ("1 kWh", 3_600_000, "J"),
+        ("1 MW", 1000, "kW"), ("1 kW", 1000, "W"), ("1 kV", 1000, "V"), ("1 V", 1000, "mV"),
+    ],
+)  # fmt: skip
+def test_units_are_what_their_definitions_say(quantity: str, number: float, unit: str) -> None:
+    found = printed(f"speed > {quantity}", speed=unit)
+    assert float(found.removeprefix("speed > ")) == pytest.approx(number, rel=1e-15)
 
 
 def test_durations_on_integer_time_count_in_its_unit() -> None:
@@ -257,6 +288,13 @@ def test_what_is_expected_is_said() -> None:
     assert problem.because == ("expected: a name, a number, a text in quotes, (, -, FALSE, NULL, TRUE",)
     assert problem.site is not None
     assert problem.site.column == 36
+
+
+def test_a_tab_is_a_column_wide() -> None:
+    with pytest.raises(tg.QueryError) as raised:
+        tg.read_query("FROM CarSensors\tDEFINE A AS\tacel > 8", CARS)
+    place, caret = str(raised.value.problems[0].site).split("\n")
+    assert place[caret.index("^") - 2 :] == "acel > 8"
 
 
 def test_nesting_too_deep_is_said() -> None:

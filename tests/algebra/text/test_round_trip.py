@@ -61,3 +61,11 @@ def test_what_python_named_keeps_its_names() -> None:
     assert "max(A.v),\n" in tg.query_text(match)
     with pytest.raises(tg.QueryError, match=r"TG175 .* detected"):
         tg.query_text(match.select(detected=match.k, at=match.detected))
+
+
+def test_quotes_in_a_name_are_printed_twice() -> None:
+    stream = tg.stream("Events", 't bigint, `a "b"` bigint', progress="t")
+    query = tg.read_query('FROM Events DEFINE A AS "a ""b""" > 1', stream)
+    printed = tg.query_text(query)
+    assert printed == 'FROM Events\nORDER BY t\nDEFINE A AS "a ""b""" > 1\n'
+    assert tg.read_query(printed, stream)._node == query._node

@@ -1,0 +1,109 @@
+"""Slips in the text language: in what a query's text means, in what a query is printed as, and in the pictures of its results."""
+
+from __future__ import annotations
+
+from tools.planted.bugs import Group, bug
+
+CONDITIONS = "algebra/text/conditions.py"
+PARSING = "algebra/text/parsing.py"
+PRINTER = "algebra/text/printer.py"
+READER = "algebra/text/reader.py"
+UNITS = "algebra/text/units.py"
+TIMELINE = "runtime/timeline.py"
+RUN = "runtime/run_query.py"
+
+GROUP = Group(
+    "text",
+    (
+        "tests/algebra/text/test_reading.py",
+        "tests/algebra/text/test_round_trip.py",
+        "tests/runtime/test_timeline.py",
+        "tests/runtime/test_cli_run.py",
+    ),
+    (
+        bug(
+            "finishes is Allen's in any dialect",
+            READER,
+            "            return MIRRORED[relation]",
+            "            return relation",
+        ),
+        bug("alternatives hold together", READER, "else found | related", "else found & related"),
+        bug("what orders equal times is not read", READER, "time=time, tie=tie)", "time=time, tie=None)"),
+        bug("durations are milliseconds", READER, 'return f"{ticks_of(seconds)}us"', 'return f"{ticks_of(seconds)}ms"'),
+        bug(
+            "the upper limit of between is the lower one",
+            READER,
+            "                durations[-1] if part.kind",
+            "                durations[0] if part.kind",
+        ),
+        bug("a foot has two digits exchanged", UNITS, '("ft", length, "0.3048")', '("ft", length, "0.3084")'),
+        bug(
+            "quantities are converted the other way",
+            UNITS,
+            "exact = number * of.factor / to.factor",
+            "exact = number * to.factor / of.factor",
+        ),
+        bug(
+            "one over a quantity has its unit",
+            CONDITIONS,
+            "not isinstance(left.operand, Expression) and _PRODUCTS[op] > 0:",
+            "not isinstance(left.operand, Expression):",
+        ),
+        bug(
+            "quotes in a text stay doubled",
+            CONDITIONS,
+            """return part.text[1:-1].replace("''", "'")""",
+            "return part.text[1:-1]",
+        ),
+        bug(
+            "a result is named without its situation",
+            "algebra/text/returned.py",
+            "name_of(name[0]) if name else source,",
+            'name_of(name[0]) if name else source.rpartition(".")[2],',
+        ),
+        bug(
+            "the end of a text is its last character",
+            PARSING,
+            "len(self._lines[line].rstrip()) + 1)",
+            "len(self._lines[line].rstrip()))",
+        ),
+        bug(
+            "places behind a tab are shown four columns wide",
+            PARSING,
+            '.replace("\\t", " ").rstrip(), column)',
+            '.replace("\\t", "    ").rstrip(), column)',
+        ),
+        bug(
+            "differences of differences need no parentheses",
+            PRINTER,
+            "{WRITTEN[op]} {_inside(right, binding + 1)}",
+            "{WRITTEN[op]} {_inside(right, binding)}",
+        ),
+        bug("quotes in a name are not doubled", PRINTER, """name.replace('"', '""')""", "name"),
+        bug(
+            "open periods end where they begin",
+            TIMELINE,
+            "end = last if bar.end is None",
+            "end = bar.start if bar.end is None",
+        ),
+        bug(
+            "matches are detected at the end of the axis",
+            TIMELINE,
+            "            at = x(lane.detected)\n",
+            "            at = x(last)\n",
+        ),
+        bug(
+            "partitions with matches come last",
+            TIMELINE,
+            "[*matched, *(key for key in found if key not in matched)]",
+            "[*(key for key in found if key not in matched), *matched]",
+        ),
+        bug(
+            "the last rejected row is shown",
+            RUN,
+            "for row in reversed(results.quarantine)}",
+            "for row in results.quarantine}",
+        ),
+        bug("a key may be the time", RUN, "if attribute.name not in keys]", "]"),
+    ),
+)
