@@ -179,7 +179,8 @@ class Derive(_Hashed):
 
     Events are ordered by `time`, ties by `tie`; NULL is not true. A situation is valid in [ts, te): from its first event to
     the first event after it for which the condition is not true. It takes `at_least` to `at_most` ticks, one at least.
-    Aggregates are over its events. What is open when the input ends is not reported.
+    Aggregates are over its events, of which a first or last by `time` takes the order. What is open when the input ends is
+    not reported.
     """
 
     input: Node
@@ -190,6 +191,10 @@ class Derive(_Hashed):
     at_least: int = 1
     at_most: int | None = None
     aggregates: tuple[Aggregate, ...] = ()
+
+    def orders(self, aggregate: Aggregate) -> bool:
+        """Whether the aggregate goes by the order of events, which leaves no ties: a first or last by their time."""
+        return aggregate.by == Attr(self.time)
 
 
 #: Marks fields that say how to evaluate, not what: a checkpoint does not depend on them.

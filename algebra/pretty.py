@@ -245,7 +245,8 @@ def _situation(node: Derive) -> str:
         text += f", at least {_ticks(node.at_least, node)}"
     if node.at_most is not None:
         text += f", at most {_ticks(node.at_most, node)}"
-    made = ", ".join(f"{aggregate.name} = {aggregate_text(aggregate)}" for aggregate in node.aggregates)
+    ties = {aggregate.name: node.tie for aggregate in node.aggregates if node.orders(aggregate)}
+    made = ", ".join(f"{one.name} = {aggregate_text(one, ties.get(one.name))}" for one in node.aggregates)
     return text + (f": {made}" if made else "")
 
 
@@ -253,8 +254,9 @@ def _ticks(amount: int, node: Derive | Given) -> str:
     return format_duration(amount) if node.schema["ts"].type.kind is Kind.TIMESTAMP else str(amount)
 
 
-def aggregate_text(aggregate: Aggregate) -> str:
-    """An aggregate as it is called: `first(temp, by=time)`."""
+def aggregate_text(aggregate: Aggregate, tie: str | None = None) -> str:
+    """An aggregate as it is called: `first(temp, by=time)`, or `by=(time, tie)` where an attribute orders its ties."""
     argument = "" if aggregate.argument is None else term_text(aggregate.argument)
-    by = "" if aggregate.by is None else f", by={term_text(aggregate.by)}"
+    order = None if aggregate.by is None else term_text(aggregate.by)
+    by = "" if order is None else f", by={order}" if tie is None else f", by=({order}, {tie})"
     return f"{aggregate.function.value}({argument}{by})"

@@ -6,11 +6,13 @@ import itertools
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cmp_to_key
 
 from tidegate.algebra.certainty import Conjunction, first_certain, refutations_of
 from tidegate.algebra.evaluation import EvaluationError, evaluator, key_of
 from tidegate.algebra.formulas import temporal_formula
-from tidegate.algebra.nodes import Aggregate, Derive, Given, Match
+from tidegate.algebra.kernels import compare
+from tidegate.algebra.nodes import Aggregate, Derive, Function, Given, Match
 from tidegate.algebra.operations import resolve
 from tidegate.algebra.pretty import value_text
 from tidegate.algebra.schema import Schema
@@ -35,7 +37,7 @@ class Run:
 def situations(node: Derive, events: Sequence[Row], aggregation: Aggregation) -> list[Row]:
     """The rows of a derivation: its runs of the right duration that have ended."""
     return [
-        (*run.key, run.start, run.end, *(aggregation(a, run.events, node.input.schema) for a in node.aggregates))
+        (*run.key, run.start, run.end, *_values(node, run.events, aggregation))
         for run in runs(node, events)
         if run.end is not None and lasts(node, run.end - run.start)
     ]
@@ -77,10 +79,11 @@ def partitions(node: Derive, events: Sequence[Row]) -> list[tuple[Row, list[Row]
 
 
 def _in_order(node: Derive, events: list[Row]) -> list[Row]:
-    """Events by time, then by the tie-break; `EvaluationError` TG304 where these leave the order open."""
+    """Events by time, then by the tie-break, NULL first; `EvaluationError` TG304 where these leave the order open."""
     schema = node.input.schema
     places = [schema.names.index(name) for name in (node.time, node.tie) if name is not None]
-    ordered = sorted(events, key=lambda event: tuple(key_of(event[place]) for place in places))
+    ranked = cmp_to_key(_compare)
+    ordered = sorted(events, key=lambda event: tuple(ranked(event[place]) for place in places))
     for one, other in itertools.pairwise(ordered):
         if all(key_of(one[place]) == key_of(other[place]) for place in places):
             at = value_text(one[places[0]], schema[node.time].type)
@@ -90,6 +93,13 @@ def _in_order(node: Derive, events: list[Row]) -> list[Row]:
                 hint='name an attribute that orders them: partition_by(..., tie="sequence")',
             )
     return ordered
+
+
+def _compare(one: Value, other: Value) -> int:
+    """Below 0 where one value comes before the other, 0 where both are one; NULL comes before all others."""
+    if one is None or other is None:
+        return (one is not None) - (other is not None)
+    return compare(one, other)
 
 
 def given(node: Given, rows: Sequence[Row]) -> list[Run]:
@@ -158,5 +168,18 @@ def _row(node: Match, chosen: Sequence[Run], detected: int, aggregation: Aggrega
         seen = [event for event in run.events if _instant(event[time]) <= detected]
         known = run.end is not None and run.end <= detected
         values += [run.start, run.end if known else None]
-        values += [aggregation(aggregate, seen, schema) for aggregate in situation.aggregates]
+        values += _values(situation, seen, aggregation)
     return (*values, detected)
+
+
+def _values(node: Derive, events: list[Row], aggregation: Aggregation) -> list[Value]:
+    """The aggregates of events that are in order; a first or last by time is that of the first or last event with a value."""
+    schema, values = node.input.schema, list[Value]()
+    for aggregate in node.aggregates:
+        if not node.orders(aggregate):
+            values.append(aggregation(aggregate, events, schema))
+            continue
+        alone = (aggregation(aggregate, [event], schema) for event in events)
+        known = [value for value in alone if value is not None]
+        values.append(None if not known else known[0] if aggregate.function is Function.FIRST else known[-1])
+    return values

@@ -88,7 +88,8 @@ def avg(argument: Operand) -> AggregateExpression:
 def first(argument: Operand, *, by: Operand) -> AggregateExpression:
     """The value that is not NULL in the row in which `by` is least; among ties the smallest value.
 
-    As every aggregate, it skips rows in which the argument is NULL, and those in which `by` is.
+    As every aggregate, it skips rows in which the argument is NULL, and those in which `by` is. In `derive`, by the time of
+    the events, it goes by their order, which the tie-break is a part of.
     """
     return _aggregate(Function.FIRST, argument, by)
 
@@ -97,7 +98,8 @@ def first(argument: Operand, *, by: Operand) -> AggregateExpression:
 def last(argument: Operand, *, by: Operand) -> AggregateExpression:
     """The value that is not NULL in the row in which `by` is greatest; among ties the smallest value.
 
-    As every aggregate, it skips rows in which the argument is NULL, and those in which `by` is.
+    As every aggregate, it skips rows in which the argument is NULL, and those in which `by` is. In `derive`, by the time of
+    the events, it goes by their order, which the tie-break is a part of.
     """
     return _aggregate(Function.LAST, argument, by)
 

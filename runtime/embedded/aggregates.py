@@ -33,10 +33,13 @@ def aggregate(group: Group, frame: pl.DataFrame) -> pl.DataFrame:
     return final(group, _merged(group, _lifted(group, frame), rows=True))
 
 
-def partial(group: Group, frame: pl.DataFrame) -> pl.DataFrame:
-    """Partial results, one per group, of the rows of the grouping's input in `frame`."""
+def partial(group: Group, frame: pl.DataFrame, *, ordered_by: Term | None = None) -> pl.DataFrame:
+    """Partial results, one per group, of the rows of the grouping's input in `frame`.
+
+    The rows of each group are in the order of `ordered_by`, if it is given: of ties the one that comes first or last counts.
+    """
     require_partials(group)
-    return _merged(group, _lifted(group, frame), rows=True)
+    return _merged(group, _lifted(group, frame), rows=True, ordered_by=ordered_by)
 
 
 def merge(group: Group, partials: pl.DataFrame) -> pl.DataFrame:
@@ -116,33 +119,36 @@ def _lift(state: State, rows: str) -> Sequence[pl.Expr]:
     return [expression.alias(column) for expression, column in zip(lifted, state.columns, strict=True)]
 
 
-def _merged(group: Group, frame: pl.DataFrame, *, rows: bool) -> pl.DataFrame:
+def _merged(group: Group, frame: pl.DataFrame, *, rows: bool, ordered_by: Term | None = None) -> pl.DataFrame:
     """One row of states per group; `rows`: the states are those of single rows."""
     compiled = worth_compiling(frame.height) and can_merge(group)
     found = merge_states(group, frame, single=rows) if compiled else None
-    return _merged_by_polars(group, frame, rows=rows) if found is None else found
+    return _merged_by_polars(group, frame, ordered_by, rows=rows) if found is None else found
 
 
-def _merged_by_polars(group: Group, frame: pl.DataFrame, *, rows: bool) -> pl.DataFrame:
+def _merged_by_polars(group: Group, frame: pl.DataFrame, ordered_by: Term | None, *, rows: bool) -> pl.DataFrame:
     keys = list(group.keys)
     all_states = states(group)
     if not keys:  # one group of all rows, none of no rows; grouping by a literal would make one of no rows
         keys = [row_column(group)]
         frame = frame.with_columns(pl.lit(0, pl.Int8).alias(keys[0]))
-    combined = [expression for state in all_states for expression in _combine(state, rows=rows)]
+    combined = [expression for state in all_states for expression in _combine(state, ordered_by, rows=rows)]
     grouped = frame.group_by(keys).agg(*combined)
     finished = [expression for state in all_states for expression in _finish(state)]
     return only(grouped.with_columns(*finished) if finished else grouped, _columns(group))
 
 
-def _combine(state: State, *, rows: bool) -> Sequence[pl.Expr]:
+def _combine(state: State, ordered_by: Term | None, *, rows: bool) -> Sequence[pl.Expr]:
     """Aggregations over the states of one group."""
 
     def part(name: str) -> pl.Expr:
         return pl.col(state.column(name))
 
     counted = (part("n").sum(),) if state.aggregate.function is Function.AVG else ()
+    in_order = ordered_by is not None and state.aggregate.by == ordered_by
     match state.form:
+        case Form.EARLIEST | Form.LATEST if in_order:
+            return tuple(_end(part(name).drop_nulls(), state.form) for name in ("by", "v"))
         case Form.COUNT:
             return (part("n").sum(),)
         case Form.DISTINCT:
@@ -163,6 +169,10 @@ def _combine(state: State, *, rows: bool) -> Sequence[pl.Expr]:
         case Form.LATEST:
             best = part("v").sort_by([part("by"), part("v")], descending=[True, False], nulls_last=True).first()
             return (_greatest(part("by"), state.by), best)
+
+
+def _end(column: pl.Expr, form: Form) -> pl.Expr:
+    return column.first() if form is Form.EARLIEST else column.last()
 
 
 def _greatest(column: pl.Expr, type_: DataType) -> pl.Expr:

@@ -9,7 +9,7 @@ import polars as pl
 
 from tidegate.algebra.nodes import Aggregate, Derive, Function, Group, Scan
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
-from tidegate.algebra.terms import term_type
+from tidegate.algebra.terms import Attr, term_type
 from tidegate.algebra.types import BIGINT, Kind
 from tidegate.runtime.columns import polars_schema
 from tidegate.runtime.embedded.aggregates import final, merge, partial, same_zero
@@ -55,12 +55,13 @@ class RunPartials:
 @dataclass(frozen=True, slots=True)
 class RunAggregates:
     """The aggregates of a definition by run, in the order of `names`: those of `group` merge; `distinct` count values,
-    so every value is held once per run.
+    so every value is held once per run. A first or last by `time` goes by the order in which events are given.
     """
 
     names: tuple[str, ...]
     group: Group
     distinct: tuple[Aggregate, ...]
+    time: Attr
 
     @classmethod
     def of(cls, situation: Derive) -> RunAggregates:
@@ -71,7 +72,8 @@ class RunAggregates:
         rows = Scan(StreamDef("events", schema, static=True))
         distinct = tuple(one for one in situation.aggregates if one.function is Function.COUNT_DISTINCT)
         merging = tuple(one for one in situation.aggregates if one.function is not Function.COUNT_DISTINCT)
-        return cls(tuple(one.name for one in situation.aggregates), Group(rows, (run,), merging), distinct)
+        names = tuple(one.name for one in situation.aggregates)
+        return cls(names, Group(rows, (run,), merging), distinct, Attr(situation.time))
 
     @property
     def run(self) -> str:
@@ -99,8 +101,11 @@ class RunAggregates:
         return RunPartials.from_tables(pl.DataFrame(schema=polars_schema(shape)) for shape in shapes)
 
     def partial(self, events: pl.DataFrame) -> RunPartials:
-        """Those of events, with their runs."""
-        merged = partial(self.group, events) if self.group.aggregates else self.nothing().merged
+        """Those of events, with their runs, each run's in the order of the derivation.
+
+        Events of one instant are never divided between partial results, so these need not hold what orders ties.
+        """
+        merged = partial(self.group, events, ordered_by=self.time) if self.group.aggregates else self.nothing().merged
         return RunPartials(merged, tuple(self._different(one, events) for one in self.distinct))
 
     def merge(self, one: RunPartials, other: RunPartials) -> RunPartials:

@@ -76,7 +76,7 @@ class RunValues:
         until, request = self.aggregates.requested
         requests = pl.DataFrame({self.run: asked.run, until: asked.until}).with_row_index(request)
         number = pl.col(request).cast(pl.Int64).alias(self.run)
-        early = own.join(requests, on=self.run).filter(pl.col(self.time) <= pl.col(until))
+        early = own.join(requests, on=self.run, maintain_order="left").filter(pl.col(self.time) <= pl.col(until))
         carried = RunPartials.from_tables(
             rows.join(requests, on=self.run).with_columns(number).select(rows.columns) for rows in before.tables
         )

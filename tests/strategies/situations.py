@@ -192,13 +192,20 @@ class _Situations:
         if self.plain or self.chance(0.5):
             return []
         kinds = self.rng.sample(_AGGREGATES, self.rng.choice((1, 1, 2)))
-        return [self.aggregate(f"v{place}", self.values.choice(kind)) for place, kind in enumerate(kinds)]
+        return [self.aggregate(f"v{place}", self.function(kind)) for place, kind in enumerate(kinds)]
+
+    def function(self, kind: tuple[Function, ...]) -> Function:
+        """One of a kind; where ties are in an order, more often one that depends on it."""
+        if self.tied and self.values.random() < 0.6:
+            return self.values.choice((Function.FIRST, Function.LAST))
+        return self.values.choice(kind)
 
     def aggregate(self, name: str, function: Function) -> Aggregate:
         if function is Function.COUNT and self.values.random() < 0.5:
             return Aggregate(name, function)
-        argument = Attr(self.values.choice(("n", "x", "y")))
         ordered = function in (Function.FIRST, Function.LAST)
+        often = ("n",) * 2 if self.tied and ordered else ()  # it differs between the events of an instant
+        argument = Attr(self.values.choice(("n", "x", "y", *often)))
         return Aggregate(name, function, argument, Attr("t") if ordered else None)
 
     def match(self) -> Match:
@@ -287,13 +294,22 @@ class _Situations:
         for key in keys:
             time = self.rng.randint(0, 4)
             x: int | None = 0
-            for number in range(self.rng.choice((9, 14, 18) if self.plain else (4, 9, 14, 18))):
+            count = self.rng.choice((9, 14, 18) if self.plain else (4, 9, 14, 18))
+            for n in self.ties(count):
                 if self.chance(0.3 if self.plain else 0.5):
                     x = self.rng.choice((0, 0, 1, 2, 2, None))
-                found.append({"k": key, "t": time, "n": number, "x": x, "y": self.rng.choice((0.0, 0.5, 1.5, None))})
-                time += self.rng.choice((0, 1, 1, 2)) if self.tied else self.rng.choice((1, 1, 1, 2, 3))
+                found.append({"k": key, "t": time, "n": n, "x": x, "y": self.rng.choice((0.0, 0.5, 1.5, None))})
+                time += self.rng.choice((0, 0, 1, 1, 2)) if self.tied else self.rng.choice((1, 1, 1, 2, 3))
         self.rng.shuffle(found)
         return tuple(found)
+
+    def ties(self, count: int) -> list[int | None]:
+        """What orders the events of a key, all different: as they come, or, where it breaks ties, in any order and one NULL."""
+        numbers: list[int | None] = [*range(count)]
+        if self.tied and self.values.random() < 0.75:
+            self.values.shuffle(numbers)
+            numbers[self.values.randrange(count)] = None
+        return numbers
 
     def interval_rows(self, stream: StreamDef) -> tuple[Row, ...]:
         """Periods that overlap each other, with ends where others have theirs."""

@@ -11,12 +11,14 @@ SITUATIONS = "runtime/embedded/situations.py"
 MATCHES = "runtime/embedded/matches.py"
 ORDERED = "runtime/embedded/ordered.py"
 EVENTS = "runtime/embedded/events.py"
+RUN_PARTIALS = "runtime/embedded/run_partials.py"
 RUN_VALUES = "runtime/embedded/run_values.py"
 
 GROUP = Group(
     "situations",
     (
         "tests/runtime/test_situations.py",
+        "tests/runtime/test_situation_ties.py",
         "tests/runtime/kernels/test_situations.py",
         "tests/runtime/kernels/test_patterns.py",
         "tests/runtime/test_given.py",
@@ -163,8 +165,15 @@ GROUP = Group(
             "filter(pl.col(self.time) <= pl.col(until) + 9)",
         ),
         bug(
+            "first and last of a situation ignore the order of ties",
+            RUN_PARTIALS,
+            "partial(self.group, events, ordered_by=self.time)",
+            "partial(self.group, events)",
+            required=True,
+        ),
+        bug(
             "no value is NULL instead of none",
-            "runtime/embedded/run_partials.py",
+            RUN_PARTIALS,
             "pl.col(aggregate.name).fill_null(0)",
             "pl.col(aggregate.name)",
         ),
