@@ -179,6 +179,15 @@ def test_a_gap_of_at_most_five(values: tuple[Extended, ...], expected: int | Non
     assert at(le("B.ts", plus("A.te", 5)), *values) == expected
 
 
+@pytest.mark.parametrize(("end", "expected"), [(1, 6), (2, 7), (3, 7)])
+def test_an_end_tells_first_if_only_by_a_tick(end: int, expected: int) -> None:
+    """B lasts six ticks longer than A or ends eight after its start: of A's shortest, the end tells so before the start does."""
+    condition = disjunction([le(plus("A.te", 6), "B.te"), le(plus("A.ts", 8), "B.te")])
+    assert at(condition, 0, end, 0, INF) == expected
+    found = plan(condition)
+    assert (found.start_offsets[0], found.end_offsets[0]) == ((0, 7), (0, 5))
+
+
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
