@@ -430,7 +430,9 @@ def _check_same_attributes(first: Schema, other: Schema, what: str) -> None:
     for name in first:
         if first[name].type != other[name].type:
             raise QueryError(
-                "TG102", f"{what}: {name!r} is {first[name].type} on one side, {other[name].type} on the other"
+                "TG108",
+                f"{what} needs equal attributes: {name!r} is {first[name].type} on one side, {other[name].type} on the other",
+                hint="cast one side",
             )
 
 

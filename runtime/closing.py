@@ -98,8 +98,8 @@ class Closing:
         for query, derived in deriving(plan) if self.at is not None else []:
             if _reached(plan, progress.inputs, query) == INF:
                 passed = _passed(plan, self.declared, query)
-                if passed is not None and self.at is not None and self.at <= passed:
-                    raise _too_early(self.at, passed, query.stream, derived[0].schema[START].type)
+                if passed is not None and self.at is not None and self.at <= passed.at:
+                    raise _too_early(self.at, passed, query, derived[0].schema[START].type)
 
     def check_open(self, plan: Plan, progress: ProgressState, asked: int) -> None:
         """`QueryError` TG417 where the end has been stated already, in another way."""
@@ -125,27 +125,57 @@ def _reached(plan: Plan, inputs: Mapping[tuple[str, str], Extended], query: Quer
     return ahead.queries[query.name][query.ordered.time]
 
 
-def _passed(plan: Plan, declared: Declared, query: QueryPlan) -> int | None:
+@dataclass(frozen=True, slots=True)
+class _Passed:
+    """How far the events of an operator are final before the end, and the inputs that make them so: attributes of streams, with
+    the greatest instant that an event had or that was declared there."""
+
+    at: int
+    because: tuple[tuple[StreamDef, str, int], ...]
+    others: bool
+    """Whether it takes the end of other streams that have a part in it."""
+
+
+def _passed(plan: Plan, declared: Declared, query: QueryPlan) -> _Passed | None:
     """The greatest instant of the operator's timeline that what was declared amounts to; None where nothing was.
 
     Stream by stream, as if the others had ended: whatever was read in whichever batches, no operator can have come further
     before its end. And with all of them, for results that are final by progress of one stream or another.
     """
-    names = {stream.name for stream in input_streams(plan)}
+    streams = input_streams(plan)
     found = []
-    for own in (*({name} for name in sorted(names)), names):
+    for own in (*((stream,) for stream in sorted(streams, key=lambda one: one.name)), streams):
+        names = {stream.name for stream in own}
         inputs: dict[tuple[str, str], Extended] = {
-            (name, a): declared.get((name, a), -INF) if name in own else INF
+            (name, a): declared.get((name, a), -INF) if name in names else INF
             for name, a in ProgressState.start(plan).inputs
         }
-        found.append(_reached(plan, inputs, query))
-    return max((instant for instant in found if isinstance(instant, int)), default=None)
+        at = _reached(plan, inputs, query)
+        if isinstance(at, int):
+            telling = [key for key in inputs if _matters(plan, inputs, query, key)]
+            because = tuple(
+                (stream, a, value)
+                for stream in own
+                for a in stream.progress
+                if (stream.name, a) in telling and isinstance(value := inputs[stream.name, a], int)
+            )
+            found.append(_Passed(at, because, any(name not in names for name, _ in telling)))
+    return max(found, key=lambda one: one.at, default=None)
 
 
-def _too_early(at: int, passed: int, stream: str, type_: DataType) -> QueryError:
-    end, last, least = (value_text(instant, type_) for instant in (at, passed, passed + 1))
+def _matters(plan: Plan, inputs: Mapping[tuple[str, str], Extended], query: QueryPlan, key: tuple[str, str]) -> bool:
+    """Whether the operator would have come elsewhere had nothing been said of this attribute."""
+    return _reached(plan, {**inputs, key: -INF}, query) != _reached(plan, inputs, query)
+
+
+def _too_early(at: int, passed: _Passed, query: QueryPlan, type_: DataType) -> QueryError:
+    assert query.ordered is not None
+    end, last, least = (value_text(instant, type_) for instant in (at, passed.at, passed.at + 1))
+    come = [f"{s.name}.{a} has come to {value_text(value, s.schema[a].type)}" for s, a, value in passed.because]
+    ended = ", and the other streams end" if passed.others else ""
     return QueryError(
         "TG417",
-        f"{stream}: open situations can not end at {end}: events or declared progress have come to {last}",
+        f"{query.stream}: open situations can not end at {end}: {query.stream} is final up to {query.ordered.time} = {last}",
+        because=(f"{', '.join(come)} (the last event, or declared progress){ended}",),
         hint=f"close them at {least} or later",
     )

@@ -150,7 +150,7 @@ def _require_fits(given: Attribute, asked: Attribute, stream_name: str) -> None:
     name = asked.name
     if given.type != asked.type:
         raise QueryError(
-            "TG102",
+            "TG108",
             f"{stream_name}.{name} is declared {asked.type}, the query gives {given.type}",
             hint=f'cast it: .cast("{asked.type}"), or change the declaration',
         )

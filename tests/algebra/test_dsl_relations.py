@@ -159,7 +159,8 @@ f, s = fire.as_("f"), smoke.as_("s")
         (lambda: smoke.group_by("area").agg(n=tg.sum(fire.fid)), "TG101", ""),
         (lambda: smoke.union(fire), "TG108", "select"),
         (lambda: smoke.union(smoke.with_(x=smoke.conc).drop("conc").rename(x="area2")), "TG108", "rename"),
-        (lambda: smoke.union(smoke.select("time", "area", conc=smoke.area)), "TG102", ""),
+        (lambda: smoke.union(smoke.select("time", "area", conc=smoke.area)), "TG108", "cast"),
+        (lambda: smoke.difference(smoke.select("time", "area", conc=smoke.area)), "TG108", "cast"),
         (lambda: loose.difference(smoke.group_by("area")), "TG114", "query"),
         (lambda: loose.join(s, how="outer"), "TG114", "inner, left, semi or anti"),
         (lambda: smoke.as_("a b"), "TG114", "letters"),
@@ -285,7 +286,7 @@ def test_result_of_reads_the_result_stream_and_brings_its_query_along() -> None:
         (lambda: tg.program(X=smoke.group_by("area")), "TG114", "agg"),  # type: ignore[arg-type]  # wrong on purpose
         (lambda: tg.program(smoke), "TG114", "Name=relation"),  # type: ignore[arg-type]  # wrong on purpose
         (lambda: tg.query(alarm, smoke), "TG108", "select"),
-        (lambda: tg.query(alarm, smoke.select(area=smoke.conc, at=smoke.time)), "TG102", "cast"),
+        (lambda: tg.query(alarm, smoke.select(area=smoke.conc, at=smoke.time)), "TG108", "cast"),
         (lambda: tg.query(alarm, smoke.group_by("area").agg(at=tg.max(smoke.time))), "TG117", "instants"),
         (lambda: tg.query(smoke, smoke), "TG114", "tg.result"),  # type: ignore[arg-type]  # wrong on purpose
     ],

@@ -111,7 +111,10 @@ def test_the_instant_is_judged_on_either_engine(start: Start) -> None:
         run.add("R", EVENTS)
         run.advance("R", t=50)
         run.finish(close_at=50)
-        with pytest.raises(TidegateError, match=r"TG417 High: .* at 50: .* have come to 50\n.*at 51 or later"):
+        with pytest.raises(
+            TidegateError,
+            match=r"TG417 High: .* at 50: High is final up to te = 50\n.*R\.t has come to 50.*\n.*at 51 or later",
+        ):
             run.step()
         run.close_open(51)
         run.step()

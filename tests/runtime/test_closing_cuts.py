@@ -33,11 +33,45 @@ def test_progress_beyond_the_instant_refuses_it_in_one_batch_as_in_two(every: in
             if cut:
                 run.step()
             run.finish(close_at=50)
-            with pytest.raises(TidegateError, match=r"TG417 High: .* at 50: .* have come to 50\n.*at 51 or later"):
+            with pytest.raises(
+                TidegateError,
+                match=r"TG417 High: .* at 50: High is final up to te = 50\n.*R\.t has come to 50.*\n.*at 51 or later",
+            ):
                 run.step()
             run.finish(close_at=51)
             run.step()
             assert run.results("High") == [{"k": 2, "ts": 3, "te": 51}]
+
+
+def test_a_refusal_says_what_is_final_where_and_why() -> None:
+    """Progress of the input is not that of the events that are read: they are later by seven, or at the end of a window."""
+    shifted = readings.select(readings.k, readings.x, t=readings.t + 7)
+    later = shifted.partition_by("k").derive(Later=tg.situation(shifted.x > 4)).Later
+    both = tg.program(Later=later, M=tg.match(later.overlaps(On) | On.during(later), within=30, emission="final"))
+    for program in (tg.program(Later=later), both):
+        with program.session() as run:
+            run.push("R", [(1, 5, 9)])
+            run.advance("R", {"t": 40})
+            run.finish(close_at=47)
+            with pytest.raises(TidegateError) as refused:
+                run.step()
+            assert str(refused.value).splitlines() == [
+                "TG417 Later: open situations can not end at 47: Later is final up to te = 47",
+                "  because       R.t has come to 40 (the last event, or declared progress)",
+                "  hint          close them at 48 or later",
+            ]
+
+
+def test_a_refusal_names_the_streams_that_have_to_end() -> None:
+    r, s = readings.as_("r"), switches.as_("s")
+    joined = r.join(s, r.k == s.k, s.t <= r.t, r.t - s.t <= 5).select(k=r.k, t=r.t, x=r.x)
+    program = tg.program(High=joined.partition_by("k").derive(High=tg.situation(joined.x > 4)).High)
+    with program.session() as run:
+        run.push("R", [(1, 5, 9)])
+        run.advance("R", {"t": 40})
+        run.finish(close_at=40)
+        with pytest.raises(TidegateError, match=r"R\.t has come to 40 .*, and the other streams end\n"):
+            run.step()
 
 
 def test_events_of_other_partitions_are_before_the_instant_too() -> None:
@@ -49,7 +83,7 @@ def test_events_of_other_partitions_are_before_the_instant_too() -> None:
                 if cut:
                     run.step()
                 run.finish(close_at=30)
-                with pytest.raises(TidegateError, match="have come to 30"):
+                with pytest.raises(TidegateError, match="final up to te = 30"):
                     run.step()
 
 
@@ -62,7 +96,7 @@ def test_the_instant_survives_a_restart_and_can_be_put_off_until_the_end(tmp_pat
     with ONE.session(checkpoint=tmp_path / "state") as run:
         run.push("R", [(2, 20, 0)])
         run.finish()
-        with pytest.raises(TidegateError, match=r"can not end at 10: .* have come to 20"):
+        with pytest.raises(TidegateError, match=r"can not end at 10: High is final up to te = 20"):
             run.step()
         run.close_open(21)
         run.step()

@@ -66,7 +66,7 @@ def test_a_start_says_it_and_a_refusal_names_the_least(spark: SparkSession, tmp_
         sources = {"R": tg.parquet(files, delay=0, bounded=True)}
         program.start(spark, sources=sources, checkpoint=tmp_path / "state", close_at=close_at).awaitTermination()
 
-    with pytest.raises(QueryError, match=r"TG417 High: .* at 30: .* have come to 30"):
+    with pytest.raises(QueryError, match=r"TG417 High: .* at 30: High is final up to te = 30"):
         run(30)
     assert ClosingCall(LocalStore(tmp_path / "state")).waiting == 30
     run(31)
