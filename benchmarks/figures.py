@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import platform
+import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import Literal
 
 BEGIN, END = "<!-- figures: written by `make bench` -->", "<!-- end of figures -->"
 #: What stands in the table for a figure of a section that was left out.
 UNMEASURED = "not in this run"
+#: How often the two sides of a comparison run at least, in turn: A B A B A B.
+PAIRS = 3
 QUERIES = ("tumbling", "interval join", "silence", "frames")
 #: Queries of which memory is measured: `wide join` keeps every row of its left side.
 HELD = (*QUERIES, "wide join")
@@ -37,11 +41,21 @@ NATIVE = {"tumbling": 2.0, "interval join": 1.5}
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a figure is measured in, and the most or least that it is to be, where that is asked for."""
+    """What a figure is measured in, and the most or least that it is to be, where that is asked for.
+
+    `better` is for a comparison without a target: whether more is better or less.
+    """
 
     unit: str = ""
     most: float | None = None
     least: float | None = None
+    better: Literal["more", "less"] | None = None
+
+    def worst(self, values: Sequence[float]) -> float:
+        """The one of several measurements that is furthest from what the target asks for."""
+        if self.most is not None or (self.least is None and self.better == "less"):
+            return max(values)
+        return min(values)
 
     def __str__(self) -> str:
         if self.most is not None:
@@ -88,6 +102,8 @@ class Figure:
 def _declared() -> Iterator[tuple[str, Target]]:
     yield "analysis of a query over six streams", Target("ms", most=50)
     yield "analysis of a chain of 30 streams", Target("ms", most=1000)
+    yield "opening of a query over six streams", Target("ms")
+    yield "opening of a chain of 30 streams", Target("ms")
     for query in QUERIES:
         yield f"{query}, embedded", Target("rows/s")
         yield f"{query}, Polars in one batch", Target("rows/s")
@@ -104,8 +120,8 @@ def _declared() -> Iterator[tuple[str, Target]]:
     for query in PURGED:
         yield f"{query}: live rows, mean, by keep alone", Target("rows")
         yield f"{query}: live rows, mean, with partner and kill rule", Target("rows")
-        yield f"{query}: live rows at most, with the rules / without", Target()
-        yield f"{query}: time, with the rules / without", Target()
+        yield f"{query}: live rows at most, with the rules / without", Target(better="less")
+        yield f"{query}: time, with the rules / without", Target(better="less")
     for query in SITUATIONS:
         for keys in KEYS:
             title = f"{query}, {keys:,} keys, one core"
@@ -118,12 +134,16 @@ def _declared() -> Iterator[tuple[str, Target]]:
             ):
                 yield f"{title}: {way}", Target("events/s")
             yield f"{title}: embedded / reading alone", Target(least=0.5)
-            yield f"{title}: embedded / Polars", Target(least=BATCH.get(query))
+            yield f"{title}: embedded / Polars", Target(least=BATCH.get(query), better="more")
+        yield (
+            f"{query}, one core: embedded / Polars, worst number of keys",
+            Target(least=BATCH.get(query), better="more"),
+        )
         yield f"{query}, one core: time, 100,000 keys / 100 keys", Target(most=1.5)
     for query in QUERIES:
         yield f"{query}, Spark", Target("rows/s")
         yield f"{query}, native Structured Streaming", Target("rows/s")
-        yield f"{query}: rows/s, Spark / native", Target(least=NATIVE.get(query))
+        yield f"{query}: rows/s, Spark / native", Target(least=NATIVE.get(query), better="more")
     for query in HELD:
         yield f"{query}, Spark: live state at most", Target("MiB")
         yield f"{query}, Spark: peak memory / (2 x live state + 1 GiB)", Target(most=1)
@@ -141,11 +161,11 @@ def _declared() -> Iterator[tuple[str, Target]]:
     for title in ("1,000 keys", "no key"):
         for threads in THREADS:
             yield f"Q1, {title}, threads: {threads}", Target("rows/s")
-        yield f"Q1, {title}: rows/s, two threads / one", Target()
+        yield f"Q1, {title}: rows/s, two threads / one", Target(better="more")
     for title in ("1,000 keys", "no key"):
         for executors in EXECUTORS:
             yield f"Q1, {title}, executors: {executors}", Target("rows/s")
-        yield f"Q1, {title}: rows/s, two executors / one", Target()
+        yield f"Q1, {title}: rows/s, two executors / one", Target(better="more")
 
 
 #: Every figure of a whole run, in the order of the table.
@@ -156,6 +176,15 @@ def declared(name: str, value: float, detail: str = "") -> Figure:
     """A figure of a whole run, with its target. `KeyError` where none of this name is declared."""
     target = DECLARED[name]
     return Figure(name, value, target.unit, target.most, target.least, detail)
+
+
+def compared(name: str, ratios: Sequence[float]) -> Figure:
+    """A figure of a comparison: the median of the ratios of at least three pairs, with the least, greatest and worst beside."""
+    if len(ratios) < PAIRS:
+        raise ValueError(f"{name}: {len(ratios)} pairs are no comparison; measure {PAIRS}")
+    median, worst = statistics.median(ratios), DECLARED[name].worst(ratios)
+    spread = f"least {min(ratios):.2f}, median {median:.2f}, greatest {max(ratios):.2f}"
+    return declared(name, median, f"{spread}, worst {worst:.2f} of {len(ratios)} pairs")
 
 
 def memory_figures(query: str, engine: str, live: int, more: int) -> list[Figure]:

@@ -102,7 +102,8 @@ def _figures(label: str, early: list[BatchReport], late: list[BatchReport], batc
     """Of several queries that one whose reads have grown most."""
     figures = []
     for number, what in enumerate(("rows", "bytes")):
-        means = {query: (_mean_read(late, query, number), _mean_read(early, query, number)) for query in late[0].read}
+        read = {query for report in late for query in report.read}
+        means = {query: (_mean_read(late, query, number), _mean_read(early, query, number)) for query in sorted(read)}
         worst = max(means, key=lambda query: means[query][0] / means[query][1])
         one, other = means[worst]
         detail = f"{worst}: {one:,.0f} at batch {batches:,}, {other:,.0f} at batch {FIRST}"

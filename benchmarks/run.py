@@ -2,7 +2,8 @@
 
 All figures of one run belong together: on a noisy machine read ratios, not absolute times. A missed target is printed;
 the exit status is 1 only where results differ. `--resume FILE` keeps each section's figures, and goes on after the last
-one that is there; `--write PAGE` puts the table into a page of the docs.
+one that is there, with the same code only: sections of different commits are no run. `--write PAGE` puts the table into
+a page of the docs, with the commit and how busy the machine was.
 """
 
 from __future__ import annotations
@@ -13,20 +14,45 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks import embedded, flat, floors, held, on_spark, queries, situations, situations_spark, speedup, threads
+from benchmarks import (
+    embedded,
+    flat,
+    floors,
+    held,
+    on_spark,
+    provenance,
+    queries,
+    situations,
+    situations_spark,
+    speedup,
+    threads,
+)
 from benchmarks.data import Data
 from benchmarks.figures import DECLARED, Figure, declared, machine, print_table, write_table
 from benchmarks.state import freed_state
+from tidegate.algebra.program import ProgramDef
 from tidegate.analysis.pipeline import analyse
+from tidegate.runtime.embedded.session import Session
 
 Measured = tuple[list[Figure], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """What a section found, and how busy the machine was: when its run began, and by the host while it ran."""
+
+    figures: list[Figure]
+    equal: bool
+    load: float
+    stolen: float
 
 
 def main() -> int:
@@ -44,32 +70,61 @@ def main() -> int:
     options.add_argument("--write", type=Path, metavar="PAGE", help="which must have the table's markers")
     chosen = options.parse_args()
     size = {name: getattr(chosen, name) for name in ("rows", "keys", "batches", "spark_batches")}
-    done = _load(chosen.resume, size)
+    code, load = provenance.code(), provenance.load()
+    done = _load(chosen.resume, size, code)
     wanted = [name for name in chosen.only or SECTIONS if not (chosen.no_spark and name.startswith("spark"))]
     with tempfile.TemporaryDirectory() as folder, Data(Path(folder), **size) as data:
-        print(f"{chosen.rows:,} rows, {chosen.keys:,} keys, in {chosen.batches} files", flush=True)
+        print(
+            f"{chosen.rows:,} rows, {chosen.keys:,} keys, in {chosen.batches} files; code {code}; load {load:.2f}",
+            flush=True,
+        )
         for name in wanted:
             if name not in done:
-                done[name] = SECTIONS[name](data)
-                _save(chosen.resume, size, done)
-    figures = [figure for made, _ in done.values() for figure in made]
-    equal = all(same for _, same in done.values())
+                before = provenance.ticks()
+                figures, equal = SECTIONS[name](data)
+                if provenance.code() != code:
+                    raise SystemExit(f"the code has changed while {name} ran: its figures are of no commit")
+                done[name] = Measurement(figures, equal, load, provenance.stolen(before, provenance.ticks()))
+                _save(chosen.resume, size, code, done)
+    figures = [figure for section in done.values() for figure in section.figures]
+    equal = all(section.equal for section in done.values())
     figures.sort(key=lambda figure: list(DECLARED).index(figure.name))
     print_table(figures)
+    print(busy(code, list(done.values())))
     print("results: equal" if equal else "results: DIFFERENT")
     if chosen.write is not None and equal:
-        write_table(chosen.write, figures, f"{chosen.rows:,} rows on {machine()}. All results were equal.")
+        heading = f"{chosen.rows:,} rows on {machine()}. {busy(code, list(done.values()))} All results were equal."
+        write_table(chosen.write, figures, heading)
     return 0 if equal else 1
 
 
+def busy(code: str, sections: Sequence[Measurement]) -> str:
+    """Of which code the sections are, and how busy the machine was."""
+    if not sections:
+        return f"Code: {code}."
+    loads, stolen = [section.load for section in sections], max(section.stolen for section in sections)
+    return (
+        f"All sections are of the code {code}. Before the run the load was {max(loads):.2f} a core; the host took "
+        f"{100 * stolen:.0f} % of the cores at most while a section ran."
+    )
+
+
 def analysis_times(_: Data) -> Measured:
-    six = 1000 * median(partial(analyse, queries.typical().definition))
-    chain = 1000 * median(partial(analyse, queries.chain(30).definition))
-    figures = [
-        declared("analysis of a query over six streams", six),
-        declared("analysis of a chain of 30 streams", chain),
-    ]
+    """Analysis alone, and all that stands between a program and its first batch: analysis, plan and session."""
+    figures = []
+    for name, program in (
+        ("a query over six streams", queries.typical()),
+        ("a chain of 30 streams", queries.chain(30)),
+    ):
+        figures.append(declared(f"analysis of {name}", 1000 * median(partial(analyse, program.definition))))
+        figures.append(declared(f"opening of {name}", 1000 * median(partial(_opened, program.definition))))
+        print(figures[-2].line(), figures[-1].line(), sep="\n", flush=True)
     return figures, True
+
+
+def _opened(definition: ProgramDef) -> None:
+    with Session(analyse(definition)):
+        pass
 
 
 def median(run: Callable[[], object], times: int = 5) -> float:
@@ -93,7 +148,7 @@ SECTIONS: dict[str, Callable[[Data], Measured]] = {
     "state": lambda data: freed_state(min(data.rows, 200_000), data.batches),
     "situations": lambda data: situations.measure(data.rows),
     "threads": lambda data: threads.measure(data.rows),
-    "spark": lambda data: on_spark.measure(data.spark, data.large, data.files, data.few, data.rows),
+    "spark": lambda data: on_spark.measure(data.spark, data.large, data.few, data.rows),
     "spark-flat": lambda data: (flat.on_spark(data.spark, data.folder / "streaming", data.spark_batches), True),
     "spark-floor": lambda data: ([floors.on_spark(data.spark), floors.one_pattern_on_spark(data.spark)], True),
     "spark-situations": lambda data: situations_spark.measure(data.spark),
@@ -102,22 +157,34 @@ SECTIONS: dict[str, Callable[[Data], Measured]] = {
 }
 
 
-def _load(file: Path | None, size: dict[str, int]) -> dict[str, Measured]:
-    """What an earlier run of the same size has measured."""
+def _load(file: Path | None, size: dict[str, int], code: str) -> dict[str, Measurement]:
+    """What an earlier run of the same size and code has measured. `SystemExit` where it is of another one."""
     if file is None or not file.exists():
         return {}
     saved: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     if saved["size"] != size:
         raise SystemExit(f"{file} is of another run: {saved['size']}")
-    return {name: ([declared(*one) for one in made], same) for name, (made, same) in saved["sections"].items()}
+    if saved.get("code") != code:
+        raise SystemExit(
+            f"{file} is of the code {saved.get('code', '(unknown)')}, this is {code}: "
+            "figures of one page are of one commit; remove the file and run all sections again"
+        )
+    return {
+        name: replace(Measurement(**found), figures=[declared(*one) for one in found["figures"]])
+        for name, found in saved["sections"].items()
+    }
 
 
-def _save(file: Path | None, size: dict[str, int], done: dict[str, Measured]) -> None:
+def _save(file: Path | None, size: dict[str, int], code: str, done: dict[str, Measurement]) -> None:
     if file is not None:
         sections = {
-            name: ([(one.name, one.value, one.detail) for one in made], same) for name, (made, same) in done.items()
+            name: {**asdict(found), "figures": [(one.name, one.value, one.detail) for one in found.figures]}
+            for name, found in done.items()
         }
-        file.write_text(json.dumps({"size": size, "sections": sections}, indent=1), encoding="utf-8")
+        saved = json.dumps({"size": size, "code": code, "sections": sections}, indent=1)
+        temporary = file.with_suffix(".tmp")
+        temporary.write_text(saved, encoding="utf-8")
+        temporary.replace(file)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     python benchmarks/situations.py --events 10000000
 
-Everything runs on one core, each query and number of keys in a process of its own, in pairs; results are compared. The
+Everything runs on one core, each query in a process of its own, all ways and numbers of keys in turn; results are compared. The
 engine reads a file of five million events a batch, as on Spark, and its checkpoint and results are directories. Reading
 alone is pyarrow with one thread.
 Rates are by the process's own time, so that other work on the machine counts little; elapsed time, with the waiting for
@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 if __name__ == "__main__":  # before Polars counts cores
@@ -34,7 +35,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import tidegate as tg
 from benchmarks import situations_batch, situations_data
 from benchmarks.comparing import same
-from benchmarks.figures import KEYS, SITUATIONS, Figure, declared, print_table
+from benchmarks.figures import KEYS, PAIRS, SITUATIONS, Figure, compared, declared, print_table
 from benchmarks.files import write_files
 from tidegate.runtime.embedded.session import Session
 from tidegate.runtime.sinks import parquet_sink
@@ -43,7 +44,8 @@ from tidegate.runtime.state.local import LocalStore
 
 #: Events of a file, which is a batch.
 BATCH = 5_000_000
-PAIRS, LOOPED = 3, 500_000
+#: Events that the loop in Python sees, whose time is scaled up.
+LOOPED = 500_000
 
 switches = tg.stream("Events", "key bigint, time bigint, a boolean, b boolean, c boolean", progress="time")
 readings = tg.stream("Events", "key bigint, time bigint, speed double, accel double", progress="time")
@@ -102,58 +104,79 @@ def read(files: Path) -> int:
     return rows
 
 
-def compare(query: str, folder: Path, count: int, keys: int) -> dict[str, list[float]]:
-    """Seconds of each way, in turns, and whether results were equal; for a process of its own."""
+#: Seconds of each run by way, whether results were equal, and how many matches there were.
+Taken = dict[str, list[float]]
+
+
+def compare(query: str, folder: Path, count: int) -> dict[int, Taken]:
+    """Every way with every number of keys, in turns; for a process of its own."""
     cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, cores[-1:])
-    frame = events(query, count, keys)
-    write_files(folder / "few", frame.head(min(count, 200_000)), 2)
-    write_files(folder / "files", frame, -(-count // BATCH))
-    looped = frame.head(min(count, LOOPED))
     ways: dict[str, Callable[[Path], object]] = {
         "reading": read,
         "embedded": lambda files: run(query, files),
         "polars": lambda files: situations_batch.by_polars(query, files),
         "duckdb": lambda files: situations_batch.by_duckdb(query, files),
     }
-    for way in ways.values():
-        way(folder / "few")
-    taken: dict[str, list[float]] = {name: [] for name in ways}
-    found: dict[str, object] = {}
+    taken: dict[int, Taken] = {}
+    for keys in KEYS:
+        frame = events(query, count, keys)
+        (folder / str(keys)).mkdir()
+        write_files(folder / str(keys) / "few", frame.head(min(count, 200_000)), 2)
+        write_files(folder / str(keys) / "files", frame, -(-count // BATCH))
+        write_files(folder / str(keys) / "looped", frame.head(min(count, LOOPED)), 1)
+        taken[keys] = {name: [] for name in (*ways, *(f"{name} elapsed" for name in ways), "loop", "equal", "matches")}
+        for way in ways.values():
+            way(folder / str(keys) / "few")
+    del frame
     for _ in range(PAIRS):
-        for name, way in ways.items():
-            began, elapsed = time.process_time(), time.perf_counter()
-            found[name] = way(folder / "files")
-            taken[name].append(time.process_time() - began)
-            taken.setdefault(f"{name} elapsed", []).append(time.perf_counter() - elapsed)
+        for keys in KEYS:
+            _turn(query, folder / str(keys), count, ways, taken[keys])
+    return taken
+
+
+def _turn(query: str, folder: Path, count: int, ways: dict[str, Callable[[Path], object]], taken: Taken) -> None:
+    """Each way once, and a comparison of their results."""
+    found: dict[str, object] = {}
+    for name, way in ways.items():
+        began, elapsed = time.process_time(), time.perf_counter()
+        found[name] = way(folder / "files")
+        taken[name].append(time.process_time() - began)
+        taken[f"{name} elapsed"].append(time.perf_counter() - elapsed)
     tables = {name: table for name, table in found.items() if isinstance(table, pl.DataFrame)}
     equal = all(same(f"{query}, {name}", tables["embedded"], tables[name]) for name in ("polars", "duckdb"))
-    write_files(folder / "looped", looped, 1)
-    rows = looped.rows()
+    rows = pl.read_parquet(folder / "looped" / "*.parquet").rows()
     began = time.process_time()
     by_hand = situations_batch.by_loop(query, rows)
-    taken["loop"] = [(time.process_time() - began) * count / len(rows)]
+    taken["loop"].append((time.process_time() - began) * count / len(rows))
     equal = same(f"{query}, Python loop", by_hand, situations_batch.by_polars(query, folder / "looped")) and equal
-    return {**taken, "equal": [float(equal)], "matches": [float(tables["embedded"].height)]}
+    taken["equal"].append(float(equal))
+    taken["matches"].append(float(tables["embedded"].height))
 
 
 def measure(count: int) -> tuple[list[Figure], bool]:
     """Figures of both queries for every number of keys, and whether all results were equal."""
     figures: list[Figure] = []
-    equal, seconds = True, dict[tuple[str, int], float]()
+    equal = True
     for query in SITUATIONS:
-        for keys in KEYS:
-            command = [sys.executable, __file__, "--one", query, "--events", str(count), "--keys", str(keys)]
-            done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-            *notes, line = done.stdout.splitlines()
-            print("".join(f"{note}\n" for note in notes), end="")
-            taken = json.loads(line)
-            equal = equal and bool(taken["equal"][0])
-            seconds[query, keys] = min(taken["embedded"])
-            figures += _figures(f"{query}, {keys:,} keys, one core", taken, count)
-        ratio = seconds[query, 100_000] / seconds[query, 100]
-        figures.append(declared(f"{query}, one core: time, 100,000 keys / 100 keys", ratio))
-        print(figures[-1].line(), flush=True)
+        command = [sys.executable, __file__, "--one", query, "--events", str(count)]
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+        *notes, line = done.stdout.splitlines()
+        print("".join(f"{note}\n" for note in notes), end="")
+        taken: dict[int, Taken] = {int(keys): found for keys, found in json.loads(line).items()}
+        equal = equal and all(all(found["equal"]) for found in taken.values())
+        by_polars = {keys: ratios(found["polars"], found["embedded"]) for keys, found in taken.items()}
+        for keys, found in taken.items():
+            figures += _figures(f"{query}, {keys:,} keys, one core", found, count)
+        slowest = min(by_polars, key=lambda keys: statistics.median(by_polars[keys]))
+        many_keys = ratios(taken[max(KEYS)]["embedded"], taken[100]["embedded"])
+        worst = compared(f"{query}, one core: embedded / Polars, worst number of keys", by_polars[slowest])
+        figures += [
+            replace(worst, detail=f"{slowest:,} keys: {worst.detail}"),
+            compared(f"{query}, one core: time, 100,000 keys / 100 keys", many_keys),
+        ]
+        for figure in figures[-2:]:
+            print(figure.line(), flush=True)
     return figures, equal
 
 
@@ -167,18 +190,22 @@ NAMES = {
 }
 
 
-def _figures(title: str, taken: dict[str, list[float]], count: int) -> list[Figure]:
-    elapsed = f"elapsed {count / min(taken['embedded elapsed']):,.0f}, {taken['matches'][0]:,.0f} matches"
+def _figures(title: str, taken: Taken, count: int) -> list[Figure]:
+    elapsed = f"elapsed {count / statistics.median(taken['embedded elapsed']):,.0f}, {taken['matches'][0]:,.0f} matches"
     made = [
-        declared(f"{title}: {name}", count / min(taken[way]), elapsed if way == "embedded" else "")
+        declared(f"{title}: {name}", count / statistics.median(taken[way]), elapsed if way == "embedded" else "")
         for way, name in NAMES.items()
     ]
     for way, name in (("reading", "reading alone"), ("polars", "Polars")):
-        ratios = [other / own for other, own in zip(taken[way], taken["embedded"], strict=True)]
-        made.append(declared(f"{title}: embedded / {name}", statistics.median(ratios)))
+        made.append(compared(f"{title}: embedded / {name}", ratios(taken[way], taken["embedded"])))
     for figure in made:
         print(figure.line(), flush=True)
     return made
+
+
+def ratios(one: list[float], other: list[float]) -> list[float]:
+    """The first of each pair divided by the second."""
+    return [left / right for left, right in zip(one, other, strict=True)]
 
 
 def main() -> int:
@@ -186,11 +213,10 @@ def main() -> int:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--events", type=int, default=10_000_000)
     options.add_argument("--one", choices=SITUATIONS, help=argparse.SUPPRESS)
-    options.add_argument("--keys", type=int, default=100, help=argparse.SUPPRESS)
     chosen = options.parse_args()
     if chosen.one:
         with tempfile.TemporaryDirectory() as folder:
-            print(json.dumps(compare(chosen.one, Path(folder), chosen.events, chosen.keys)))
+            print(json.dumps(compare(chosen.one, Path(folder), chosen.events)))
         return 0
     figures, equal = measure(chosen.events)
     print_table(figures)

@@ -29,9 +29,9 @@ from pyspark.sql.window import Window
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.comparing import same
-from benchmarks.figures import SQL, SQL_KEYS, STATE_KEYS, Figure, declared, print_table
+from benchmarks.figures import PAIRS, SQL, SQL_KEYS, STATE_KEYS, Figure, compared, declared, print_table
 from benchmarks.files import write_files
-from benchmarks.situations import events, program
+from benchmarks.situations import events, program, ratios
 from benchmarks.situations_batch import DETECTED, FIRST, OPEN, SECOND, SITUATIONS, SPAN, WITHIN
 from tidegate.runtime.sinks import parquet_sink
 from tidegate.runtime.sources import parquet
@@ -48,7 +48,7 @@ CONFIG = {"spark.driver.memory": "6g"}
 def main() -> int:
     """Prints the figures; the exit status is 1 where results differ."""
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--times", type=int, default=3)
+    options.add_argument("--times", type=int, default=PAIRS)
     chosen = options.parse_args()
     spark = spark_session("tidegate-situations", config=CONFIG)
     figures, equal = measure(spark, chosen.times)
@@ -58,14 +58,14 @@ def main() -> int:
     return 0 if equal else 1
 
 
-def measure(spark: SparkSession, times: int = 3) -> tuple[list[Figure], bool]:
-    """Both sizes of batches in pairs of runs, state functions once, and two numbers of keys."""
+def measure(spark: SparkSession, times: int = PAIRS) -> tuple[list[Figure], bool]:
+    """Both sizes of batches, state functions and numbers of keys: all that is compared runs in turn."""
     figures: list[Figure] = []
     equal = True
 
-    def add(name: str, value: float, detail: str = "") -> None:
-        figures.append(declared(name, value, detail))
-        print(figures[-1].line(), flush=True)
+    def add(figure: Figure) -> None:
+        figures.append(figure)
+        print(figure.line(), flush=True)
 
     with tempfile.TemporaryDirectory() as work:
         few = written(Path(work) / "few", "Q1", 40_000, 10)
@@ -82,25 +82,25 @@ def measure(spark: SparkSession, times: int = 3) -> tuple[list[Figure], bool]:
                 taken, wanted = sql(spark, query, files, work)
                 theirs.append(taken)
                 equal = same(title, found, wanted) and equal
-            add(title, count / statistics.median(ours))
-            add(f"{title}: Spark SQL in batch", count / statistics.median(theirs))
-            ratios = [other / own for own, other in zip(ours, theirs, strict=True)]
-            shown = ", ".join(f"{ratio:.2f}" for ratio in ratios)
-            add(f"{title}: rows/s, Spark / Spark SQL", statistics.median(ratios), shown)
-        by_keys, count = {}, BATCHES * max(rows for _, rows in SQL)
-        for keys in (100, *STATE_KEYS):
-            files = written(Path(work) / f"{keys} keys", "Q1", count, keys)
-            ours = []
-            for _ in range(times):
+            add(declared(title, count / statistics.median(ours)))
+            add(declared(f"{title}: Spark SQL in batch", count / statistics.median(theirs)))
+            add(compared(f"{title}: rows/s, Spark / Spark SQL", ratios(theirs, ours)))
+        count = BATCHES * max(rows for _, rows in SQL)
+        some = {keys: written(Path(work) / f"{keys} keys", "Q1", count, keys) for keys in (100, *STATE_KEYS)}
+        own: dict[int, list[float]] = {keys: [] for keys in some}
+        functions: dict[int, list[float]] = {keys: [] for keys in STATE_KEYS}
+        for _ in range(times):
+            for keys, files in some.items():
                 taken, found = tidegate(spark, "Q1", files, work)
-                ours.append(taken)
-            by_keys[keys] = statistics.median(ours)
-            if keys in STATE_KEYS:
-                taken, wanted = states(spark, files, work)
-                equal = same(f"Q1, {keys:,} keys, Spark's own state functions", found, wanted) and equal
-                add(f"Q1, {keys:,} keys, Spark's own state functions", count / taken)
-                add(f"Q1, {keys:,} keys: rows/s, Spark / its state functions", taken / by_keys[keys])
-        add("Q1, Spark: time, 100,000 keys / 100 keys", by_keys[100_000] / by_keys[100])
+                own[keys].append(taken)
+                if keys in STATE_KEYS:
+                    taken, wanted = states(spark, files, work)
+                    functions[keys].append(taken)
+                    equal = same(f"Q1, {keys:,} keys, Spark's own state functions", found, wanted) and equal
+        for keys in STATE_KEYS:
+            add(declared(f"Q1, {keys:,} keys, Spark's own state functions", count / statistics.median(functions[keys])))
+            add(compared(f"Q1, {keys:,} keys: rows/s, Spark / its state functions", ratios(functions[keys], own[keys])))
+        add(compared("Q1, Spark: time, 100,000 keys / 100 keys", ratios(own[100_000], own[100])))
     return figures, equal
 
 

@@ -1,7 +1,7 @@
 """How much faster a pattern is on two executors of a small cluster than on one, with and without a key.
 
-Executors are processes with one core each; the pattern is Q1 of `situations`. Each number of them is measured in a
-process of its own, warm, from Parquet to committed results; results are compared.
+Executors are processes with one core each; the pattern is Q1 of `situations`. One executor and two are measured in turn,
+each time in a process of its own, the second run there, from Parquet to committed results; results are compared.
 
 python benchmarks/speedup.py [--rows 10000000]
 """
@@ -22,7 +22,8 @@ import polars as pl
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.comparing import same
-from benchmarks.figures import EXECUTORS, Figure, declared, print_table
+from benchmarks.figures import EXECUTORS, PAIRS, Figure, compared, declared, print_table
+from benchmarks.situations import ratios
 from benchmarks.situations_spark import tidegate, written
 from tidegate.runtime.spark.session import spark_session
 
@@ -31,7 +32,7 @@ KEYS = {"1,000 keys": 1000, "no key": 1}
 MEMORY = 2048
 
 
-def measure(rows: int, times: int = 3) -> tuple[list[Figure], bool]:
+def measure(rows: int, times: int = PAIRS) -> tuple[list[Figure], bool]:
     """Figures with and without a key, and whether one executor and two found the same."""
     figures: list[Figure] = []
     equal = True
@@ -41,28 +42,29 @@ def measure(rows: int, times: int = 3) -> tuple[list[Figure], bool]:
             folder.mkdir()
             written(folder / "files", "Q1", rows, keys)
             written(folder / "few", "Q1", 40_000, min(keys, 10))
-            seconds, found = {}, {}
-            for executors in EXECUTORS:
-                command = [sys.executable, __file__, "--one", str(folder), "--executors", str(executors)]
-                done = subprocess.run(
-                    [*command, "--keys", str(keys), "--times", str(times)],
-                    check=True,
-                    stdout=subprocess.PIPE,
-                    text=True,
-                )
-                seconds[executors] = statistics.median(json.loads(done.stdout.splitlines()[-1]))
-                found[executors] = pl.read_parquet(folder / f"{executors}.parquet")
+            seconds: dict[int, list[float]] = {executors: [] for executors in EXECUTORS}
+            found = {}
+            for _ in range(times):
+                for executors in EXECUTORS:
+                    command = [sys.executable, __file__, "--one", str(folder), "--executors", str(executors)]
+                    done = subprocess.run(
+                        [*command, "--keys", str(keys)], check=True, stdout=subprocess.PIPE, text=True
+                    )
+                    seconds[executors].append(json.loads(done.stdout.splitlines()[-1]))
+                    found[executors] = pl.read_parquet(folder / f"{executors}.parquet")
             one, two = EXECUTORS
             equal = same(f"Q1, {title}, {one} and {two} executors", found[two], found[one]) and equal
-            figures += [declared(f"Q1, {title}, executors: {n}", rows / seconds[n]) for n in EXECUTORS]
-            figures.append(declared(f"Q1, {title}: rows/s, two executors / one", seconds[one] / seconds[two]))
+            figures += [
+                declared(f"Q1, {title}, executors: {n}", rows / statistics.median(seconds[n])) for n in EXECUTORS
+            ]
+            figures.append(compared(f"Q1, {title}: rows/s, two executors / one", ratios(seconds[one], seconds[two])))
             for figure in figures[-3:]:
                 print(figure.line(), flush=True)
     return figures, equal
 
 
-def run_one(folder: Path, executors: int, keys: int, times: int) -> None:
-    """Prints the seconds of each run on so many executors, and leaves the results in a file."""
+def run_one(folder: Path, executors: int, keys: int) -> None:
+    """Prints the seconds of the second of two runs on so many executors, and leaves the results in a file."""
     config = {
         "spark.master": f"local-cluster[{executors},1,{MEMORY}]",
         "spark.executorEnv.PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
@@ -70,23 +72,24 @@ def run_one(folder: Path, executors: int, keys: int, times: int) -> None:
     spark = spark_session("tidegate-speedup", config=config)
     with tempfile.TemporaryDirectory() as work:
         tidegate(spark, "Q1", folder / "few", work, keyed=keys > 1)
-        runs = [tidegate(spark, "Q1", folder / "files", work, keyed=keys > 1) for _ in range(times)]
-    runs[-1][1].write_parquet(folder / f"{executors}.parquet")
+        tidegate(spark, "Q1", folder / "files", work, keyed=keys > 1)
+        seconds, found = tidegate(spark, "Q1", folder / "files", work, keyed=keys > 1)
+    found.write_parquet(folder / f"{executors}.parquet")
     spark.stop()
-    print(json.dumps([seconds for seconds, _ in runs]))
+    print(json.dumps(seconds))
 
 
 def main() -> int:
     """Prints the figures; the exit status is 1 where results differ."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--rows", type=int, default=10_000_000)
-    options.add_argument("--times", type=int, default=3)
+    options.add_argument("--times", type=int, default=PAIRS)
     options.add_argument("--one", type=Path, help=argparse.SUPPRESS)
     options.add_argument("--executors", type=int, help=argparse.SUPPRESS)
     options.add_argument("--keys", type=int, help=argparse.SUPPRESS)
     chosen = options.parse_args()
     if chosen.one:
-        run_one(chosen.one, chosen.executors, chosen.keys, chosen.times)
+        run_one(chosen.one, chosen.executors, chosen.keys)
         return 0
     figures, equal = measure(chosen.rows, chosen.times)
     print_table(figures)

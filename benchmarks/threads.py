@@ -20,8 +20,8 @@ import polars as pl
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.comparing import same
-from benchmarks.figures import THREADS, Figure, declared, print_table
-from benchmarks.situations import program
+from benchmarks.figures import PAIRS, THREADS, Figure, compared, declared, print_table
+from benchmarks.situations import program, ratios
 from benchmarks.situations_spark import BATCHES, FILES, written
 from tidegate.runtime.embedded.session import Session
 from tidegate.runtime.sinks import parquet_sink
@@ -31,7 +31,7 @@ from tidegate.runtime.state.local import LocalStore
 KEYS = {"1,000 keys": 1000, "no key": 1}
 
 
-def measure(rows: int, times: int = 3) -> tuple[list[Figure], bool]:
+def measure(rows: int, times: int = PAIRS) -> tuple[list[Figure], bool]:
     """Figures with and without a key, and whether both numbers of threads found the same."""
     figures: list[Figure] = []
     equal = True
@@ -52,9 +52,7 @@ def measure(rows: int, times: int = 3) -> tuple[list[Figure], bool]:
             one, two = THREADS
             equal = same(f"Q1, {title}, {one} and {two} threads", found[two], found[one]) and equal
             figures += [declared(f"Q1, {title}, threads: {n}", rows / statistics.median(taken[n])) for n in THREADS]
-            ratios = [single / double for single, double in zip(taken[one], taken[two], strict=True)]
-            shown = ", ".join(f"{ratio:.2f}" for ratio in ratios)
-            figures.append(declared(f"Q1, {title}: rows/s, two threads / one", statistics.median(ratios), shown))
+            figures.append(compared(f"Q1, {title}: rows/s, two threads / one", ratios(taken[one], taken[two])))
             for figure in figures[-3:]:
                 print(figure.line(), flush=True)
     return figures, equal
@@ -80,7 +78,7 @@ def main() -> int:
     """Prints the figures; the exit status is 1 where results differ."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--rows", type=int, default=BATCHES * 5_000_000)
-    options.add_argument("--times", type=int, default=3)
+    options.add_argument("--times", type=int, default=PAIRS)
     chosen = options.parse_args()
     figures, equal = measure(chosen.rows, chosen.times)
     print_table(figures)

@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import polars as pl
 import pytest
 
-from benchmarks import large, papers, run
-from benchmarks.figures import BEGIN, DECLARED, END, UNMEASURED, declared, rows_of, table, write_table
+from benchmarks import embedded, flat, large, papers, provenance, queries, run, situations, state, threads
+from benchmarks.figures import (
+    BEGIN,
+    DECLARED,
+    END,
+    PAIRS,
+    UNMEASURED,
+    compared,
+    declared,
+    rows_of,
+    table,
+    write_table,
+)
+from benchmarks.files import write_files
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "explanation" / "figures.md"
 PAPERS = PAGE.with_name("tpstream-figures.md")
@@ -71,12 +89,118 @@ def test_verdicts_follow_targets() -> None:
 
 def test_a_run_goes_on_after_the_sections_that_are_there(tmp_path: Path) -> None:
     file, size = tmp_path / "bench.json", {"rows": 7}
-    done = {"floor": ([declared("a batch of 50 rows, five queries, embedded", 9.5, "of two")], True)}
-    assert run._load(file, size) == {}
-    run._save(file, size, done)
-    assert run._load(file, size) == done
+    floor = [declared("a batch of 50 rows, five queries, embedded", 9.5, "of two")]
+    done = {"floor": run.Measurement(floor, equal=True, load=0.02, stolen=0.01)}
+    assert run._load(file, size, "abc") == {}
+    run._save(file, size, "abc", done)
+    assert run._load(file, size, "abc") == done
     with pytest.raises(SystemExit, match="another run"):
-        run._load(file, {"rows": 8})
+        run._load(file, {"rows": 8}, "abc")
+
+
+def test_a_run_does_not_go_on_with_other_code(tmp_path: Path) -> None:
+    file, size = tmp_path / "bench.json", {"rows": 7}
+    run._save(file, size, "abc", {})
+    with pytest.raises(SystemExit, match=r"of the code abc, this is abd: figures of one page are of one commit"):
+        run._load(file, size, "abd")
+    file.write_text('{"size": {"rows": 7}, "sections": {}}')
+    with pytest.raises(SystemExit, match="unknown"):
+        run._load(file, size, "abc")
+
+
+def test_code_is_the_commit_and_what_was_changed_since(tmp_path: Path) -> None:
+    def git(*arguments: str) -> None:
+        who = ["-c", "user.name=a", "-c", "user.email=a@b"]
+        subprocess.run(["git", *who, *arguments], cwd=tmp_path, check=True, capture_output=True)
+
+    (tmp_path / "runtime").mkdir()
+    (tmp_path / "runtime" / "one.py").write_text("1")
+    with pytest.raises(SystemExit, match="need the commit"):
+        provenance.code(tmp_path)
+    git("init")
+    git("add", ".")
+    git("commit", "-m", "one")
+    first = provenance.code(tmp_path)
+    (tmp_path / "page.md").write_text("figures")
+    assert provenance.code(tmp_path) == first, "the page is not measured"
+    (tmp_path / "runtime" / "one.py").write_text("2")
+    changed = provenance.code(tmp_path)
+    (tmp_path / "runtime" / "one.py").write_text("3")
+    assert changed.startswith(f"{first} with changes ")
+    assert provenance.code(tmp_path) not in (first, changed)
+    git("commit", "-a", "-m", "two")
+    assert provenance.code(tmp_path) not in (first, changed)
+
+
+def test_the_page_says_of_which_code_it_is_and_how_busy_the_machine_was() -> None:
+    sections = [run.Measurement([], equal=True, load=load, stolen=stolen) for load, stolen in ((0.5, 0.1), (0.25, 0.2))]
+    told = run.busy("abc", sections)
+    assert "of the code abc" in told
+    assert "load was 0.50 a core" in told
+    assert "20 %" in told
+
+
+def test_a_comparison_has_at_least_three_pairs_and_tells_the_worst() -> None:
+    more, less = "tumbling: rows/s, Spark / native", "tumbling: time, embedded / (2 x Polars + 10 ms a batch)"
+    assert compared(more, [3.0, 1.0, 2.0]).value == 2.0
+    assert compared(more, [3.0, 1.0, 2.0]).detail == "least 1.00, median 2.00, greatest 3.00, worst 1.00 of 3 pairs"
+    assert compared(less, [3.0, 1.0, 2.0]).detail.endswith("worst 3.00 of 3 pairs")
+    assert compared("deadline by key: time, with the rules / without", [3.0, 1.0, 2.0]).detail.endswith(
+        "worst 3.00 of 3 pairs"
+    )
+    assert compared("Q1, no key: rows/s, two threads / one", [3.0, 1.0, 2.0]).detail.endswith("worst 1.00 of 3 pairs")
+    with pytest.raises(ValueError, match="2 pairs are no comparison"):
+        compared(more, [1.0, 2.0])
+
+
+def test_every_ratio_says_what_is_better() -> None:
+    """A comparison without a target can not tell its worst pair else."""
+    ratios = [name for name in DECLARED if " / " in name and "peak memory" not in name and "read, late" not in name]
+    assert len(ratios) > 40
+    for name in ratios:
+        target = DECLARED[name]
+        assert target.most is not None or target.least is not None or target.better is not None, name
+
+
+def test_sections_run_on_few_rows(tmp_path: Path) -> None:
+    """Their times say nothing; results are compared inside, and figures have to be declared ones."""
+    write_files(tmp_path / "files", queries.rows(4000, 5), 4)
+    made = [
+        embedded.measure(tmp_path / "files", tmp_path / "files", 4000),
+        state.freed_state(2000, 5),
+        threads.measure(4000),
+    ]
+    assert all(equal for _, equal in made)
+    names = [figure.name for figures, _ in made for figure in figures]
+    assert len(names) == len(set(names)) == 4 * 3 + 2 * 4 + 2 * 3
+
+
+@pytest.mark.long
+def test_sections_in_processes_of_their_own_run_on_few_rows() -> None:
+    figures, equal = situations.measure(20_000)
+    assert equal
+    assert {f"Q2, {keys} keys, one core: embedded / Polars" for keys in ("1", "100", "100,000")} <= {
+        f.name for f in figures
+    }
+    assert len(flat.measure(flat.FIRST + flat.SPAN + 10, 2000)) == 4 * 3
+    assert all(f"of {PAIRS} pairs" in figure.detail for figure in figures if " / " in figure.name)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", ["interval join", "silence", "frames"])
+def test_native_streaming_joins_with_a_time_bucket_mean_the_same(
+    spark: SparkSession, tmp_path: Path, name: str
+) -> None:
+    """Else the figure beside them is one of another query."""
+    from benchmarks.native import native
+    from benchmarks.on_spark import _same_as_native
+
+    write_files(tmp_path / "files", queries.rows(60_000, 20), 12)
+    (tmp_path / "work").mkdir()
+    _, found = native(spark, name, tmp_path / "files", str(tmp_path / "work"))
+    expected = queries.batch_polars(name, pl.scan_parquet(tmp_path / "files" / "*.parquet"))
+    assert _same_as_native(name, found, expected)
+    assert found.height > 20
 
 
 GOOD = {
