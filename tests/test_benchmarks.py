@@ -186,6 +186,7 @@ def test_sections_in_processes_of_their_own_run_on_few_rows() -> None:
     assert all(f"of {PAIRS} pairs" in figure.detail for figure in figures if " / " in figure.name)
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.parametrize("name", ["interval join", "silence", "frames"])
 def test_native_streaming_joins_with_a_time_bucket_mean_the_same(
@@ -195,7 +196,7 @@ def test_native_streaming_joins_with_a_time_bucket_mean_the_same(
     from benchmarks.native import native
     from benchmarks.on_spark import _same_as_native
 
-    write_files(tmp_path / "files", queries.rows(60_000, 20), 12)
+    write_files(tmp_path / "files", queries.rows(60_000, 1000), 12)
     (tmp_path / "work").mkdir()
     _, found = native(spark, name, tmp_path / "files", str(tmp_path / "work"))
     expected = queries.batch_polars(name, pl.scan_parquet(tmp_path / "files" / "*.parquet"))
