@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,10 @@ from tidegate.runtime.raw_rows import Rows
 from tidegate.runtime.sources import FileFormat, Files, Source
 from tidegate.runtime.stored_rows import read_stored
 from tidegate.runtime.validation import validate
-from tidegate.runtime.values import Malformed, Unreadable, held_value
+from tidegate.runtime.values import OUT_OF_RANGE, Malformed, Unreadable, held_value
+
+#: Digits of an integer in JSON that is read as one; of more, Python refuses some.
+_MOST_DIGITS = 40
 
 
 def instant_of(value: Any, stream: StreamDef, attribute: str) -> Extended:
@@ -210,12 +213,35 @@ def _read_json(path: str, wanted: Sequence[str]) -> Rows:
     with open(path, encoding="utf-8-sig") as lines:
         for line in lines:
             if line.strip():
-                try:
-                    row = json.loads(line, parse_float=Decimal)
-                except (ValueError, RecursionError):  # no JSON, or nested a thousand levels deep
-                    row = None
+                row = _json_row(line)
                 if isinstance(row, dict):
                     rows.append({name: row.get(name) for name in wanted})
                 else:
                     rows.append(dict.fromkeys(wanted, Unreadable(line.strip())))
     return rows
+
+
+def _json_row(line: str) -> object:
+    """What a line of JSON says; None where it is none, or nested a thousand levels deep."""
+    try:
+        return json.loads(line, parse_float=Decimal)
+    except RecursionError:
+        return None
+    except (ValueError, InvalidOperation):
+        # Perhaps only for a number that Python does not read: of more than 4,300 digits, or with an exponent of 20.
+        try:
+            return json.loads(line, parse_float=_json_number, parse_int=_json_integer)
+        except (ValueError, RecursionError):
+            return None
+
+
+def _json_number(text: str) -> object:
+    """A number with a point or an exponent, exactly; one that a Decimal cannot hold is one value to be rejected."""
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        return Unreadable(text, OUT_OF_RANGE)
+
+
+def _json_integer(text: str) -> object:
+    return int(text) if len(text) <= _MOST_DIGITS else Decimal(text)

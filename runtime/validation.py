@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.algebra.schema import Attribute, Schema
-from tidegate.algebra.types import INT64_MAX, MAX_INSTANT, Kind
+from tidegate.algebra.terms import Value
+from tidegate.algebra.types import INT64_MAX, MAX_INSTANT, DataType, Kind
 from tidegate.runtime.columns import USER_TIMESTAMP, as_mask, held_arrow_schema, held_arrow_type
 from tidegate.runtime.raw_rows import Judged, Raw, Rows, raw
 from tidegate.runtime.rejected_text import value_text
@@ -144,6 +145,10 @@ def _finish(values: pa.Array, attribute: Attribute, failed: dict[int, str]) -> t
     return values, failed
 
 
+#: A whole number with zeros behind its point; sign, digits before the point and behind it, without zeros at the end.
+_WHOLE = r"^\s*([+-]?[0-9]+)\.?0*\s*$"
+_PLACES = r"^\s*([+-]?)([0-9]+)\.?([0-9]*?)0*\s*$"
+
 #: Arrow reads a year 0, which Python, the judge of single values, does not know.
 _YEAR_1 = -62_135_596_800_000_000
 
@@ -180,6 +185,10 @@ def _hold_arrow(column: pa.Array, attribute: Attribute) -> tuple[pa.Array, _Mask
             return _rescaled(column.cast(pa.int64()), source.unit)
         case Kind.DURATION if t.is_integer(source):
             return _integers(column)
+        case Kind.BIGINT | Kind.DOUBLE | Kind.DECIMAL if (
+            t.is_string(source) or t.is_large_string(source) or t.is_string_view(source)
+        ):
+            return _parsed_numbers(pl.Series(column), type_)
         case Kind.DECIMAL if t.is_decimal128(source) and source.scale == type_.scale:
             values, fits = _unscaled(column)
             limit = 10**type_.precision
@@ -246,6 +255,57 @@ def _rescaled(values: pa.Array, unit: str) -> tuple[pa.Array, _Masks]:
             return _scaled(values, 1_000)
         case _:
             return _scaled(values, 1_000_000)
+
+
+def _parsed_numbers(texts: pl.Series, type_: DataType) -> tuple[pa.Array, _Masks]:
+    """Numbers as text. Common spellings are read as a whole column; any other value by itself, each different text once."""
+    match type_.kind:
+        case Kind.BIGINT:
+            numbers = _read_integers(texts)
+        case Kind.DOUBLE:
+            numbers = texts.cast(pl.Float64, strict=False)
+            # Infinity may be what is written, or a number beyond the range.
+            numbers = numbers.set(~numbers.is_finite(), None)
+        case _:
+            numbers = _read_decimals(texts, type_)
+    left = (numbers.is_null() & texts.is_not_null()).arg_true()
+    if not len(left):
+        return numbers.to_arrow(), []
+    rest = texts.gather(left)
+    different = rest.unique()
+    read: dict[str, Value] = {}
+    reasons: dict[str, str] = {}
+    for text in different:
+        try:
+            read[text] = held_value(text, type_)
+        except Malformed as error:
+            reasons[text] = error.reason
+    found = rest.replace_strict(list(read), pl.Series(list(read.values()), dtype=numbers.dtype), default=None)
+    why = rest.replace_strict(list(reasons), list(reasons.values()), default=None, return_dtype=pl.String)
+    masks: _Masks = []
+    for reason in sorted(set(reasons.values())):
+        mask = np.zeros(len(texts), dtype=np.bool_)
+        mask[left.filter(why == reason).to_numpy()] = True
+        masks.append((mask, reason))
+    return numbers.scatter(left, found).to_arrow(), masks
+
+
+def _read_integers(texts: pl.Series) -> pl.Series:
+    """Plain integers, and those with zeros behind a point, as pandas writes columns with gaps; NULL for any other text."""
+    numbers = texts.cast(pl.Int64, strict=False)
+    left = (numbers.is_null() & texts.is_not_null()).arg_true()
+    if not len(left):
+        return numbers
+    return numbers.scatter(left, texts.gather(left).str.extract(_WHOLE).cast(pl.Int64, strict=False))
+
+
+def _read_decimals(texts: pl.Series, type_: DataType) -> pl.Series:
+    """The unscaled values of numbers without an exponent that a decimal of this type holds exactly; NULL for any other text."""
+    sign, whole, fraction = texts.str.extract_groups(_PLACES).struct.unnest().get_columns()
+    unscaled = (sign + whole + fraction.str.pad_end(type_.scale, "0")).cast(pl.Int64, strict=False)
+    limit = 10**type_.precision
+    fits = (fraction.str.len_bytes() <= type_.scale) & (unscaled > -limit) & (unscaled < limit)
+    return unscaled.set(~fits, None)
 
 
 def _parsed_timestamps(column: pa.Array) -> pa.Array | None:

@@ -20,8 +20,10 @@ OUT_OF_RANGE = "out of range"
 INEXACT = "inexact"
 MISSING = "missing column"
 
-_INTEGER = re.compile(r"[+-]?\d+")
-_NUMBER = re.compile(r"[+-]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?|inf|infinity|nan)", re.IGNORECASE)
+#: How a number is written, for every type of numbers: what Python's `float` reads, in ASCII and without underscores.
+_NUMBER = re.compile(r"[+-]?(?:([0-9]+\.?[0-9]*|\.[0-9]+)(?:e([+-]?[0-9]+))?|inf|infinity|nan)", re.IGNORECASE)
+#: A number with more digits than this before its point is beyond the range of every exact type.
+_MOST_DIGITS = 40
 _BOOLEANS = {"true": True, "false": False}
 _EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
 
@@ -49,7 +51,7 @@ class Unreadable:
 def held_value(value: object, type_: DataType) -> Value:
     """A Python value as engines hold it; `Malformed` where the type cannot hold it.
 
-    Text is parsed for every type; an instant without offset is UTC; finer than a microsecond is rounded down.
+    Text is parsed for every type, numbers by one grammar; an instant without offset is UTC; finer than a microsecond is rounded down.
     NULL is held as it is: whether it is allowed is the attribute's matter.
     """
     if value is None:
@@ -132,20 +134,31 @@ def _bigint(value: object) -> int:
             if value != math.trunc(value):
                 raise Malformed(INEXACT)
             return int(value)
-        case Decimal():
-            if not value.is_finite() or (value and value.adjusted() > 40):  # 1e999999999 is not written out
+        case Decimal() | str():
+            number = _exact(value) if isinstance(value, str) else value
+            if not number.is_finite() or (
+                number and number.adjusted() > _MOST_DIGITS
+            ):  # 1e999999999 is not written out
                 raise Malformed(OUT_OF_RANGE)
-            if value != value.to_integral_value():
+            if number and (number.adjusted() < 0 or number != number.to_integral_value()):
                 raise Malformed(INEXACT)
-            return _int64(int(value))
-        case str():
-            if _INTEGER.fullmatch(text := value.strip()) is None:
-                raise Malformed(UNPARSEABLE)
-            if len(text) > 40:
-                raise Malformed(OUT_OF_RANGE)
-            return _int64(int(text))
+            return _int64(int(number))
         case _:
             raise Malformed(WRONG_TYPE)
+
+
+def _exact(text: str) -> Decimal:
+    """The number that a text spells, exactly; `Malformed` for a text that spells none, or one beyond what a Decimal can hold."""
+    spelled = _NUMBER.fullmatch(text := text.strip())
+    if spelled is None:
+        raise Malformed(UNPARSEABLE)
+    try:
+        return Decimal(text)
+    except InvalidOperation:  # an exponent of 19 digits or more
+        digits, exponent = spelled.groups()
+        if not digits.strip("0."):
+            return Decimal(0)
+        raise Malformed(INEXACT if exponent.startswith("-") else OUT_OF_RANGE) from None
 
 
 def _double(value: object) -> float:
@@ -232,13 +245,10 @@ def _decimal(value: object, type_: DataType) -> int:
         case float():
             number = Decimal(repr(value))  # the shortest text that reads back as this double is what its user meant
         case str():
-            try:
-                number = Decimal(value.strip())
-            except InvalidOperation:
-                raise Malformed(UNPARSEABLE) from None
+            number = _exact(value)
         case _:
             raise Malformed(WRONG_TYPE)
-    if not number.is_finite() or number.adjusted() > 40:
+    if not number.is_finite() or (number and number.adjusted() > _MOST_DIGITS):
         raise Malformed(OUT_OF_RANGE)
     _, digits, exponent = number.as_tuple()
     significant = "".join(map(str, digits)).rstrip("0")

@@ -213,6 +213,14 @@ CASES: dict[str, Case] = {
     "NULL elsewhere": value(i=None, x=None, s=None, b=None, m=None, day=None),
     "text for a number": value(i="many"),
     "a number as text": value(i=" 12 ", x="1e3", m="1.5"),
+    "an integer written `1.0`, `1e3` or `+5`": in_file(
+        "a.csv",
+        HEADER
+        + "".join(CSV_LINE.replace(",1,", f",{text},") for text in ("1.0", "1e3", "+5", " 7. ", "9007199254740993.0")),
+    ),
+    "a number written `1_000`, `0x1F` or `1,5`": pushed(
+        [FINE | {name: text} for name in "ixm" for text in ("1_000", "0x1F", "1,5", "\u0665")]
+    ),
     "a fraction for an integer": value(i=1.5),
     "a whole double for an integer": value(i=2.0),
     "an integer beyond 64 bits": value(i=2**63),

@@ -64,6 +64,36 @@ def schema(**types: DataType) -> Schema:
         ("-9223372036854775808", BIGINT, -(2**63)),
         ("9223372036854775808", BIGINT, "out of range"),
         ("1_000", BIGINT, "unparseable"),
+        ("1.0", BIGINT, 1),
+        (" +5. ", BIGINT, 5),
+        (".0", BIGINT, 0),
+        ("1e3", BIGINT, 1000),
+        ("12.5E1", BIGINT, 125),
+        ("1.5", BIGINT, "inexact"),
+        ("1e-1", BIGINT, "inexact"),
+        ("0.0e-7", BIGINT, 0),
+        ("9007199254740993.0", BIGINT, 2**53 + 1),
+        ("9223372036854775807.000", BIGINT, 2**63 - 1),
+        ("9.223372036854775808e18", BIGINT, "out of range"),
+        ("0" * 5000 + "7", BIGINT, 7),
+        ("9" * 5000, BIGINT, "out of range"),
+        ("1" + "0" * 30 + "e-30", BIGINT, 1),
+        ("inf", BIGINT, "out of range"),
+        ("nan", BIGINT, "out of range"),
+        ("1e99999999999999999999", BIGINT, "out of range"),
+        ("1e-99999999999999999999", BIGINT, "inexact"),
+        ("0.0e99999999999999999999", BIGINT, 0),
+        ("\u0665", BIGINT, "unparseable"),
+        ("0x10", BIGINT, "unparseable"),
+        ("1,5", BIGINT, "unparseable"),
+        ("", BIGINT, "unparseable"),
+        (".", BIGINT, "unparseable"),
+        ("+5", DOUBLE, 5.0),
+        ("5.", DOUBLE, 5.0),
+        ("\u0665", DOUBLE, "unparseable"),
+        ("1_0", DOUBLE, "unparseable"),
+        ("1e99999999999999999999", DOUBLE, "out of range"),
+        ("1e-99999999999999999999", DOUBLE, 0.0),
         (True, BIGINT, "wrong type"),
         ("1e3", DOUBLE, 1000.0),
         ("-inf", DOUBLE, -math.inf),
@@ -95,6 +125,12 @@ def schema(**types: DataType) -> Schema:
         (1000, decimal(5, 2), "out of range"),
         ("", decimal(5, 2), "unparseable"),
         ("1e-1000000", decimal(5, 2), "inexact"),
+        ("1e2", decimal(5, 2), 10000),
+        ("+.5", decimal(5, 2), 50),
+        ("1_0", decimal(5, 2), "unparseable"),
+        ("\u0665", decimal(5, 2), "unparseable"),
+        ("0e50", decimal(5, 2), 0),
+        ("1e99999999999999999999", decimal(5, 2), "out of range"),
         ("NaN", decimal(5, 2), "out of range"),
         ("1.50" + "0" * 5000, decimal(5, 2), 150),
         ("0." + "1" * 5000, decimal(5, 2), "inexact"),
@@ -348,7 +384,21 @@ def python_values(type_: pa.DataType) -> st.SearchStrategy[object]:
         "3s",
         "1e5",
     ]
-    return st.sampled_from(texts)
+    return st.sampled_from(texts) | number_texts()
+
+
+@st.composite
+def number_texts(draw: st.DrawFn) -> str:
+    """Numbers as they may be written, and what nearly is one: of few digits, or of about as many as a type holds."""
+    digits = st.text("0123456789", max_size=3) | st.sampled_from(
+        ["9223372036854775807", "9223372036854775808", "9007199254740993", "0" * 20 + "1", "99999", "100000", "500"]
+    )
+    text = draw(st.sampled_from(["", "", "+", "-", "+-"])) + draw(digits)
+    text += draw(st.sampled_from(["", "", ".", ".0", ".000", ".5", ".25", ".250", ".2505", ".1" + "0" * 40, "._5"]))
+    text += draw(st.sampled_from(["", "", "", "e2", "E-1", "e+0", "e400", "e", "e" + "9" * 20, "_0"]))
+    text = draw(st.sampled_from([text, text, text, "inf", "-Infinity", "nan", "\u0665", "0x1F", "1,5"]))
+    around = st.sampled_from(["", "", "", " ", "\t", "\x1f", "\xa0", "\n"])
+    return draw(around) + text + draw(around)
 
 
 @given(st.data())

@@ -11,11 +11,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import tidegate as tg
+from tidegate.algebra.schema import Attribute
+from tidegate.algebra.types import BIGINT, DOUBLE, decimal
 from tidegate.runtime.inputs import read_file
 from tidegate.runtime.raw_rows import raw
 from tidegate.runtime.sources import Files
 from tidegate.runtime.stored_rows import input_table, read_stored
-from tidegate.runtime.validation import validate
+from tidegate.runtime.validation import hold_column, validate
+from tidegate.runtime.values import held_value
 
 S = tg.stream("S", "t timestamp, d date, i bigint", progress="t")
 NOON = dt.datetime(2026, 3, 2, 12, tzinfo=dt.UTC)
@@ -53,6 +56,46 @@ def test_columns_beyond_the_schema_may_be_there_twice(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("t,d,i,x,x\n2026-03-02T12:00Z,2026-03-02,1,1,1\nbroken\n")
     checked = validate(read_file(str(tmp_path / "rows.csv"), "csv", S._node.schema), S._node.schema)
     assert (checked.accepted.num_rows, checked.rejected.column("position").unique().to_pylist()) == (1, [1])
+
+
+def test_a_number_in_json_that_no_type_holds_is_one_malformed_value(tmp_path: Path) -> None:
+    """Python's reader of JSON fails at more than 4,300 digits, and at exponents of 20: the line is a row all the same."""
+    stream = tg.stream("S", "t timestamp, x double, i bigint", progress="t")
+    numbers = [("1.0", "1e3"), ("1e99999999999999999999", "1"), ("1", "9" * 5000), ("0.5", "9007199254740993.0")]
+    lines = [f'{{"t": "2026-03-02T12:00Z", "x": {x}, "i": {i}}}' for x, i in numbers]
+    (tmp_path / "rows.json").write_text("\n".join([*lines, '{"t": 1e99999999999999999999, "i": ', ""]))
+    checked = validate(read_file(str(tmp_path / "rows.json"), "json", stream._node.schema), stream._node.schema)
+    assert checked.accepted.select(["x", "i"]).to_pylist() == [{"x": 1.0, "i": 1000}, {"x": 0.5, "i": 2**53 + 1}]
+    rejected = [(row["position"], row["attribute"], row["reason"]) for row in checked.rejected.to_pylist()]
+    assert rejected == [(1, "x", "out of range"), (2, "i", "out of range"), (4, "t", "unparseable")]
+
+
+@pytest.mark.parametrize("type_", [pa.string(), pa.large_string(), pa.string_view()])
+def test_numbers_as_text_are_not_read_one_by_one(type_: pa.DataType, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[str] = []
+
+    def look(value: Any, of: Any) -> Any:
+        looked.append(value)
+        return held_value(value, of)
+
+    monkeypatch.setattr("tidegate.runtime.validation.held_value", look)
+    whole = pa.array([text for n in range(1000) for text in (f"{n}", f"-{n}.0", f"+{n}.", None)], type_)
+    broken = pa.array([f"{n}.{n % 100:02}" for n in range(1000)], type_)
+    for column, of in [
+        (whole, BIGINT),
+        (whole, DOUBLE),
+        (whole, decimal(9, 2)),
+        (broken, DOUBLE),
+        (broken, decimal(9, 2)),
+    ]:
+        assert not hold_column(column, Attribute("a", of))[1]
+    assert looked == []
+    values, failed = hold_column(pa.array(["many", "1e2", "inf", "many", "7"], type_), Attribute("a", BIGINT))
+    assert (values.to_pylist(), failed) == (
+        [None, 100, None, None, 7],
+        {0: "unparseable", 2: "out of range", 3: "unparseable"},
+    )
+    assert sorted(looked) == ["1e2", "inf", "many"]
 
 
 def test_what_is_being_written_is_left_out(tmp_path: Path) -> None:
