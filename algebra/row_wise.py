@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from tidegate.algebra.nodes import (
     Derive,
     Given,
+    Group,
     Imbed,
     Join,
     Match,
@@ -18,7 +21,7 @@ from tidegate.algebra.nodes import (
     occurrences,
 )
 from tidegate.algebra.situations import DETECTED, END
-from tidegate.algebra.terms import attributes_of
+from tidegate.algebra.terms import Term, attributes_of
 
 
 def is_row_wise(node: Node) -> bool:
@@ -41,6 +44,33 @@ def is_row_wise(node: Node) -> bool:
 def is_static(node: Node) -> bool:
     """Whether the node reads static tables only."""
     return all(stream.static for stream in occurrences(node))
+
+
+def row_terms(node: Node, stream: str) -> Iterator[Node]:
+    """The row-wise parts of a query over a stream; the terms that a grouping or a derivation right above reads are attributes.
+
+    Together they evaluate every term of the query whose value one row of the stream decides, the static tables given.
+    """
+    if is_row_wise(node):
+        if any(one.name == stream for one in occurrences(node)):
+            yield node
+        return
+    if isinstance(node, Group | Derive) and is_row_wise(node.input):
+        if any(one.name == stream for one in occurrences(node.input)):
+            terms = [] if isinstance(node, Group) else [node.condition]
+            terms += [term for one in node.aggregates for term in (one.argument, one.by) if term is not None]
+            yield _with_terms(node.input, terms)
+        return
+    for child in children(node):
+        yield from row_terms(child, stream)
+
+
+def _with_terms(node: Node, terms: list[Term]) -> Node:
+    """The rows of a node with the terms as further attributes."""
+    mark = "~" * (1 + max(len(name) - len(name.lstrip("~")) for name in node.schema))
+    for number, term in enumerate(terms):
+        node = Imbed(node, f"{mark}{number}", term)
+    return node
 
 
 def ordered_operator(node: Node) -> Derive | Match | None:

@@ -42,6 +42,7 @@ from tidegate.algebra.nodes import (
 )
 from tidegate.algebra.operations import resolve
 from tidegate.algebra.program import ProgramDef
+from tidegate.algebra.row_wise import row_terms
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.situation_semantics import matches, situations
 from tidegate.algebra.terms import Term, Value, term_type
@@ -53,7 +54,17 @@ Bag = Counter[tuple[object, ...]]
 #: A recursion over finite relations is given up after so many rounds: it goes on for ever, or nearly.
 MAX_ROUNDS: Final = 1_000
 
-__all__ = ["Bag", "EvaluationError", "Row", "as_bag", "bags_equal", "evaluate", "evaluate_program", "evaluate_term"]
+__all__ = [
+    "Bag",
+    "EvaluationError",
+    "Row",
+    "as_bag",
+    "bags_equal",
+    "evaluate",
+    "evaluate_program",
+    "evaluate_term",
+    "unevaluable",
+]
 
 
 def evaluate(node: Node, relations: Mapping[str, Sequence[Row]]) -> list[Row]:
@@ -94,6 +105,16 @@ def evaluate(node: Node, relations: Mapping[str, Sequence[Row]]) -> list[Row]:
             return matches(node, [evaluate(one.input, relations) for one in node.situations], _aggregate)
         case _:
             assert_never(node)
+
+
+def unevaluable(nodes: Iterable[Node], stream: str, row: Row, statics: Mapping[str, Sequence[Row]]) -> bool:
+    """Whether a row of a stream has by itself, whatever other rows there are, no value of some term of the queries."""
+    for part in chain.from_iterable(row_terms(node, stream) for node in nodes):
+        try:
+            evaluate(part, {**statics, stream: [row]})
+        except EvaluationError:
+            return True
+    return False
 
 
 def evaluate_program(program: ProgramDef, inputs: Mapping[str, Sequence[Row]]) -> dict[str, list[Row]]:

@@ -11,6 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegate.algebra.nodes import Node
 from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.terms import TRUE, Term
 from tidegate.algebra.time import INF, Extended
@@ -24,6 +25,7 @@ from tidegate.runtime.validation import hold_column
 LATE = "late"
 RELATION = "relation"
 AHEAD = "ahead"
+UNEVALUABLE = "unevaluable"
 
 #: Columns beside a row's own: its place in the arrival, why it is rejected, and the attribute that says so.
 POSITION, REASON, ATTRIBUTE = "\0position", "\0reason", "\0attribute"
@@ -37,7 +39,8 @@ class Intake:
     `progress` holds b of every progressing attribute before the batch; `door` the keep condition per buffer; `limits`
     the greatest instant that is not ahead, of the progressing attributes that have a skew guard; `remembered` the
     accepted rows that others must not repeat; `arrival` is the instant at which the batch receives rows. `joining`: events
-    may be joined to stretches where the stream's delay says which of them are final.
+    may be joined to stretches where the stream's delay says which of them are final. `terms` are the row-wise parts of the
+    queries that hold terms which can fail on a row.
     """
 
     stream: StreamDef
@@ -48,6 +51,7 @@ class Intake:
     remembered: tuple[Segment, ...] = ()
     arrival: int = 0
     joining: bool = False
+    terms: tuple[Node, ...] = ()
 
 
 def admit(rows: pl.DataFrame, intake: Intake, progress_columns: Mapping[str, str]) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -17,13 +17,13 @@ import pyarrow.compute as pc
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.schema import Schema
-from tidegate.algebra.terms import TRUE
-from tidegate.runtime.absorption import absorb, absorbed, as_few
+from tidegate.runtime.absorption import absorbed, as_few
 from tidegate.runtime.admission import (
     AHEAD,
     ATTRIBUTE,
     POSITION,
     REASON,
+    UNEVALUABLE,
     Intake,
     admit,
     placed,
@@ -32,6 +32,7 @@ from tidegate.runtime.admission import (
 from tidegate.runtime.columns import held_arrow_schema, only
 from tidegate.runtime.embedded.few.increment import Rows as HeldRows
 from tidegate.runtime.embedded.few.increment import as_frame
+from tidegate.runtime.embedded.unevaluable import failures
 from tidegate.runtime.keys import repeated
 from tidegate.runtime.plan.slices import Slice
 from tidegate.runtime.plan.steps import Buffer
@@ -43,7 +44,8 @@ from tidegate.runtime.state.segments import read_segments
 from tidegate.runtime.state.store import Store
 from tidegate.runtime.validation import validate
 
-#: A rejected row as the quarantine stores it: where it came from, why it was rejected, and the row itself as JSON text.
+#: A rejected row as the quarantine stores it: where it came from, why it was rejected, the row itself as JSON text, and
+#: the error of a term that has no value for it.
 QUARANTINE_SCHEMA = pa.schema(
     [
         pa.field("source", pa.string(), nullable=False),
@@ -52,13 +54,13 @@ QUARANTINE_SCHEMA = pa.schema(
         pa.field("reason", pa.string(), nullable=False),
         pa.field("attribute", pa.string()),
         pa.field("row", pa.string(), nullable=False),
+        pa.field("error", pa.string()),
     ]
 )
 #: Characters of a rejected row that an error shows.
 _SHOWN = 500
 #: So many rows, or more, are stored together, and then their arrivals are let go: of large files one is in memory at a time.
 TOGETHER = 500_000
-_ORIGIN = "\0origin"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ class IngestedRows:
     greatest: dict[str, int] = field(default_factory=dict)
     punctuation: dict[str, int] = field(default_factory=dict)
     stored: dict[str, HeldRows] = field(default_factory=dict)
-    quarantine: list[tuple[str, str, int, str, str | None, str]] = field(default_factory=list)
+    quarantine: list[tuple[str, str, int, str, str | None, str, str | None]] = field(default_factory=list)
     first_rejected: str = ""
     """One rejected row with its place and what is wrong with it, for an error."""
     seen: pl.DataFrame | None = None
@@ -182,6 +184,7 @@ class _Ingest:
         if options.arrival is not None:
             rows = rows.with_columns(pl.lit(intake.arrival, pl.Int64).alias(options.arrival))
         fine, refused = admit(rows, intake, options.progress_columns)
+        fine, failed = self._evaluable(fine, arrival.origin)
         if done.seen is not None:
             reason = repeated(fine, done.seen, options.key, options.arrival)
             fine = placed(fine)
@@ -198,18 +201,39 @@ class _Ingest:
             if r["position"] not in said.alone
         ]
         bad += refused.rows()
+        bad += [(position, UNEVALUABLE, None) for position in failed]
         bad += [(position, AHEAD, column) for position, column in said.alone.items() if column is not None]
         done.punctuations += sum(column is None for column in said.alone.values())
         for position, reason, attribute in sorted(bad):
             done.rejected[reason] = done.rejected.get(reason, 0) + 1
             if options.policy == "fail" and not done.first_rejected:
                 wrong = f"{attribute} is {reason}" if attribute else reason
+                wrong = failed.get(position, wrong)
                 text = row_text(source.columns, position)
                 done.first_rejected = f"row {position} of {arrival.origin}: {wrong}: {text[:_SHOWN]}"
             if options.policy == "quarantine":
                 text = row_text(source.columns, position)
-                done.quarantine.append((stream.name, arrival.origin, position, reason, attribute, text))
+                error = failed.get(position)
+                done.quarantine.append((stream.name, arrival.origin, position, reason, attribute, text, error))
         return sum(rows.height for _, rows in self.waiting)
+
+    def _evaluable(self, rows: pl.DataFrame, origin: str) -> tuple[pl.DataFrame, dict[int, str]]:
+        """The rows for which every term of the queries that reads one row has a value; by position why the others have not.
+
+        `EvaluationError` for the first of the others where the source is to fail.
+        """
+        if not self.intake.terms or not rows.height:
+            return rows, {}
+        found = failures(self.intake.terms, rows, self.statics)
+        if not found:
+            return rows, {}
+        rows = placed(rows)
+        if self.options.on_error == "fail":
+            place = min(found)
+            raise _with_place(found[place], self.intake.stream.name, rows[POSITION][place], origin)
+        positions = rows[POSITION].gather(list(found))
+        failed = {position: error_text(error) for position, error in zip(positions, found.values(), strict=True)}
+        return rows.filter(~pl.col(POSITION).is_in(positions.implode())), failed
 
     def store(self) -> None:
         """Applies the chains of the buffers to the rows that wait, all as one slice of the stream; then none wait."""
@@ -223,15 +247,8 @@ class _Ingest:
                 self.done.greatest[name] = max(latest[name], self.done.greatest.get(name, latest[name]))
         held = as_few(rows)
         for buffer in self.intake.buffers:
-            try:
-                slice_ = _slice(rows, buffer, self.options, latest) if self.intake.joining else None
-                part = absorbed(held, buffer, self.intake.door[buffer.id], self.statics, slice_)
-            except EvaluationError as error:
-                every = pl.concat(
-                    placed(part).select(*names, POSITION, pl.lit(origin).alias(_ORIGIN))
-                    for origin, part in self.waiting
-                )
-                raise _with_place(error, every, buffer, self.statics) from error
+            slice_ = _slice(rows, buffer, self.options, latest) if self.intake.joining else None
+            part = absorbed(held, buffer, self.intake.door[buffer.id], self.statics, slice_)
             self.parts.setdefault(buffer.id, []).append(part)
         self.waiting.clear()
 
@@ -271,19 +288,16 @@ def load_seen(store: Store, intake: Intake, options: SourceOptions) -> pl.DataFr
     return pl.DataFrame(read_segments(store, intake.remembered, schema=schema))
 
 
-def _with_place(
-    error: EvaluationError, rows: pl.DataFrame, buffer: Buffer, statics: Mapping[str, pl.DataFrame]
-) -> EvaluationError:
-    """The error of a row's term, saying which row of which source it is; found by halving."""
-    while rows.height > 1:
-        first = rows.head(rows.height // 2)
-        try:
-            absorb(first, buffer, TRUE, statics)
-            rows = rows.tail(rows.height - first.height)
-        except EvaluationError as found:
-            rows, error = first, found
-    place = f"{buffer.stream.name}, row {rows[POSITION][0]} of {rows[_ORIGIN][0]}"
+def _with_place(error: EvaluationError, stream: str, position: int, origin: str) -> EvaluationError:
+    """The error of a row's term, saying which row of which source it is."""
+    place = f"{stream}, row {position} of {origin}"
     return EvaluationError(error.code, f"{error.message} ({place})", hint=error.hint, because=error.problems[0].because)
+
+
+def error_text(error: EvaluationError) -> str:
+    """Code, term and the values of its operands in a line."""
+    witness = error.problems[0].because
+    return f"{error.code} {error.message}" + (f": {', '.join(witness)}" if witness else "")
 
 
 def _columns(arrival: Arrival, intake: Intake, judged: Schema) -> Raw:

@@ -49,12 +49,12 @@ _MIRROR = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
 
 
 @lru_cache(maxsize=1024)
-def join_parts(condition: Term, left: Schema, right: Schema) -> JoinParts:
+def join_parts(condition: Term, left: Schema, right: Schema, *, exact: bool = False) -> JoinParts:
     """Sorts the conjuncts of a join condition over two schemas with different names.
 
     No part may fail where the condition as a whole would not: what can fail stays behind the conjuncts before it, so
     then the whole condition is part of the rest. Keys and bounds may be computed for every row if no conjunct that
-    could be meant as a guard stands before them.
+    could be meant as a guard stands before them; `exact`: if no conjunct at all does.
     """
     both = Schema((*left.attributes, *right.attributes))
     equalities: list[Equality] = []
@@ -76,6 +76,7 @@ def join_parts(condition: Term, left: Schema, right: Schema) -> JoinParts:
         else:
             rest.append(part)
             guarded, whole = True, whole or fallible
+        guarded |= exact
     return JoinParts(
         tuple(equalities), tuple(ranges), tuple(sides[0]), tuple(sides[1]), (condition,) if whole else tuple(rest)
     )

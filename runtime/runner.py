@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tidegate.algebra.errors import QueryError
+from tidegate.algebra.nodes import Node
+from tidegate.algebra.row_wise import row_terms
 from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.terms import Term
 from tidegate.algebra.time import INF
@@ -21,6 +23,7 @@ from tidegate.runtime.admission import Intake
 from tidegate.runtime.batch_report import BatchReport
 from tidegate.runtime.closing import CLOSING, Closing
 from tidegate.runtime.columns import stored_arrow_schema
+from tidegate.runtime.embedded.unevaluable import judged
 from tidegate.runtime.executor import Executor, Increment, Ingested, Job, Work
 from tidegate.runtime.garbage import Garbage, GarbageCollection
 from tidegate.runtime.heard import HEARD, Heard, from_json, means_of, to_json
@@ -74,6 +77,8 @@ class Runner:
     garbage: Garbage = field(init=False)
     keys: dict[str, KeyMemory] = field(init=False)
     """Per input stream with a key, what is remembered of its rows."""
+    terms: dict[str, tuple[Node, ...]] = field(init=False)
+    """Per input stream the row-wise parts of queries that hold terms which can fail on a row."""
     kernel: dict[str, KernelState] = field(init=False, default_factory=dict)
     """What the operators that gather events in order keep, by their queries."""
     missed: dict[str, Missed] = field(init=False, default_factory=dict)
@@ -89,6 +94,11 @@ class Runner:
         self.progress = ProgressState.start(self.plan)
         keyed = [(stream, self.options[stream.name].key) for stream in input_streams(self.plan)]
         self.keys = {stream.name: key_memory(stream, key) for stream, key in keyed if key}
+        nodes = [query.query.node for query in self.plan.facts.queries]
+        self.terms = {
+            stream.name: judged(part for node in nodes for part in row_terms(node, stream.name))
+            for stream in input_streams(self.plan)
+        }
         self.garbage = Garbage(self.plan, self.keys, self.collect_garbage)
         self.segments = {buffer.id: () for buffer in self.garbage.buffers}
         self.counts = {stream.name: SourceCounts() for stream in input_streams(self.plan)}
@@ -256,7 +266,15 @@ class Runner:
         remembered = tuple(segment for buffer in own for segment in self.segments[buffer.id])
         limits = self.options[stream.name].limits(stream, clock)
         return Intake(
-            stream, self.progress.of_input(stream), buffers, self._doors(buffers), limits, remembered, arrival, joining
+            stream,
+            self.progress.of_input(stream),
+            buffers,
+            self._doors(buffers),
+            limits,
+            remembered,
+            arrival,
+            joining,
+            self.terms[stream.name],
         )
 
     def _doors(self, buffers: Sequence[Buffer]) -> dict[str, Term]:

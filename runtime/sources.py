@@ -24,6 +24,8 @@ from tidegate.runtime.state.positions import OLDEST_FIRST, SourceFile
 FileFormat = Literal["parquet", "csv", "json"]
 Policy = Literal["quarantine", "drop", "fail"]
 POLICIES: tuple[Policy, ...] = ("quarantine", "drop", "fail")
+OnError = Literal["quarantine", "fail"]
+ON_ERROR: tuple[OnError, ...] = ("quarantine", "fail")
 IdleFollows = Literal["clock", "others"]
 IDLE_FOLLOWS: tuple[IdleFollows, ...] = ("clock", "others")
 #: How far ahead of the clock a row may be where nothing else is said, for sources that go on.
@@ -40,6 +42,7 @@ class SourceOptions:
     at the end of input. `skew_guard` per guarded attribute, in microseconds: a row further ahead of the clock is rejected.
     `idle`, in microseconds: after that much clock without data, progress follows the clock or the other streams. No two rows have equal `key`s.
     `arrival` names the attribute that the source does not have: it is the instant at which a row was received.
+    `on_error`: whether a row for which a term has no value is rejected, or fails the batch.
     """
 
     delay: Mapping[str, int] = field(default_factory=dict)
@@ -50,6 +53,7 @@ class SourceOptions:
     idle_follows: IdleFollows = "clock"
     key: tuple[str, ...] = ()
     arrival: str | None = None
+    on_error: OnError = "quarantine"
 
     def judged(self, schema: Schema) -> Schema:
         """What is read of a source: the stream's attributes without the arrival, and the progress columns beside them."""
@@ -138,6 +142,7 @@ class Source:
     after how long without data progress follows `idle_follows`. `key`: attributes that tell rows apart, a progressing one
     among them; a second row with equal values there is rejected. `arrival`: a progressing timestamp that the rows do not
     bring: each gets the recorded clock of the batch that accepts it, and progress there follows the clock without data.
+    `on_error`: a row for which a term of a query has no value is rejected ("quarantine"), or fails the batch ("fail").
     """
 
     data: Any
@@ -150,6 +155,7 @@ class Source:
     idle_follows: IdleFollows = "clock"
     key: str | Iterable[str] = ()
     arrival: str | None = None
+    on_error: OnError = "quarantine"
 
     @property
     def is_complete(self) -> bool:
@@ -162,6 +168,12 @@ class Source:
         if self.policy not in POLICIES:
             raise QueryError(
                 "TG401", f"{stream.name}: unknown policy {shown(self.policy)}", hint=f"one of {', '.join(POLICIES)}"
+            )
+        if self.on_error not in ON_ERROR:
+            raise QueryError(
+                "TG401",
+                f"{stream.name}: unknown on_error={shown(self.on_error)}",
+                hint=f"one of {', '.join(ON_ERROR)}",
             )
         if self.idle_follows not in IDLE_FOLLOWS:
             raise QueryError(
@@ -214,6 +226,7 @@ class Source:
             self.idle_follows,
             self._key(stream, brought),
             self.arrival,
+            self.on_error,
         )
 
     def _brought(self, stream: StreamDef) -> tuple[str, ...]:
@@ -338,9 +351,22 @@ def source(
     idle_follows: IdleFollows = "clock",
     key: str | Iterable[str] = (),
     arrival: str | None = None,
+    on_error: OnError = "quarantine",
 ) -> Source:
     """Rows for a stream with what is promised about them; see `Source`."""
-    return Source(data, delay, progress_columns or {}, policy, bounded, skew_guard, idle, idle_follows, key, arrival)
+    return Source(
+        data,
+        delay,
+        progress_columns or {},
+        policy,
+        bounded,
+        skew_guard,
+        idle,
+        idle_follows,
+        key,
+        arrival,
+        on_error=on_error,
+    )
 
 
 @called()

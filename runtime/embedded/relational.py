@@ -10,6 +10,7 @@ from typing import assert_never
 import polars as pl
 
 from tidegate.algebra.errors import InternalError
+from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.nodes import (
     Derive,
     Difference,
@@ -29,12 +30,13 @@ from tidegate.algebra.nodes import (
     occurrences,
 )
 from tidegate.algebra.schema import Schema
+from tidegate.algebra.terms import TRUE
 from tidegate.runtime.columns import only
 from tidegate.runtime.embedded.aggregates import aggregate
 from tidegate.runtime.embedded.hash_joins import equi_join
 from tidegate.runtime.embedded.joins import join_frames
 from tidegate.runtime.embedded.terms import compile_term
-from tidegate.runtime.joins import join_parts
+from tidegate.runtime.joins import JoinParts, join_parts
 
 
 def evaluate(
@@ -98,8 +100,17 @@ class _Evaluation:
 
 
 def _join(node: Join, left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame:
+    # Beside no row the condition has nothing to be evaluated for.
+    condition = node.condition if left.height and right.height else TRUE
+    try:
+        return _joined(node, left, right, join_parts(condition, node.left.schema, node.right.schema))
+    except EvaluationError:  # perhaps of a key that no pair asks for
+        exact = join_parts(condition, node.left.schema, node.right.schema, exact=True)
+        return _joined(node, left, right, exact)
+
+
+def _joined(node: Join, left: pl.DataFrame, right: pl.DataFrame, parts: JoinParts) -> pl.DataFrame:
     both = Schema((*node.left.schema.attributes, *node.right.schema.attributes))
-    parts = join_parts(node.condition, node.left.schema, node.right.schema)
     if parts.equalities and not parts.ranges and not parts.rest:
         return equi_join(left, right, both, parts, node.kind, node.schema.names)
     return join_frames(left, right, both, parts, node.kind)

@@ -316,9 +316,9 @@ class Session:
         return why(self.facts, self._setup.checkpoint.manifest, name, row)
 
     def quarantine(self) -> list[dict[str, Any]]:
-        """All quarantined rows, with reason, source and position."""
+        """All quarantined rows, with reason, source and position; `error` is NULL but for rows with a term without a value."""
         paths = self.store.list_files("quarantine")
-        return [row for path in paths for row in self.store.read_table(path).to_pylist()]
+        return [{**row, "error": row.get("error")} for path in paths for row in self.store.read_table(path).to_pylist()]
 
     def close(self) -> None:
         """Release the checkpoint; a new session on the same store goes on."""

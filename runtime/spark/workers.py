@@ -16,6 +16,7 @@ import polars as pl
 import pyarrow as pa
 
 from tidegate.algebra.errors import TidegateError
+from tidegate.algebra.nodes import occurrences
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Term
 from tidegate.runtime.absorption import absorb
@@ -72,7 +73,9 @@ class Ingesting:
     def store(self, stream: str, arrivals: Iterable[Arrival], seen: dict[str, pl.DataFrame | None]) -> str:
         """Judges and stores rows of one stream; the summary as JSON. `seen` has a task's rows by stream with a key."""
         intake, store = self.intakes[stream], LocalStore(self.place.root)
-        statics = self.place.load_statics(name for buffer in intake.buffers for _, name in buffer.statics)
+        tables = {name for buffer in intake.buffers for _, name in buffer.statics}
+        tables |= {one.name for term in intake.terms for one in occurrences(term) if one.static}
+        statics = self.place.load_statics(tables)
         if stream not in seen:
             seen[stream] = load_seen(store, intake, self.options[stream])
         rows = ingest_rows(arrivals, intake, statics, self.options[stream], seen[stream])

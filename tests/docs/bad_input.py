@@ -174,6 +174,22 @@ def policy_fail(_: Path) -> str:
         return of_error(live.step)
 
 
+#: A program with a term that has no value where `i` is 0.
+DIVIDED = tg.program(Out=S.select(S.t, share=tg.lit(1) / S.i))
+
+
+def divided(source: Source | None = None) -> Callable[[Path], str]:
+    def case(_: Path) -> str:
+        with DIVIDED.session(sources={"S": source or tg.source(None)}, clock=lambda: NOON) as live:
+            live.push("S", [FINE | {"i": 0}])
+            try:
+                return fate(live.step())
+            except tg.TidegateError as error:
+                return error.code
+
+    return case
+
+
 def static_table(_: Path) -> str:
     s, table = S.as_("s"), tg.table("T", "i bigint").as_("r")
     joined = tg.program(Out=s.join(table, table.i == s.i).select(s.t))
@@ -261,6 +277,8 @@ CASES: dict[str, Case] = {
     "a row at or below progress": late,
     "a row further behind than the delay": behind,
     "a row too far ahead": value(t=NOON + dt.timedelta(hours=1, microseconds=1)),
+    "a row for which a term of a query has no value": divided(),
+    'the same under `on_error="fail"`': divided(tg.source(None, on_error="fail")),
     "the same row again": keyed(FINE, FINE),
     "a row with the key of another": keyed(FINE, FINE | {"x": 0.25}),
     "a row with progress and nothing else": pushed([{"upto": NOON}], UPTO),

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tidegate as tg
-from tests.docs.bad_input import CASES, CSV_LINE, HEADER, NOON, Fed, S, fate, stream
+from tests.docs.bad_input import CASES, CSV_LINE, DIVIDED, HEADER, NOON, Fed, S, fate, stream
 from tidegate.runtime.stored_rows import input_table
 
 if TYPE_CHECKING:
@@ -132,6 +132,11 @@ def policy_on_spark(spark: SparkSession, folder: Path) -> str:
     return started(spark, folder, sources={"S": tg.csv(folder / "in", policy="fail")})
 
 
+def divided_on_spark(spark: SparkSession, folder: Path, **options: Any) -> str:
+    put(folder, 1, CSV_LINE.replace(",1,", ",0,"))
+    return started(spark, folder, DIVIDED, sources={"S": tg.csv(folder / "in", **options)})
+
+
 def changed_on_spark(spark: SparkSession, folder: Path) -> str:
     put(folder, 1, CSV_LINE)
     started(spark, folder)
@@ -151,6 +156,8 @@ ON_SPARK: dict[str, Callable[[SparkSession, Path], str]] = {
     "a row at or below progress": late_on_spark,
     "a row further behind than the delay": behind_on_spark,
     'any of these under `policy="fail"`': policy_on_spark,
+    "a row for which a term of a query has no value": divided_on_spark,
+    'the same under `on_error="fail"`': lambda spark, at: divided_on_spark(spark, at, on_error="fail"),
     "a file that changed after it was read": changed_on_spark,
     "a directory that does not exist": lambda spark, at: started(spark, at, sources={"S": tg.csv(at / "nowhere")}),
     "a malformed row of a static table": static_on_spark,

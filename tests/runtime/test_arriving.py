@@ -63,7 +63,7 @@ def test_rows_stored_some_at_a_time_give_the_same(seed: int, tmp_path: Path, mon
 def test_an_error_names_the_row_also_of_later_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(intake, "TOGETHER", 2)
     derived = readings.partition_by("k").derive(A=tg.situation(readings.x * 2 > 0))
-    with Session(tg.program(A=derived.A).facts, sources={"R": source(None, delay=0)}) as session:
+    with Session(tg.program(A=derived.A).facts, sources={"R": source(None, delay=0, on_error="fail")}) as session:
         session.push("R", [(1, 1, 1), (1, 2, 1)])
         session.push("R", [(1, 3, 1), (1, 4, 1 << 62)])
         with pytest.raises(EvaluationError, match="R, row 1 of push"):

@@ -107,7 +107,7 @@ def test_the_first_error_is_told(tmp_path: Path) -> None:
         table = pa.table({"k": [1], "t": [number], "x": [1 << 62 if number > 0 else 1]})
         pq.write_table(table, tmp_path / "in" / f"{number}.parquet")
     derived = readings.partition_by("k").derive(A=tg.situation(readings.x * 2 > 0))
-    given = {"R": parquet(tmp_path / "in", delay=0)}
+    given = {"R": parquet(tmp_path / "in", delay=0, on_error="fail")}
     with (
         Session(tg.program(A=derived.A).facts, sources=given, threads=3) as session,
         pytest.raises(EvaluationError, match=r"R, row 0 of .*1\.parquet"),
