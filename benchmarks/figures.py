@@ -21,6 +21,8 @@ QUERIES = ("tumbling", "interval join", "silence", "frames")
 HELD = (*QUERIES, "wide join")
 #: Queries whose state partner and kill rule make small.
 PURGED = ("deadline by key", "three intervals")
+#: States that only grow: rows that are live in the end, rows of a batch.
+STALLS = ((1_000_000, 10_000), (25_000_000, 100_000))
 #: Queries over situations, and the numbers of keys that they run with.
 SITUATIONS = ("Q1", "Q2")
 KEYS = (1, 100, 100_000)

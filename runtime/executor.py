@@ -115,11 +115,19 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """Segments of a buffer to be written anew as few as possible, with the rows that `keep` lets live."""
+    """Segments of a buffer to be written anew as few as possible, with the rows that `keep` lets live.
+
+    Where they are many bytes they are read and written piece by piece, each piece but the last with at least `least` rows.
+    """
 
     buffer: Buffer
     segments: Sequence[Segment]
     keep: Term
+    least: int = 0
+
+    @property
+    def rows(self) -> int:
+        return sum(segment.rows for segment in self.segments)
 
     @property
     def bytes(self) -> int:

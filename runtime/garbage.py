@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -18,6 +18,15 @@ from tidegate.runtime.sweep import FLOOR, WORTH, Sweep
 GarbageCollection = Literal["amortised", "exact", "off"]
 Segments = Mapping[str, tuple[Segment, ...]]
 
+#: Segments of so many rows, or bytes, are not merged any more, unless there would be too many of them.
+MERGED_ROWS = 1 << 16
+MERGED_BYTES = 32 << 20
+MOST_SEGMENTS = 128
+#: Rows that a batch rewrites at most for each that came, and in any case; what a rewrite costs beside its rows, in rows.
+REWRITTEN = 4
+LEAST_REWRITTEN = 1 << 17
+REWRITE_COST = 1 << 10
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Garbage:
@@ -28,6 +37,8 @@ class Garbage:
     mode: GarbageCollection
     left: dict[str, int] = field(default_factory=dict)
     """By the first buffer of those that are swept together, how many rows they held after the last sweep."""
+    _arrived: dict[str, int] = field(default_factory=dict)
+    """Rows that the batch has stored, per buffer."""
 
     @property
     def buffers(self) -> tuple[Buffer, ...]:
@@ -46,19 +57,25 @@ class Garbage:
         self, executor: Executor, batch: Batch, segments: Segments, progress: ProgressState
     ) -> dict[str, tuple[Segment, ...]]:
         """The segments without those that nobody needs, half-dead ones written anew, small ones merged."""
-        rewrites: list[Rewrite] = []
         left = dict(segments)
+        due: list[Rewrite] = []
+        waiting: list[Rewrite] = []
+        self._arrived.update({name: _rows_of(s for s in some if s.batch == batch.seq) for name, some in left.items()})
         for buffer in self.buffers:
             own = left[buffer.id]
-            groups: list[list[Segment]] = []
             if self.mode != "off":
-                own = tuple(s for s in own if self._needed(buffer, s, progress, _whole))
-                groups += [[s] for s in own if self._wants_rewriting(buffer, s, progress)]
-            groups = [*groups, *_disjoint(plan_compaction(own), groups)]
+                own = left[buffer.id] = tuple(s for s in own if self._needed(buffer, s, progress, _whole))
+            dying = {s.path for s in own if self.mode != "off" and self._wants_rewriting(buffer, s, progress)}
+            most = merged_rows(own, self._arrived[buffer.id])
+            groups = plan_compaction(own, max_rows=most)
+            merging = {segment.path for group in groups for segment in group}
+            groups += [[s] for s in own if s.path in dying - merging]
             if groups:
                 keep = self.keep(buffer, progress)
-                rewrites += [Rewrite(buffer, group, keep) for group in groups]
-            left[buffer.id] = own
+                for group in groups:
+                    is_due = self.mode == "exact" and any(s.path in dying for s in group)
+                    (due if is_due else waiting).append(Rewrite(buffer, group, keep, most))
+        rewrites = [*due, *affordable(waiting, sum(self._arrived.values()))]
         for rewrite, merged in zip(rewrites, executor.rewrite(batch, rewrites), strict=True):
             gone = {segment.path for segment in rewrite.segments}
             kept = (s for s in left[rewrite.buffer.id] if s.path not in gone)
@@ -109,8 +126,38 @@ class Garbage:
         return not self._needed(buffer, segment, progress, part)
 
 
+def merged_rows(segments: Sequence[Segment], arrived: int) -> int:
+    """So many rows a segment has at least that is not merged any more.
+
+    Merges stay small, so that none of them holds up a batch, but segments few: no more than some `MOST_SEGMENTS` of
+    those, whatever the state. They have as many rows as a batch brings, since these came in one batch too.
+    """
+    rows, size = _rows_of(segments), sum(segment.bytes for segment in segments)
+    wide = max(1, MERGED_BYTES * rows // size) if size else MERGED_ROWS
+    return max(min(max(MERGED_ROWS, arrived), wide), rows // MOST_SEGMENTS)
+
+
+def affordable(rewrites: Sequence[Rewrite], arrived: int) -> list[Rewrite]:
+    """Of rewrites that can wait those that a batch does: for each row that came a few are rewritten, and one segment always.
+
+    The largest go first: small ones wait for less, and are merged all the cheaper.
+    """
+    allowed = max(LEAST_REWRITTEN, REWRITTEN * arrived)
+    chosen: list[Rewrite] = []
+    for one in sorted(rewrites, key=lambda one: -one.rows):
+        cost = one.rows + REWRITE_COST
+        if not chosen or cost <= allowed:
+            chosen.append(one)
+            allowed -= cost
+    return chosen
+
+
 def _rows(segments: Segments) -> int:
-    return sum(segment.rows for some in segments.values() for segment in some)
+    return sum(_rows_of(some) for some in segments.values())
+
+
+def _rows_of(segments: Iterable[Segment]) -> int:
+    return sum(segment.rows for segment in segments)
 
 
 def _whole(low: int, high: int) -> tuple[int, int]:
@@ -123,8 +170,3 @@ def _earlier_half(low: int, high: int) -> tuple[int, int]:
 
 def _earliest(low: int, _: int) -> tuple[int, int]:
     return low, low
-
-
-def _disjoint(groups: Sequence[Sequence[Segment]], others: Sequence[Sequence[Segment]]) -> list[list[Segment]]:
-    taken = {segment.path for group in others for segment in group}
-    return [list(group) for group in groups if not any(segment.path in taken for segment in group)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -38,9 +38,13 @@ from tidegate.runtime.plan.common import Demand
 from tidegate.runtime.plan.steps import Buffer, QueryPlan
 from tidegate.runtime.sources import SourceOptions
 from tidegate.runtime.state.batch import Batch
-from tidegate.runtime.state.segments import Segment, int64_bounds, read_segments, schema_id
+from tidegate.runtime.state.segments import Segment, int64_bounds, read_pieces, read_segments, schema_id
 from tidegate.runtime.state.store import Store
 from tidegate.runtime.sweep import Sweep
+
+#: Rows of a file that a rewrite reads at a time, and bytes of rows that it gathers before it writes them.
+PIECE_ROWS = 1 << 17
+PIECE_BYTES = 64 << 20
 
 
 @dataclass(slots=True)
@@ -307,18 +311,35 @@ class EmbeddedExecutor:
         return [self._rewrite(batch, one) for one in rewrites]
 
     def _rewrite(self, batch: Batch, one: Rewrite) -> tuple[Segment, ...]:
-        rows = self._rewritten(one)
-        return (self._keep(batch, one.buffer, rows),) if rows.height else ()
+        return tuple(self._keep(batch, one.buffer, rows) for rows in self._rewritten(one) if rows.height)
 
-    def _rewritten(self, one: Rewrite) -> Rows:
+    def _rewritten(self, one: Rewrite) -> Iterator[Rows]:
+        """The rows that live, in one piece or, where they are many bytes, in several."""
         try:
-            return few_kept(self._few(one.buffer, one.segments), one.buffer, one.keep)
+            yield few_kept(self._few(one.buffer, one.segments), one.buffer, one.keep)
+            return
         except Unfit:
-            rows = keep_true(self._frame(one.buffer, one.segments), one.keep, one.buffer.schema)
-            # The partial results of one segment are of different groups.
-            if one.buffer.partial is None or len(one.segments) == 1:
-                return rows
-            return merge(one.buffer.partial, rows)
+            pass
+        waiting: list[pl.DataFrame] = []
+        size = 0
+        for piece in self._pieces(one.segments):
+            rows = keep_true(piece, one.keep, one.buffer.schema)
+            waiting.append(rows)
+            size += size_of(rows)
+            if size >= PIECE_BYTES and sum(part.height for part in waiting) >= one.least:
+                yield _merged(one, waiting)
+                waiting, size = [], 0
+        if waiting:
+            yield _merged(one, waiting)
+
+    def _pieces(self, segments: Sequence[Segment]) -> Iterator[pl.DataFrame]:
+        """The rows of segments, of a file that is not in memory yet only a piece at a time."""
+        for segment in segments:
+            held = self._held is not None and segment.path in self._held.rows
+            if held or segment.path in self._frames:
+                yield from self._load(segment).iter_slices(PIECE_ROWS)
+            else:
+                yield from map(pl.DataFrame, read_pieces(self.store, segment, PIECE_ROWS))
 
     def sweep(self, batch: Batch, sweep: Sweep) -> dict[str, tuple[Segment, ...]]:
         frames = {b.id: self._frame(b, sweep.segments[b.id]) for b in sweep.buffers}
@@ -384,6 +405,12 @@ def _rows(job: Job, leaves: Mapping[int, pl.DataFrame], ready: Ready) -> pl.Data
     except EvaluationError as error:
         problems = tuple(replace(problem, query=job.query.name) for problem in error.problems)
         raise EvaluationError(error.code, error.message, problems=problems) from error
+
+
+def _merged(one: Rewrite, parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    rows = pl.concat(parts)
+    # The partial results of one segment are of different groups.
+    return rows if one.buffer.partial is None or len(one.segments) == 1 else merge(one.buffer.partial, rows)
 
 
 @lru_cache(maxsize=1024)

@@ -311,8 +311,10 @@ class SparkExecutor:
             if one.buffer.partial is not None:
                 alive = merge(one.buffer.partial, alive)
             # In few tasks, since each writes a segment of its own.
-            alive = plainly_named(alive, len(one.buffer.stored.names)).coalesce(1 + one.bytes // FLUSH_BYTES)
-            stored.append(alive.mapInArrow(store_segments(self.place(batch), one.buffer, number), "summary string"))
+            tasks = min(1 + one.bytes // FLUSH_BYTES, max(1, one.rows // max(1, one.least)))
+            alive = plainly_named(alive, len(one.buffer.stored.names)).coalesce(tasks)
+            store = store_segments(self.place(batch), one.buffer, number, one.least)
+            stored.append(alive.mapInArrow(store, "summary string"))
         names = ", ".join(dict.fromkeys(one.buffer.id for one in rewrites.values()))
         with described(self.spark, f"batch {batch.seq}: collect in {names}"):
             summaries = read_summaries(reduce(DataFrame.unionAll, stored).collect())

@@ -199,31 +199,33 @@ def store_results(
     return _gathering(schema, store)
 
 
-def store_segments(place: Place, buffer: Buffer, number: int) -> Callable[[Batches], Batches]:
+def store_segments(place: Place, buffer: Buffer, number: int, least: int = 0) -> Callable[[Batches], Batches]:
     """For `mapInArrow` over rows of a buffer as they are stored: writes them as segments, for the rewrite of that number.
 
-    The rows' columns come in the order of the buffer's, whatever their names.
+    Segments but the last of a task have at least `least` rows. The rows' columns come in the order of the buffer's,
+    whatever their names.
     """
 
     def store(rows: pl.DataFrame) -> str:
         return json.dumps({"number": number, "segment": _segment(LocalStore(place.root), place, buffer, rows)})
 
-    return _gathering(buffer.stored, store)
+    return _gathering(buffer.stored, store, least)
 
 
-def _gathering(schema: Schema, store: Callable[[pl.DataFrame], str]) -> Callable[[Batches], Batches]:
-    """A task that stores its rows in as few parts as memory allows."""
+def _gathering(schema: Schema, store: Callable[[pl.DataFrame], str], least: int = 0) -> Callable[[Batches], Batches]:
+    """A task that stores its rows in as few parts as memory allows, each but the last with at least `least` rows."""
 
     def run(batches: Batches) -> Batches:
         waiting: list[Any] = []
-        size = 0
+        rows = size = 0
         for batch in batches:
             if batch.num_rows:
                 waiting.append(batch)
+                rows += batch.num_rows
                 size += batch.nbytes
-            if size >= FLUSH_BYTES:
+            if size >= FLUSH_BYTES and rows >= least:
                 yield summary_batch([store(_frame(waiting, schema))])
-                waiting, size = [], 0
+                waiting, rows, size = [], 0, 0
         if waiting:
             yield summary_batch([store(_frame(waiting, schema))])
 

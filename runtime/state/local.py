@@ -9,7 +9,7 @@ import shutil
 import socket
 import uuid
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -110,6 +110,14 @@ class LocalStore:
                 return file.read()
             # names with dots also match nested fields, hence the second selection
             return file.read(columns=list(columns)).select(list(columns))
+
+    def read_pieces(self, path: str, rows: int) -> Iterator[Any]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        with pq.ParquetFile(self._path(path), page_checksum_verification=True) as file:
+            for batch in file.iter_batches(batch_size=rows):
+                yield pa.Table.from_batches([batch])
 
     def list_files(self, prefix: str) -> list[str]:
         top = self._path(prefix) if prefix else self._root

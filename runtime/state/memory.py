@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tidegate.runtime.state.errors import OUTPUT, WRITER, StateError
@@ -61,6 +61,10 @@ class MemoryStore:
         if isinstance(table, bytes):
             raise FileNotFoundError(path)
         return table if columns is None else table.select(list(columns))
+
+    def read_pieces(self, path: str, rows: int) -> Iterator[Any]:
+        table = self.read_table(path)
+        return (table[start : start + rows] for start in range(0, table.num_rows, rows))
 
     def list_files(self, prefix: str) -> list[str]:
         start = prefix + "/" if prefix else ""

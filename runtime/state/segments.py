@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -145,21 +146,51 @@ def read_segments(
     return tables[0] if len(tables) == 1 else pa.concat_tables(tables)
 
 
+def read_pieces(store: Store, segment: Segment, rows: int) -> Iterator[Any]:
+    """The rows of a segment as tables of at most `rows`, one after the other, so that no more of it is in memory."""
+    check_size(store, segment.file)
+    seen = 0
+    with _reading(store, segment.path):
+        for table in store.read_pieces(segment.path, rows):
+            seen += table.num_rows
+            if schema_id(table.schema) != segment.schema:
+                raise _damaged(store, segment.path, _OTHERS)
+            yield _plain(table)
+    if seen != segment.rows:
+        raise _damaged(store, segment.path, _OTHERS)
+
+
+_OTHERS = "its rows or columns are not those that were written"
+
+
 def _read(store: Store, segment: Segment, columns: Sequence[str] | None) -> Any:
+    check_size(store, segment.file)
+    with _reading(store, segment.path):
+        table = store.read_table(segment.path, columns)
+    if table.num_rows != segment.rows or (columns is None and schema_id(table.schema) != segment.schema):
+        raise _damaged(store, segment.path, _OTHERS)
+    return _plain(table)
+
+
+def _plain(table: Any) -> Any:
+    """The table without what a file says of its types beyond their names, which is for nobody: a reader could take it for code."""
     import pyarrow as pa
 
-    check_size(store, segment.file)
+    return pa.Table.from_arrays(table.columns, names=table.column_names)
+
+
+@contextmanager
+def _reading(store: Store, path: str) -> Iterator[None]:
+    """Failures to read a file as `StateError`."""
+    import pyarrow as pa
+
     try:
-        table = store.read_table(segment.path, columns)
+        yield
     except (OSError, pa.ArrowException, ValueError) as error:
         if isinstance(error, OSError) and error.errno is not None:  # the disk's word, not Arrow's
-            with storage_errors(f"reading {segment.path}"):
+            with storage_errors(f"reading {path}"):
                 raise
-        raise _damaged(store, segment.path, f"it can not be read ({error})") from error
-    if table.num_rows != segment.rows or (columns is None and schema_id(table.schema) != segment.schema):
-        raise _damaged(store, segment.path, "its rows or columns are not those that were written")
-    # What a file says of its types beyond their names is for nobody here: a reader could take it for code.
-    return pa.Table.from_arrays(table.columns, names=table.column_names)
+        raise _damaged(store, path, f"it can not be read ({error})") from error
 
 
 def check_size(store: Store, file: FileRef) -> None:
@@ -210,8 +241,8 @@ def plan_compaction(segments: Sequence[P], *, fanout: int = FANOUT, max_rows: in
 
     Tier k holds the segments with `fanout`^k ≤ rows < `fanout`^(k+1). A tier with `fanout` members is merged into a higher
     one, so of n rows no more than (fanout-1)·log n segments stay, and each row is rewritten at most log n times (logarithms
-    to the base `fanout`). Segments of `max_rows` or more stay as they are. Only segments of one shard and schema are merged,
-    and the order within a group is the order given.
+    to the base `fanout`). Segments of `max_rows` or more stay as they are, and a group ends where it has as many, so it has
+    less than twice as many. Only segments of one shard and schema are merged, and the order within a group is the order given.
     """
     tiers: dict[tuple[int, str], dict[int, list[list[P]]]] = {}
     for segment in segments:
@@ -219,17 +250,31 @@ def plan_compaction(segments: Sequence[P], *, fanout: int = FANOUT, max_rows: in
             tier = tiers.setdefault((segment.shard, segment.schema), {})
             tier.setdefault(tier_of(segment.rows, fanout), []).append([segment])
     order = {id(segment): index for index, segment in enumerate(segments)}
-    plan = []
+    plan: list[list[P]] = []
     for tier in tiers.values():
         while full := [level for level, groups in tier.items() if len(groups) >= fanout]:
-            merged = [segment for group in tier.pop(min(full)) for segment in group]
-            rows = sum(segment.rows for segment in merged)
-            if rows < max_rows:
-                tier.setdefault(tier_of(rows, fanout), []).append(merged)
+            level = min(full)
+            before = len(plan)
+            waiting: list[list[P]] = []
+            merged: list[P] = []
+            rows = 0
+            for group in tier.pop(level):
+                waiting.append(group)
+                merged += group
+                rows += _rows(group)
+                if rows >= max_rows:
+                    plan.append(merged)
+                    waiting, merged, rows = [], [], 0
+            if len(plan) > before:  # the others wait for more of their tier
+                tier[level] = waiting
             else:
-                plan.append(merged)
+                tier.setdefault(tier_of(rows, fanout), []).append(merged)
         plan += [group for groups in tier.values() for group in groups if len(group) > 1]
     return [sorted(group, key=lambda segment: order[id(segment)]) for group in plan]
+
+
+def _rows(segments: Sequence[Piece]) -> int:
+    return sum(segment.rows for segment in segments)
 
 
 def replaced(segments: Sequence[P], group: Sequence[P], merged: P) -> tuple[P, ...]:

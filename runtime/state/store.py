@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -61,6 +61,9 @@ class Store(Protocol):
 
     def read_table(self, path: str, columns: Sequence[str] | None = None) -> Any:
         """The table in a file, or these columns of it in this order."""
+
+    def read_pieces(self, path: str, rows: int) -> Iterator[Any]:
+        """The table in a file as tables of at most so many rows, of which one at a time is in memory."""
 
     def list_files(self, prefix: str) -> list[str]:
         """All files below a directory, sorted; none if there is no such directory."""

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import datetime as dt
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
@@ -21,6 +22,8 @@ from tidegate.algebra.semantics import evaluate, evaluate_program
 from tidegate.algebra.time import INF, Extended, instant_ticks, ticks_instant
 from tidegate.algebra.types import Kind
 from tidegate.analysis.facts import ProgramFacts
+from tidegate.runtime import garbage
+from tidegate.runtime.embedded import executor
 from tidegate.runtime.embedded.few import rows as few_rows
 from tidegate.runtime.embedded.session import Session
 from tidegate.runtime.garbage import GarbageCollection
@@ -42,8 +45,28 @@ def check_embedded(
     if delays and rng.random() < 0.5:
         script, kept = delayed(case, script, rng)
     modes: tuple[PurgeMode, ...] = ("planned", "always", "off") if delays else ("planned", "off")
-    with patch.object(few_rows, "MOST", most), counting_joined(tally):
+    with patch.object(few_rows, "MOST", most), little_work(rng), counting_joined(tally):
         _check_steps(case, script, facts, tally, purge, kept, modes)
+
+
+@contextmanager
+def little_work(rng: random.Random) -> Iterator[None]:
+    """In every other case a batch may rewrite and merge hardly any rows, and reads them piece by piece.
+
+    Each threshold is small by itself too, so that the usual value of the others is among the cases.
+    """
+    with ExitStack() as patches:
+        for module, name, values in (
+            (garbage, "MERGED_ROWS", (1, 3)),
+            (garbage, "MOST_SEGMENTS", (2, 1 << 20)),
+            (garbage, "REWRITTEN", (0, 1)),
+            (garbage, "LEAST_REWRITTEN", (0, 3)),
+            (executor, "PIECE_ROWS", (1, 3)),
+            (executor, "PIECE_BYTES", (0, 100)),
+        ):
+            if rng.random() < 0.5:
+                patches.enter_context(patch.object(module, name, rng.choice(values)))
+        yield
 
 
 def _check_steps(
@@ -56,14 +79,14 @@ def _check_steps(
     modes: Sequence[PurgeMode],
 ) -> None:
     rng = random.Random(f"{case.seed}/{len(script)}")
-    garbage: GarbageCollection = "exact" if purge else rng.choice(("amortised", "exact", "exact", "off"))
+    collect: GarbageCollection = "exact" if purge else rng.choice(("amortised", "exact", "exact", "off"))
     purging: PurgeMode = "always" if purge else rng.choice(modes)
     restarts = rng.random() < 0.3
     store = MemoryStore()
     statics = {s.name: [as_given(row, s.schema) for row in case.rows[s.name]] for s in case.statics}
 
     def begin() -> Session:
-        return Session(facts, store, declared(delays), statics, collect_garbage=garbage, purging=purging)
+        return Session(facts, store, declared(delays), statics, collect_garbage=collect, purging=purging)
 
     session = begin()
     inputs = as_tuples(case)
@@ -72,7 +95,7 @@ def _check_steps(
     b: dict[tuple[str, str], Extended] = {(s.name, a): -INF for s in case.streams for a in s.progress}
     tally.runs += 1
     for number, step in enumerate(script):
-        where = f"step {number} (garbage collection {garbage})"
+        where = f"step {number} (garbage collection {collect})"
         pushed = _push(session, case, step.rows, b, rng)
         for name, progress in step.progress.items():
             stream = next(s for s in case.streams if s.name == name)
@@ -101,7 +124,7 @@ def _check_steps(
             check_results(session, facts, whole, where)
     tally.results += sum(map(len, whole.values()))
     tally.with_results += any(whole.values())
-    if garbage != "off" and any(session.live_rows().values()):
+    if collect != "off" and any(session.live_rows().values()):
         raise Broken(f"rows are still stored after the end of all input: {session.live_rows()}")
     session.close()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tidegate.runtime.state import FileRef, Store
@@ -11,7 +11,7 @@ from tidegate.runtime.state.store import Lock
 
 #: What changes something on the disk, in the order in which a batch needs it.
 WRITES = ("create_exclusive", "write_table", "publish", "note", "delete")
-READS = ("read_bytes", "read_table", "list_files", "names", "exists", "size", "checksum", "target_size")
+READS = ("read_bytes", "read_table", "read_pieces", "list_files", "names", "exists", "size", "checksum", "target_size")
 
 
 class FaultyStore:
@@ -49,6 +49,11 @@ class FaultyStore:
     def read_table(self, path: str, columns: Sequence[str] | None = None) -> Any:
         self._before("read_table", path)
         return self.inner.read_table(path, columns)
+
+    def read_pieces(self, path: str, rows: int) -> Iterator[Any]:
+        for table in self.inner.read_pieces(path, rows):
+            self._before("read_pieces", path)
+            yield table
 
     def list_files(self, prefix: str) -> list[str]:
         self._before("list_files", prefix)

@@ -193,8 +193,25 @@ def test_compaction_leaves_large_segments() -> None:
     large = [Size(100) for _ in range(10)]
     assert plan_compaction(large, fanout=4, max_rows=100) == []
     almost = [Size(99) for _ in range(8)]
-    (group,) = plan_compaction(almost, fanout=4, max_rows=100)
-    assert len(group) == 8
+    assert [len(group) for group in plan_compaction(almost, fanout=4, max_rows=100)] == [2, 2, 2, 2]
+
+
+@given(st.lists(st.integers(1, 300), max_size=100), st.sampled_from([2, 4, 8]), st.sampled_from([1, 50, 200, 1000]))
+def test_a_merge_is_of_less_than_twice_the_most(sizes: list[int], fanout: int, most: int) -> None:
+    """So that no batch has to merge much at once; and segments are still as few as their sizes allow."""
+    live: list[Size] = []
+    for rows in sizes:
+        live.append(Size(rows))
+        for group in plan_compaction(live, fanout=fanout, max_rows=most):
+            assert len(group) > 1
+            assert all(segment.rows < most for segment in group)
+            merged = Size(sum(segment.rows for segment in group))
+            assert merged.rows < 2 * most
+            gone = {id(segment) for segment in group}
+            live = [*(segment for segment in live if id(segment) not in gone), merged]
+        assert plan_compaction(live, fanout=fanout, max_rows=most) == []
+        levels = 1 + math.floor(math.log(most, fanout) + 1e-9)
+        assert len(live) <= sum(sizes) / most + sum(1 for rows in sizes if rows >= most) + (fanout - 1) * levels
 
 
 def test_compaction_cascades_in_one_rewrite() -> None:

@@ -1,0 +1,140 @@
+"""Whether garbage collection stalls where it can free nothing: CPU of each batch of a state that only grows, and memory.
+
+A process of its own for each run:
+
+python benchmarks/stalls.py SHAPE ROWS BATCH MODE FOLDER prints what was measured as JSON; SHAPE is a key of SHAPES, ROWS
+those that are live in the end, BATCH those of a batch, MODE the garbage collection; with FOLDER "-" there is no checkpoint.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import tidegate as tg
+from benchmarks.figures import STALLS, Figure, declared
+from tidegate.runtime.embedded.session import Session
+from tidegate.runtime.garbage import GarbageCollection
+from tidegate.runtime.sinks import DiscardSink
+from tidegate.runtime.state.local import LocalStore
+from tidegate.runtime.state.memory import MemoryStore
+
+COLUMNS = "id bigint, amount bigint, t bigint"
+orders, payments, deliveries = (tg.stream(name, COLUMNS, progress="t") for name in ("Orders", "Payments", "Deliveries"))
+#: Longer than any run: by time alone no row goes.
+LONG = 1 << 40
+#: The first batches, in which caches are filled, are left out.
+WARM = 5
+
+
+def part_payments() -> tg.Program:
+    """Orders that are not paid whole: the kill rule looks at every order and payment, of which each is a part only."""
+    o, p = orders.as_("o"), payments.as_("p")
+    late = o.anti_join(p, o.id == p.id, o.amount <= p.amount, o.t <= p.t, p.t <= o.t + LONG)
+    return tg.program(Unpaid=late.select(id=o.id, t=o.t))
+
+
+def undelivered() -> tg.Program:
+    """Orders, paid at once, and their deliveries, of which none comes: the partner rule finds a partner for every row."""
+    o, p, d = orders.as_("o"), payments.as_("p"), deliveries.as_("d")
+    pairs = d.join(p, p.id == d.id, p.t <= d.t, d.t <= p.t + LONG)
+    both = pairs.join(o, o.id == p.id, o.t <= p.t, p.t <= o.t + 5)
+    return tg.program(Delivered=both.select(id=o.id, ordered=o.t, delivered=d.t))
+
+
+SHAPES: dict[str, Callable[[], tg.Program]] = {"part payments": part_payments, "undelivered": undelivered}
+
+
+def measure() -> tuple[list[Figure], bool]:
+    """Longest batch beside the median, CPU and memory with the default garbage collection beside none."""
+    figures = []
+    with tempfile.TemporaryDirectory() as folder:
+        for shape in SHAPES:
+            for rows, size in STALLS:
+                place = f"{folder}/{shape} {rows}"
+                found = {mode: _process(shape, rows, size, mode, f"{place} {mode}") for mode in ("off", "amortised")}
+                figures += _figures(f"{shape}, {rows:,} live rows", found["amortised"], found["off"])
+    return figures, True
+
+
+def _figures(label: str, made: dict[str, Any], off: dict[str, Any]) -> list[Figure]:
+    one, other = made["cpu"][WARM:], off["cpu"][WARM:]
+    longest, median = max(one), statistics.median(one)
+    detail = f"{1000 * longest:.0f} ms, {1000 * median:.0f} ms; slope {slope(one):+.2f} ms a hundred batches"
+    found = [
+        declared(f"{label}: longest batch / median", longest / median, detail),
+        declared(f"{label}: CPU a batch, default / off", statistics.mean(one) / statistics.mean(other)),
+        declared(
+            f"{label}: peak memory / (2 x live state + 1 GiB)",
+            made["more"] / (2 * made["live"] + (1 << 30)),
+            f"{made['more'] >> 20:,} MiB, live {made['live'] >> 20:,} MiB",
+        ),
+    ]
+    for figure in found:
+        print(figure.line(), flush=True)
+    return found
+
+
+def slope(cpu: list[float]) -> float:
+    """By how many milliseconds batches grow in a hundred of them, by least squares."""
+    return 100_000 * float(np.polyfit(range(len(cpu)), cpu, 1)[0])
+
+
+def _process(shape: str, rows: int, size: int, mode: str, folder: str) -> dict[str, Any]:
+    command = [sys.executable, __file__, shape, str(rows), str(size), mode, folder]
+    made: dict[str, Any] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+    return made
+
+
+def run(shape: str, rows: int, size: int, mode: GarbageCollection, folder: str) -> dict[str, Any]:
+    """CPU seconds of each batch, the greatest live state in bytes, and memory beyond that of the process before."""
+    program = SHAPES[shape]()
+    (result,) = program.facts.streams
+    store = MemoryStore() if folder == "-" else LocalStore(folder)
+    cpu, live = [], 0
+    with Session(program.facts, store, sinks={result: DiscardSink()}, collect_garbage=mode) as session:
+        base = _status("VmRSS")
+        for given in _given(rows, size):
+            for name, frame in given.items():
+                session.push(name, frame)
+            for stream in program.facts.program.inputs:
+                session.advance(stream.name, {"t": given["Orders"]["t"][-1]})
+            begun = time.process_time()
+            report = session.step()
+            cpu.append(time.process_time() - begun)
+            live = max(live, sum(report.live_bytes.values()))
+        return {"cpu": cpu, "live": live, "more": _status("VmHWM") - base, "rows": sum(report.live_rows.values())}
+
+
+def _given(rows: int, size: int) -> Iterator[dict[str, pl.DataFrame]]:
+    """As many orders as payments, which follow within a few ticks."""
+    rng = np.random.default_rng(5)
+    half = size // 2
+    for first in range(0, rows // 2, half):
+        t = np.arange(first, first + half)
+        ordered = pl.DataFrame({"id": t, "amount": rng.integers(10, 100, half), "t": t})
+        yield {
+            "Orders": ordered,
+            "Payments": ordered.with_columns(amount=pl.lit(1), t=t + 2).with_columns(pl.col("amount").cast(pl.Int64)),
+        }
+
+
+def _status(field: str) -> int:
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    return next(1024 * int(line.split()[1]) for line in lines if line.startswith(field))
+
+
+if __name__ == "__main__":
+    print(json.dumps(run(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4], sys.argv[5])))  # type: ignore[arg-type]
