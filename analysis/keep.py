@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.nodes import Node
 from tidegate.algebra.schema import StreamDef
-from tidegate.algebra.terms import FALSE, Attr, Lit, Term, call, conjunction, disjunction
+from tidegate.algebra.terms import FALSE, TRUE, Attr, Lit, Term, call, conjunction, disjunction
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import BIGINT, DURATION, MAX_SHIFT, DataType, Kind
-from tidegate.analysis.federation import Federation
+from tidegate.analysis.federation import Federation, federation
 from tidegate.analysis.pass_ import above
 from tidegate.analysis.views import Necessary, View, declared_matrix, necessary, views
 from tidegate.analysis.wording import at_most, shifted
+from tidegate.analysis.zones import Variable, hull
 
 Bounds = Mapping[str, tuple[int, int]]
 
@@ -56,11 +59,28 @@ class Keep:
         return "always" if "always" in cases else " or ".join(dict.fromkeys(cases))
 
 
-def keep(federation: Federation, i: int, promised: tuple[str, ...]) -> Keep:
+def keep(found: Federation, i: int, promised: tuple[str, ...]) -> Keep:
     """The keep condition of occurrence i for a query that promises progress on these attributes."""
-    found = views(federation, i, promised)
-    declared = declared_matrix(federation, i)
-    return Keep(federation.occurrences[i], found, tuple(necessary(view, declared) for view in found))
+    speaking = views(found, i, promised)
+    declared = declared_matrix(found, i)
+    return Keep(found.occurrences[i], speaking, tuple(necessary(view, declared) for view in speaking))
+
+
+def kept_of(found: Keep, part: Node, i: int) -> Term:
+    """Which rows that pass a part of the query are kept at some progress: a condition over the stream's attributes, TRUE where
+    the part lets no others pass. The stream is the part's occurrence i.
+    """
+    if any(not needed.inner for needed in found.needed):
+        return TRUE
+    try:
+        passing = federation(part)
+    except QueryError:  # more cases than the whole query had, which a rewrite can make of a condition
+        return found.condition({})
+    columns: list[Variable] = [("x", i, name) for name in found.stream.schema.temporal]
+    zones = [zone.view(columns) for zone in passing.zones if i not in zone.ignored]
+    known = hull(zones) if zones else None
+    needed = dict.fromkeys(necessary(view, known).inner for view in found.views)
+    return disjunction([keep_condition(found.stream, Necessary(inner, (), ()), {}) for inner in needed])
 
 
 def fits(view: View, row: Mapping[str, int]) -> bool:

@@ -49,7 +49,8 @@ from tidegate.algebra.row_wise import (
     periods,
 )
 from tidegate.algebra.schema import Schema, StreamDef
-from tidegate.algebra.terms import Term, rename_attributes
+from tidegate.algebra.terms import TRUE, Term, disjunction, rename_attributes
+from tidegate.analysis.keep import kept_of
 from tidegate.analysis.pipeline import OccurrenceFacts, ProgramFacts, QueryFacts
 from tidegate.analysis.purge import Purge, purge
 from tidegate.analysis.situation_partners import situation_partners
@@ -164,6 +165,8 @@ class _Layout:
     columns: dict[_Key, dict[str, None]] = field(default_factory=dict)
     keys: dict[_Key, tuple[str, ...]] = field(default_factory=dict)
     conditions: dict[_Key, dict[Term, None]] = field(default_factory=dict)
+    kept: dict[_Key, list[Term]] = field(default_factory=dict)
+    """Of partial aggregates, per reader which rows of the stream it keeps: groups do not show it."""
 
     def want(self, key: _Key, columns: Iterable[str], instants: tuple[str, ...]) -> None:
         self.columns.setdefault(key, {}).update(dict.fromkeys((*columns, *instants)))
@@ -179,7 +182,11 @@ class _Layout:
             scan = next(i for i, stream in enumerate(streams) if not stream.static)
             stream = streams[scan]
             number = sum(1 for buffer in made.values() if buffer.stream.name == stream.name)
-            chain = part if partial is not None else Project(part, tuple(c for c in part.schema if c in wanted))
+            chain = (
+                _kept(part, scan, disjunction(self.kept[key]))
+                if partial is not None
+                else Project(part, tuple(c for c in part.schema if c in wanted))
+            )
             statics = tuple((i, s.name) for i, s in enumerate(streams) if s.static)
             instants = tuple(name for name in (part if partial is None else partial).schema if name in keys)
             stretches = kind.stretches(part.schema, self.conditions[key]) if isinstance(kind, Partitioning) else None
@@ -234,6 +241,7 @@ def _draft(facts: QueryFacts, node: Node, layout: _Layout) -> _QueryDraft:
         scan = next(i for i, stream in enumerate(occurrences(group.input)) if not stream.static)
         key = (group.input, group)
         layout.want(key, (), tuple(dict.fromkeys(column for _, column, _ in outputs)))
+        layout.kept.setdefault(key, []).append(kept_of(facts.occurrences[scan].keep, group.input, scan))
         leaf = _LeafDraft(key, None, facts.occurrences[scan], (), outputs)
         return _QueryDraft(facts, above(_stored("grouped", group.schema)), (leaf,), group)
     operator = ordered_operator(node)
@@ -400,6 +408,21 @@ def _bare_sides(left: Node, right: Node) -> tuple[Node, Node, dict[str, str]]:
     both = {**names, **clashes}
     ordered = {name: both[name] for name in (*left.schema, *right.schema)}
     return (part, renamed, ordered) if stream_first else (renamed, part, ordered)
+
+
+def _kept(part: Node, scan: int, condition: Term) -> Node:
+    """The part without the rows of its occurrence `scan` for which the condition is not true."""
+    if condition == TRUE:
+        return part
+    if isinstance(part, Scan):
+        return Select(part, condition)
+    below, first = list(children(part)), 0
+    for place, child in enumerate(below):
+        count = len(occurrences(child))
+        if first <= scan < first + count:
+            below[place] = _kept(child, scan - first, condition)
+        first += count
+    return with_children(part, tuple(below))
 
 
 def _free(name: str, schema: Schema, taken: Collection[str] = ()) -> str:

@@ -103,3 +103,57 @@ def test_rows_pushed_before_the_first_progress_are_bounded_by_nothing() -> None:
         (use,) = state_use(session.plan, [session.step()])
     assert use.most == 100
     assert use.span == INF
+
+
+STAMPED = tg.stream("S", "k bigint, u bigint, t bigint", progress="t", relations=lambda s: s.u <= s.t)
+STAMPS = [(1, t - behind, t) for t in range(30) for behind in (0, 4, 5, 9, 10, 25)]
+
+
+def grouped_rows(
+    queries: dict[str, tg.Relation], statics: dict[str, Any] | None = None
+) -> tuple[dict[str, int], dict[str, list[Any]]]:
+    """How many partial aggregates each buffer has of rows that no progress has passed; then all results."""
+    with tg.program(**queries).session(statics=statics or {}) as session:
+        session.push("S", STAMPS)
+        live = dict(session.step().live_rows)
+        session.finish()
+        session.step()
+        return live, {name: sorted(tuple(row.values()) for row in session.results(name)) for name in queries}
+
+
+def test_no_partial_aggregates_are_stored_of_rows_that_keep_excludes() -> None:
+    """Rule R16, where a condition on groups says it of their rows: directly, on what is computed of them, or only for some."""
+    groups = STAMPED.group_by(STAMPED.k, STAMPED.u, STAMPED.t).agg(n=tg.count())
+    shifted = groups.select(groups.k, groups.u, groups.n, e=groups.t + 5)
+    windows = STAMPED.group_by(STAMPED.u, h=tg.tumbling(STAMPED.t, 10)).agg(n=tg.count())
+    some = windows.where((windows.u <= windows.h - 20) | ((windows.n > 0) & (windows.u <= windows.h - 15)))
+    live, found = grouped_rows({"Late": shifted.where(shifted.u <= shifted.e - 10)})
+    assert live == {"S#0": sum(u <= t - 5 for _, u, t in STAMPS)}
+    assert len(found["Late"]) == live["S#0"]
+    live, found = grouped_rows({"Some": some})
+    # u <= h - 15 and h <= t + 10: a row more than five ticks old can be in such a window.
+    assert live == {"S#0": len({(u, t // 10) for _, u, t in STAMPS if u <= t - 5})}
+    assert {u for u, h, n in found["Some"]} == {u for _, u, t in STAMPS if u <= t // 10 * 10 - 5}
+
+
+def test_partial_aggregates_are_stored_of_rows_that_one_reader_keeps() -> None:
+    groups = STAMPED.group_by(STAMPED.k, STAMPED.u, STAMPED.t).agg(n=tg.count())
+    shifted = groups.select(groups.k, groups.u, groups.n, e=groups.t + 5)
+    queries = {f"From{least}": shifted.where(shifted.u <= shifted.e - least) for least in (10, 15)}
+    live, found = grouped_rows(queries)
+    assert live == {"S#0": sum(u <= t - 5 for _, u, t in STAMPS)}
+    assert {name: len(rows) for name, rows in found.items()} == {
+        f"From{least}": sum(u <= t + 5 - least for _, u, t in STAMPS) for least in (10, 15)
+    }
+    live, _ = grouped_rows(queries | {"All": groups})
+    assert live == {"S#0": len(STAMPS)}
+
+
+def test_partial_aggregates_of_a_stream_joined_with_a_table_that_stands_first() -> None:
+    table = tg.table("N", "k bigint, part bigint").as_("n")
+    s = STAMPED.as_("s")
+    groups = table.join(s, table.k == s.k).group_by(table.part, u=s.u, t=s.t).agg(n=tg.count())
+    shifted = groups.select(groups["n.part"], groups.u, groups.n, e=groups.t + 5)
+    live, found = grouped_rows({"Late": shifted.where(shifted.u <= shifted.e - 10)}, {"N": [(1, 1), (1, 2)]})
+    assert live == {"S#0": 2 * sum(u <= t - 5 for _, u, t in STAMPS)}
+    assert len(found["Late"]) == live["S#0"]
