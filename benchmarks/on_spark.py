@@ -14,6 +14,7 @@ from benchmarks import queries
 from benchmarks.comparing import same, same_until
 from benchmarks.figures import PAIRS, QUERIES, Figure, compared, declared
 from benchmarks.native import FILES_A_BATCH, native
+from tidegate.runtime.batch_report import BatchReport
 from tidegate.runtime.sinks import parquet_sink
 from tidegate.runtime.sources import parquet
 from tidegate.runtime.spark.engine import start
@@ -62,6 +63,7 @@ def tidegate(spark: SparkSession, name: str, files: Path, work: str) -> tuple[fl
     folder = Path(tempfile.mkdtemp(dir=work))
     facts = queries.program(name).facts
     (stream,) = facts.streams
+    reports: list[BatchReport] = []
     began = time.perf_counter()
     query = start(
         spark,
@@ -69,10 +71,11 @@ def tidegate(spark: SparkSession, name: str, files: Path, work: str) -> tuple[fl
         sources={"Events": parquet(files, per_batch=FILES_A_BATCH, delay="1s", bounded=True)},
         sinks={stream: parquet_sink(folder / "out")},
         checkpoint=folder / "checkpoint",
+        on_batch=reports.append,
     )
     query.awaitTermination()
     taken = time.perf_counter() - began
-    live = max(sum(report.live_bytes.values()) for report in query.reports)
+    live = max(sum(report.live_bytes.values()) for report in reports)
     return taken, pl.read_parquet(f"{folder}/out/*.parquet"), live
 
 

@@ -31,7 +31,7 @@ _NEEDED = {"sources": '{"Name": tg.parquet("a directory")}', "checkpoint": '"a d
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What a run over complete inputs yields: a table per result stream, and what each batch did."""
+    """What a run over complete inputs yields: a table per result stream, and what each of the last hundred batches did."""
 
     tables: Mapping[str, pa.Table]
     reports: tuple[BatchReport, ...]

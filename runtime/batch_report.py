@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from tidegate.algebra.time import Extended
 from tidegate.runtime.plan.places import Limits
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.state.manifest import SourceCounts
 from tidegate.runtime.state.positions import SparkBatch
+
+KEPT_REPORTS: Final = 100
+"""Reports that a run keeps, of its last batches. One takes 3 to 20 KB, so a run of months can not keep all; `on_batch` sees each."""
 
 
 @dataclass(frozen=True, slots=True)

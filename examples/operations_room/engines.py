@@ -84,6 +84,12 @@ class OnSpark:
         from tidegate.runtime.spark.session import spark_session
 
         spark = spark_session("Tidegate: operations room")
+        reports: list[BatchReport] = []  # the query itself keeps the last ones only
+
+        def reported(report: BatchReport) -> None:
+            reports.append(report)
+            on_batch(report)
+
         query = queries.program.start(
             spark,
             name="operations room",
@@ -95,10 +101,10 @@ class OnSpark:
             driver_bytes=0 if self.dataframes else DRIVER_BYTES,
             shard_bytes=0 if self.dataframes else SHARD_BYTES,
             collect_garbage="exact",
-            on_batch=on_batch,
+            on_batch=reported,
         )
         try:
             query.awaitTermination()
         finally:
             query.stop()
-        return Ran(f"Spark {spark.version} on {spark.sparkContext.master}", query.plan, tuple(query.reports))
+        return Ran(f"Spark {spark.version} on {spark.sparkContext.master}", query.plan, tuple(reports))

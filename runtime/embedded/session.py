@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +18,7 @@ from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.pipeline import ProgramFacts
-from tidegate.runtime.batch_report import BatchReport
+from tidegate.runtime.batch_report import KEPT_REPORTS, BatchReport
 from tidegate.runtime.clock import Clock, read_clock, system_clock
 from tidegate.runtime.closing import check_all_end, closing_instant
 from tidegate.runtime.columns import user_arrow_schema, user_rows
@@ -228,8 +229,11 @@ class Session:
             self._ahead.begin([file for file in files if file not in now][: source.per_batch], source.format, schema)
 
     def process(self) -> list[BatchReport]:
-        """Batches until nothing pushed and no unread file is left; at least one."""
-        reports: list[BatchReport] = []
+        """Batches until nothing pushed and no unread file is left; at least one.
+
+        Gives the reports of the last `KEPT_REPORTS` (100) of them; `on_batch` sees every one.
+        """
+        reports: deque[BatchReport] = deque(maxlen=KEPT_REPORTS)
         found: FoundFiles = {}
         began = looked = time.monotonic()
         while True:
@@ -238,7 +242,7 @@ class Session:
                 began, found = time.monotonic(), self._setup.found()
                 looked, fresh = time.monotonic(), self._unread(found)
                 if reports and not (any(fresh.values()) or self._pushed):
-                    return reports
+                    return list(reports)
             reports.append(self._step(found, fresh, ahead=True))
 
     def _goes_on(self, fresh: FoundFiles) -> bool:

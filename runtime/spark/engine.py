@@ -51,7 +51,7 @@ from tidegate.runtime.why_answer import Why
 class RunningQuery(StreamingQuery):
     """The streaming query of a program: Spark's own, which gives up the checkpoint when it ends.
 
-    `reports` has what each batch did.
+    `reports` has what each of the last hundred batches did.
     """
 
     def __init__(self, query: StreamingQuery, run: SparkRun) -> None:
@@ -72,6 +72,7 @@ class RunningQuery(StreamingQuery):
 
     @property
     def reports(self) -> list[BatchReport]:
+        """What the last `KEPT_REPORTS` (100) batches of this run did, oldest first; `on_batch` sees every batch."""
         return list(self._run.reports)
 
     def explanation(self) -> ProgramExplanation:

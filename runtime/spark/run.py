@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,7 @@ from pyspark.sql import functions as F
 import tidegate
 from tidegate.algebra.errors import InternalError, QueryError, TidegateError
 from tidegate.algebra.time import INF
-from tidegate.runtime.batch_report import BatchReport
+from tidegate.runtime.batch_report import KEPT_REPORTS, BatchReport
 from tidegate.runtime.clock import Clock, read_clock, system_clock
 from tidegate.runtime.closing import closing_instant
 from tidegate.runtime.executor import Work
@@ -54,7 +55,7 @@ class SparkRun:
     lasts: bool
     """Whether Spark looks for what is new again and again, rather than once."""
     clock: Clock = system_clock
-    reports: list[BatchReport] = field(default_factory=list)
+    reports: deque[BatchReport] = field(default_factory=lambda: deque(maxlen=KEPT_REPORTS))
     error: TidegateError | None = None
     batching: RLock = field(default_factory=RLock)
     """Held while a batch runs: whether the streams have ended is known before it and after it."""
