@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tidegate.runtime.embedded.session import Session
     from tidegate.runtime.garbage import GarbageCollection
     from tidegate.runtime.plan.lower import PurgeMode
+    from tidegate.runtime.quarantine import Keep
     from tidegate.runtime.schedule import Schedule
     from tidegate.runtime.sinks import Sink
 
@@ -35,7 +36,7 @@ class Results:
 
     tables: Mapping[str, pa.Table]
     reports: tuple[BatchReport, ...]
-    quarantine: tuple[dict[str, Any], ...]
+    quarantine: pa.Table
 
     def __getitem__(self, name: str) -> pa.Table:
         from tidegate.runtime.progress import check_known
@@ -81,6 +82,7 @@ def session(
     purging: PurgeMode = "planned",
     schedule: Schedule | None = None,
     threads: int = 1,
+    quarantine_keep: Keep | None = None,
 ) -> Session:
     """A push-style session in this process; with `checkpoint` its state survives in that directory, else in memory."""
     from tidegate.runtime.clock import system_clock
@@ -121,6 +123,7 @@ def session(
         on_batch=on_batch,
         schedule=schedule,
         threads=threads,
+        quarantine_keep=quarantine_keep,
     )
 
 
@@ -163,7 +166,7 @@ def run(
         unread = {name for name, sink in (sinks or {}).items() if isinstance(sink, CallbackSink | DiscardSink)}
         names = dict.fromkeys(query.stream for query in facts.program.queries)  # in the program's order
         tables = {name: live.table(name) for name in names if name not in unread}
-        return Results(tables, tuple(reports), tuple(live.quarantine()))
+        return Results(tables, tuple(reports), live.quarantine().read_all())
 
 
 def _complete(data: Any) -> Any:

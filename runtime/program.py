@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tidegate.runtime.explain import ProgramExplanation
     from tidegate.runtime.garbage import GarbageCollection
     from tidegate.runtime.plan.lower import PurgeMode
+    from tidegate.runtime.quarantine import Keep
     from tidegate.runtime.schedule import Schedule
     from tidegate.runtime.sinks import Sink
     from tidegate.runtime.why_answer import Why
@@ -141,13 +142,15 @@ class Program:
         purging: PurgeMode = "planned",
         schedule: Schedule | None = None,
         threads: int = 1,
+        quarantine_keep: Keep | None = None,
     ) -> Session:
         """A session in this process: push rows, advance progress, read results; `checkpoint` lets it survive.
 
         `clock` says what time it is, the system's clock by default; skew guard, idle policy and times of arrival go by
         it. `on_batch` is called after each commit. `purging`: partner and kill rule where they pay ("planned"), "always"
         or "off". `schedule`: which queries are evaluated less often or later (`tg.schedule`). `threads` take in the files
-        of a batch side by side, each some that follow each other; the results are the same.
+        of a batch side by side, each some that follow each other; the results are the same. `quarantine_keep`: rejected rows older than
+        "30d", or beyond "10 GiB", or both, are dropped, oldest first; None keeps all.
         """
         from tidegate.runtime.api import session
 
@@ -163,6 +166,7 @@ class Program:
             purging=purging,
             schedule=schedule,
             threads=threads,
+            quarantine_keep=quarantine_keep,
         )
 
     def why(self, checkpoint: str | os.PathLike[str], name: str, row: Mapping[str, Any] | None = None) -> Why:

@@ -190,8 +190,9 @@ def print_results(results: Results, name: str, out: Path | None) -> None:
         with storage_errors(f"writing {out / name}.parquet"):
             out.mkdir(parents=True, exist_ok=True)
             pq.write_table(results[name], out / f"{name}.parquet")
-    counts = Counter(str(row["reason"]) for row in results.quarantine)
-    examples = {str(row["reason"]): row for row in reversed(results.quarantine)}
+    reasons = results.quarantine.column("reason").to_pylist()
+    counts = Counter(reasons)
+    examples = {reason: results.quarantine.slice(reasons.index(reason), 1).to_pylist()[0] for reason in counts}
     for reason, count in counts.items():
         print(f"{counted(count, 'row')} rejected: {reason}\n  {_example(examples[reason])}", file=sys.stderr)
     print(counted(results[name].num_rows, "result"), file=sys.stderr)

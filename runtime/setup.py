@@ -42,6 +42,7 @@ from tidegate.runtime.state.manifest import StagedOutput
 from tidegate.runtime.state.outputs import Sink as StateSink
 from tidegate.runtime.state.paths import slug, without_secrets
 from tidegate.runtime.state.positions import ChangedFile, Offer, SourceFile
+from tidegate.runtime.state.quarantine import Retention
 from tidegate.runtime.state.store import Store
 
 FoundFiles = Mapping[str, tuple[SourceFile, ...]]
@@ -127,6 +128,7 @@ def prepare(
     collect_garbage: GarbageCollection = "amortised",
     purging: PurgeMode = "planned",
     schedule: Schedule | None = None,
+    quarantine_keep: Retention | None = None,
 ) -> Setup:
     """Checks what a run is given against the program, and opens its checkpoint, recovered to the last commit."""
     if collect_garbage not in get_args(GarbageCollection):
@@ -157,7 +159,7 @@ def prepare(
     held = tables | _static_results(plan, tables)
     inner = {query.stream for query in plan.queries if query.facts.query.inner}
     every_sink = {name: sinks.get(name, MemorySink()) for name in results} | {name: DiscardSink() for name in inner}
-    checkpoint = _open(store, plan, tables, options, every_sink)
+    checkpoint = _open(store, plan, tables, options, every_sink, quarantine_keep)
     return Setup(plan, streams, dict(sources), options, held, every_sink, checkpoint, timetable)
 
 
@@ -207,6 +209,7 @@ def _open(
     statics: Mapping[str, pl.DataFrame],
     options: Mapping[str, SourceOptions],
     sinks: Mapping[str, Sink],
+    quarantine_keep: Retention | None,
 ) -> Checkpoint:
     # Of the tables as given: what follows from them comes in any order.
     description = dict(plan.description) | {f"table {name}": static_digest(frame) for name, frame in statics.items()}
@@ -222,6 +225,7 @@ def _open(
         fingerprint,
         description,
         sinks=wanted,
+        quarantine_keep=quarantine_keep,
         version=tidegate.__version__,
         layout=plain(layout(plan, remembered)),
     )

@@ -28,6 +28,7 @@ from tidegate.runtime.state.checkpoint import Snapshot, inspect
 from tidegate.runtime.state.codec import parse_plain
 from tidegate.runtime.state.errors import LOCATION, MANIFEST, StateError
 from tidegate.runtime.state.manifest import Manifest
+from tidegate.runtime.state.quarantine import Quarantine
 from tidegate.runtime.state.segments import Segment, check_size, covering, verify
 from tidegate.runtime.state.store import Store
 
@@ -79,6 +80,11 @@ class StateListing:
     situations: tuple[SituationState, ...]
 
     @property
+    def quarantine(self) -> Quarantine:
+        """The rejected rows that were set aside."""
+        return Quarantine() if self.snapshot.manifest is None else self.snapshot.manifest.quarantine
+
+    @property
     def rows(self) -> int:
         """Rows of buffers, and situations."""
         return sum(one.rows for one in self.buffers) + sum(one.rows for one in self.situations)
@@ -89,7 +95,8 @@ class StateListing:
         return sum(one.bytes for one in self.buffers) + sum(one.bytes for one in self.situations)
 
     def __str__(self) -> str:
-        return "\n\n".join([_head(self), *map(_buffer_text, self.buffers), *map(situation_text, self.situations)])
+        parts = [_head(self), *map(_buffer_text, self.buffers), *map(situation_text, self.situations)]
+        return "\n\n".join(part for part in (*parts, _quarantine_text(self.quarantine)) if part)
 
     def to_dict(self) -> dict[str, object]:
         manifest = self.snapshot.manifest
@@ -108,6 +115,7 @@ class StateListing:
             "bytes": self.bytes,
             "buffers": [_buffer_dict(one) for one in self.buffers],
             "situations": [situation_dict(one) for one in self.situations],
+            "quarantine": _quarantine_dict(self.quarantine),
         }
 
 
@@ -290,6 +298,38 @@ def _buffer_text(one: BufferState) -> str:
         lines += [f"              p({a}) is {moment(value, Kind(kept.kinds[a]))}" for a, value in kept.progress.items()]
         lines.append(f"              {_until_text(kept)}")
     return "\n".join(lines)
+
+
+def _quarantine_text(kept: Quarantine) -> str:
+    if kept == Quarantine():
+        return ""
+    head = f"quarantine: {count_of(kept.rows, 'row')}"
+    lines = [head + (f", {count_of(kept.bytes, 'byte')} in {count_of(len(kept.files), 'file')}" if kept.files else "")]
+    if (oldest := kept.oldest) is not None and (newest := kept.newest) is not None:
+        lines += [f"  oldest      {format_instant(oldest)}, by the clock", f"  newest      {format_instant(newest)}"]
+    if kept.dropped.until is not None:
+        what = f"{count_of(kept.dropped.rows, 'row')}, {count_of(kept.dropped.bytes, 'byte')}"
+        lines.append(f"  dropped     {what}, up to {format_instant(kept.dropped.until)}")
+    return "\n".join(lines)
+
+
+def _quarantine_dict(kept: Quarantine) -> dict[str, object]:
+    def instant(clock: int | None) -> str | None:
+        return None if clock is None else format_instant(clock)
+
+    return {
+        "rows": kept.rows,
+        "bytes": kept.bytes,
+        "files": len(kept.files),
+        "oldest": instant(kept.oldest),
+        "newest": instant(kept.newest),
+        "dropped": {
+            "rows": kept.dropped.rows,
+            "bytes": kept.dropped.bytes,
+            "files": kept.dropped.files,
+            "until": instant(kept.dropped.until),
+        },
+    }
 
 
 def _while(keep: str) -> str:

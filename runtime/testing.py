@@ -37,6 +37,7 @@ from tidegate.runtime.kept_situations import situation_rows
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.program import Program
 from tidegate.runtime.progress import ProgressState, check_known, input_streams
+from tidegate.runtime.quarantine import kept_rows
 from tidegate.runtime.raw_rows import Rows
 from tidegate.runtime.schedule import Schedule
 from tidegate.runtime.setup import results_area
@@ -328,8 +329,8 @@ class Drive:
 
     def quarantine(self) -> list[dict[str, Any]]:
         """All rejected rows that were set aside."""
-        store = self.engine.store
-        return [row for path in store.list_files("quarantine") for row in store.read_table(path).to_pylist()]
+        rows: list[dict[str, Any]] = kept_rows(self.engine.store, self._manifest).read_all().to_pylist()
+        return rows
 
     def close(self) -> None:
         self.engine.close()

@@ -33,6 +33,7 @@ from tidegate.algebra.text.reader import AmbiguousRelationWarning, read_query
 from tidegate.runtime.program import Program, program, result_of
 
 if TYPE_CHECKING:
+    from tidegate.runtime.quarantine import read_quarantine
     from tidegate.runtime.schedule import Schedule, schedule
     from tidegate.runtime.sinks import callback, parquet_sink
     from tidegate.runtime.sources import Source, csv, json, parquet, source
@@ -49,6 +50,7 @@ _WHEN_USED = {
     **dict.fromkeys(("Source", "csv", "json", "parquet", "source"), "tidegate.runtime.sources"),
     **dict.fromkeys(("callback", "parquet_sink"), "tidegate.runtime.sinks"),
     **dict.fromkeys(("Timeline", "timeline"), "tidegate.runtime.timeline"),
+    "read_quarantine": "tidegate.runtime.quarantine",
     **dict.fromkeys(("Schedule", "schedule"), "tidegate.runtime.schedule"),
 }
 
@@ -85,6 +87,7 @@ __all__ = [
     "parquet_sink",
     "callback",
     "schedule",
+    "read_quarantine",
     # relations
     "product",
     # situations and temporal patterns

@@ -283,7 +283,7 @@ def left_behind(place: Path) -> str:
     except StateError:
         return "no checkpoint"
     last = found.manifest
-    if last is not None and (last.outputs or last.quarantine) and not store.exists(marker_path(last.seq)):
+    if last is not None and last.outputs and not store.exists(marker_path(last.seq)):
         return "a batch that is not published"
     if found.pending is not None:
         return "a batch that is not committed"

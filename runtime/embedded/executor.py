@@ -106,7 +106,7 @@ class EmbeddedExecutor:
             intake, options = intakes[name], self.options[name]
             rows = self._ingested(arrivals, intake, options)
             if rows.quarantine:
-                batch.quarantine(name, rows.quarantine_table())
+                batch.quarantine(rows.quarantine_table())
             segments = {
                 buffer.id: (self._keep(batch, buffer, stored),)
                 for buffer in intakes[name].buffers

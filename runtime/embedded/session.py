@@ -34,6 +34,7 @@ from tidegate.runtime.intake import Arrival
 from tidegate.runtime.plan.lower import PurgeMode
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.progress import check_known
+from tidegate.runtime.quarantine import Keep, kept_rows, retention
 from tidegate.runtime.raw_rows import Rows, raw
 from tidegate.runtime.runner import Runner
 from tidegate.runtime.schedule import Schedule
@@ -65,7 +66,8 @@ class Session:
     `sources` gives delay, progress columns and policy per stream, and rows where it has any: directories are read file by
     file, a frame is the whole of its stream. `statics` holds the rows of static tables, `sinks` where results go (default:
     kept in the store, read by `results`). `clock` is read once per batch, `on_batch` is called after each commit, `schedule`
-    lets results lag. So many `threads` take in the files of a batch.
+    lets results lag. So many `threads` take in the files of a batch. `quarantine_keep`, an
+    age such as "30d", a size such as "10 GiB", or both: rejected rows beyond that are dropped, oldest first (default: none).
     """
 
     facts: ProgramFacts
@@ -79,6 +81,7 @@ class Session:
     on_batch: Callable[[BatchReport], None] | None = None
     schedule: Schedule | None = None
     threads: int = 1
+    quarantine_keep: Keep | None = None
     _setup: Setup = field(init=False)
     _runner: Runner = field(init=False)
     _pushed: dict[str, list[Arrival]] = field(init=False, default_factory=dict)
@@ -103,6 +106,7 @@ class Session:
             self.collect_garbage,
             self.purging,
             self.schedule,
+            retention(self.quarantine_keep),
         )
         executor = EmbeddedExecutor(self.store, setup.statics, setup.options, setup.written, threads=self.threads)
         self._runner = Runner(
@@ -319,10 +323,17 @@ class Session:
         check_known(name, self.facts.streams, "result")
         return why(self.facts, self._setup.checkpoint.manifest, name, row)
 
-    def quarantine(self) -> list[dict[str, Any]]:
-        """All quarantined rows, with reason, source and position; `error` is NULL but for rows with a term without a value."""
-        paths = self.store.list_files("quarantine")
-        return [{**row, "error": row.get("error")} for path in paths for row in self.store.read_table(path).to_pylist()]
+    def quarantine(self) -> pa.RecordBatchReader:
+        """All quarantined rows as of the last step, with reason, source and position: a stream of Arrow batches.
+
+        `error` is NULL but for rows with a term without a value. A part of a file is in memory at a time. Steps made while it is read do not change it.
+        """
+        return kept_rows(self.store, self._setup.checkpoint.manifest)
+
+    def quarantine_rows(self) -> list[dict[str, Any]]:
+        """`quarantine` as rows."""
+        rows: list[dict[str, Any]] = self.quarantine().read_all().to_pylist()
+        return rows
 
     def close(self) -> None:
         """Release the checkpoint; a new session on the same store goes on."""

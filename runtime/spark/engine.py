@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -26,6 +27,7 @@ from tidegate.runtime.plan.lower import PurgeMode
 from tidegate.runtime.plan.places import limits_of
 from tidegate.runtime.plan.sharding import DRIVER_BYTES, SHARD_BYTES
 from tidegate.runtime.plan.steps import Plan
+from tidegate.runtime.quarantine import Keep, quarantine_of, retention
 from tidegate.runtime.runner import Runner
 from tidegate.runtime.schedule import Schedule
 from tidegate.runtime.setup import Setup, prepare
@@ -74,6 +76,10 @@ class RunningQuery(StreamingQuery):
     def reports(self) -> list[BatchReport]:
         """What the last `KEPT_REPORTS` (100) batches of this run did, oldest first; `on_batch` sees every batch."""
         return list(self._run.reports)
+
+    def quarantine(self) -> pa.RecordBatchReader:
+        """All quarantined rows as of the last batch, with reason, source and position: a stream of Arrow batches."""
+        return quarantine_of(self._run.setup.checkpoint.store)
 
     def explanation(self) -> ProgramExplanation:
         """The program's explanation with the plan, the schedule and the limits of this run."""
@@ -151,6 +157,7 @@ def start(
     close_at: Any = None,
     purging: PurgeMode = "planned",
     schedule: Schedule | None = None,
+    quarantine_keep: Keep | None = None,
 ) -> RunningQuery:
     """Start a program on Spark Structured Streaming and return its streaming query.
 
@@ -159,7 +166,8 @@ def start(
     `driver_bytes` of relevant data is evaluated in the driver, a larger one with a key to shard by and at most
     `shard_bytes` a task by shards, every other as DataFrames; 0 switches either off. `on_batch` is called after each
     commit; `clock` is read once per batch. `advance` is what `RunningQuery.advance` says, before the first batch, `close_at` what
-    `RunningQuery.close_open` says. `schedule`: which queries are evaluated less often or later (`tg.schedule`).
+    `RunningQuery.close_open` says. `schedule`: which queries are evaluated less often or later (`tg.schedule`). `quarantine_keep`: an age, a size, or
+    both, beyond which rejected rows are dropped, oldest first.
     """
     check_session(spark)
     store = checkpoint if isinstance(checkpoint, LocalStore) else LocalStore(checkpoint)
@@ -172,9 +180,10 @@ def start(
     given = {key: value if isinstance(value, Source) else Source(value) for key, value in named.items()}
     statics = mapping_of("statics", statics, "rows")
     sinks = mapping_of("sinks", sinks, 'tg.parquet_sink("a directory")')
+    kept = retention(quarantine_keep)
     advance = mapping_of("advance", advance, '{"time": ...}')
     with described(spark, "start: rows of static tables"):
-        setup = prepare(facts, store, given, statics, sinks, collect_garbage, purging, schedule)
+        setup = prepare(facts, store, given, statics, sinks, collect_garbage, purging, schedule, kept)
     try:
         setup = replace(setup, sources=bounded_inputs(setup, store))
         missing = sorted(set(setup.streams) - set(setup.sources))

@@ -393,8 +393,7 @@ def _merge_summaries(batch: Batch, summaries: Sequence[Mapping[str, Any]]) -> di
         counts = SourceCounts(rows_in, summary["accepted"], rejected, summary["punctuations"])
         segments = {buffer: (Segment.from_json(text),) for buffer, text in summary["segments"].items()}
         if summary["quarantine"]:
-            file, rows = summary["quarantine"]
-            batch.adopt_quarantine(summary["stream"], FileRef(*file), rows)
+            batch.adopt_quarantine(Segment.from_json(summary["quarantine"]))
         one = Ingested(counts, summary["greatest"], summary["punctuation"], segments, summary["first_rejected"])
         name = summary["stream"]
         done[name] = _join(done[name], one) if name in done else one

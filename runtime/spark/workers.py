@@ -30,6 +30,7 @@ from tidegate.runtime.sources import FileFormat, SourceOptions
 from tidegate.runtime.spark.failures import failure_line
 from tidegate.runtime.state.errors import storage_errors
 from tidegate.runtime.state.local import LocalStore
+from tidegate.runtime.state.quarantine import AREA as QUARANTINE
 from tidegate.runtime.state.segments import new_path, write_segment
 
 Batches = Iterator[pa.RecordBatch]
@@ -82,9 +83,8 @@ class Ingesting:
         seen[stream] = rows.seen
         refused = None
         if rows.quarantine:
-            path = new_path("staging", f"rejected {stream}", self.place.seq, self.place.attempt)
-            with storage_errors(f"writing rejected rows of {stream!r}"):
-                refused = astuple(store.write_table(path, rows.quarantine_table()))
+            table = rows.quarantine_table()
+            refused = write_segment(store, "rows", table, (), self.place.seq, self.place.attempt, area=QUARANTINE)
         segments = {
             buffer.id: _segment(store, self.place, buffer, stored)
             for buffer in intake.buffers
@@ -100,7 +100,7 @@ class Ingesting:
                 "punctuation": rows.punctuation,
                 "segments": segments,
                 "first_rejected": rows.first_rejected,
-                "quarantine": [refused, len(rows.quarantine)] if refused else None,
+                "quarantine": refused.to_json() if refused else None,
             }
         )
 

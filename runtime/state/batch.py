@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, Final
 
 from tidegate.algebra.errors import InternalError
 from tidegate.runtime.state.codec import Extended, Json
@@ -11,6 +12,7 @@ from tidegate.runtime.state.errors import DATA, OUTPUT, StateError, storage_erro
 from tidegate.runtime.state.manifest import Intent, KernelState, Manifest, SourceCounts, SparkCommit, StagedOutput
 from tidegate.runtime.state.outputs import Sink, output_name, target_of
 from tidegate.runtime.state.positions import PositionLog
+from tidegate.runtime.state.quarantine import CLOCK, Quarantine, Retention, appended, set_aside
 from tidegate.runtime.state.segments import (
     FANOUT,
     Segment,
@@ -23,6 +25,9 @@ from tidegate.runtime.state.segments import (
     write_segment,
 )
 from tidegate.runtime.state.store import FileRef, Store
+
+#: So many rejected rows are not held until the commit.
+_MANY: Final = 1 << 16
 
 
 class Batch:
@@ -42,6 +47,7 @@ class Batch:
         previous: Manifest | None,
         log: PositionLog,
         sinks: Mapping[str, Sink],
+        keep: Retention,
         finish: Callable[[Batch, Manifest], None],
     ) -> None:
         self.intent = intent
@@ -52,9 +58,11 @@ class Batch:
         self._previous = previous
         self._log = log
         self._sinks = sinks
+        self._keep = keep
         self._finish = finish
         self._outputs: list[StagedOutput] = []
-        self._quarantine: list[StagedOutput] = []
+        self._rejected: list[Any] = []
+        self._set_aside: list[Segment] = []
         self._parts: dict[str, int] = {}
         self._written: list[str] = []
 
@@ -109,7 +117,7 @@ class Batch:
         path = self.output_path(query)
         with storage_errors(f"staging results of {query!r}"):
             file = self._store.write_table(path, table)
-        return self._stage(self._outputs, query, file, table.num_rows)
+        return self._stage(query, file, table.num_rows)
 
     def output_path(self, query: str) -> str:
         """A fresh path for a file of results that something else writes; see `adopt_output`."""
@@ -118,24 +126,34 @@ class Batch:
     def adopt_output(self, query: str, file: FileRef, rows: int) -> StagedOutput:
         """Stage a durable file that a worker wrote at an `output_path`; only its size is looked at here."""
         check_size(self._store, file)
-        return self._stage(self._outputs, query, file, rows)
+        return self._stage(query, file, rows)
 
-    def quarantine(self, source: str, table: Any) -> StagedOutput:
-        """Write rejected rows aside; the commit moves them to the checkpoint's directory `quarantine`, where they stay."""
-        with storage_errors(f"writing quarantined rows of {source!r}"):
-            file = self._store.write_table(new_path("staging", f"rejected {source}", self.seq, self.attempt), table)
-        return self._stage(self._quarantine, source, file, table.num_rows)
+    def quarantine(self, table: Any) -> None:
+        """Set rejected rows aside: they count when the batch is committed. Many are written now, few with the commit."""
+        import pyarrow as pa
 
-    def adopt_quarantine(self, source: str, file: FileRef, rows: int) -> StagedOutput:
-        """Set aside a durable file of rejected rows that a worker wrote at an `output_path`."""
-        check_size(self._store, file)
-        return self._stage(self._quarantine, source, file, rows)
+        self._rejected.append(table)
+        if sum(one.num_rows for one in self._rejected) >= _MANY:
+            with storage_errors("writing quarantined rows"):
+                many = pa.concat_tables(self._rejected)
+                self._set_aside.append(set_aside(self._store, many, self.intent.clock, self.seq, self.attempt))
+            self._rejected.clear()
+        self._store.failpoints.hit("batch-after-stage")
+
+    def adopt_quarantine(self, segment: Segment) -> None:
+        """Set aside a durable file of rejected rows that a worker wrote with `write_segment`, in the area of the quarantine."""
+        check_size(self._store, segment.file)
+        clock = self.intent.clock
+        self._set_aside.append(replace(segment, bounds={CLOCK: (clock, clock)}))
+        self._store.failpoints.hit("batch-after-stage")
 
     def unstage(self) -> None:
         """Forget what was staged and set aside so far: the batch is evaluated anew."""
-        self._written += [output.file.path for output in (*self._outputs, *self._quarantine)]
+        self._written += [output.file.path for output in self._outputs]
+        self._written += [segment.path for segment in self._set_aside]
         self._outputs.clear()
-        self._quarantine.clear()
+        self._rejected.clear()
+        self._set_aside.clear()
         self._parts.clear()
 
     def commit(
@@ -162,6 +180,8 @@ class Batch:
             spark[offer.spark.query_id] = SparkCommit(offer.spark.batch_id, offer.fingerprint)
         store.failpoints.hit("commit-before-positions")
         positions = self._log.appended(offer, self.seq, self.attempt)
+        quarantine = self._quarantined()
+        store.failpoints.hit("commit-after-quarantine")
         manifest = Manifest(
             seq=self.seq,
             intent=self.intent.id,
@@ -174,7 +194,7 @@ class Batch:
             segments={buffer: tuple(parts) for buffer, parts in segments.items()},
             kernel=dict(kernel or {}),
             outputs=tuple(self._outputs),
-            quarantine=tuple(self._quarantine),
+            quarantine=quarantine,
             progress=dict(progress),
             counts=total,
             batch_counts=dict(counts),
@@ -190,11 +210,19 @@ class Batch:
         named = {file.path for file in manifest.files()}
         return [path for path in self._written if path not in named]
 
-    def _stage(self, outputs: list[StagedOutput], query: str, file: FileRef, rows: int) -> StagedOutput:
+    def _quarantined(self) -> Quarantine:
+        """The quarantine with what this batch rejected, few files merged."""
+        before = Quarantine() if self._previous is None else self._previous.quarantine
+        clock = self.intent.clock
+        written, tables = self._set_aside, self._rejected
+        self._written += [segment.path for segment in written]
+        return appended(self._store, before, written, tables, self._keep, clock, self.seq, self.attempt)
+
+    def _stage(self, query: str, file: FileRef, rows: int) -> StagedOutput:
         part = self._parts.get(query, 0)
         self._parts[query] = part + 1
         output = StagedOutput(query, file, rows, output_name(self.seq, query, part))
-        sink = self._sinks.get(query) if outputs is self._outputs else "quarantine"
+        sink = self._sinks.get(query)
         if sink is None:
             raise InternalError("TG590", f"query {query!r} has no sink")
         if isinstance(sink, str):
@@ -207,7 +235,7 @@ class Batch:
                     f"{target} exists already",
                     hint="another checkpoint, or a later state of this one, wrote it: use an empty output directory",
                 )
-        outputs.append(output)
+        self._outputs.append(output)
         self._store.failpoints.hit("batch-after-stage")
         return output
 

@@ -28,6 +28,7 @@ from tidegate.runtime.state.manifest import (
 from tidegate.runtime.state.meta import Meta, create_or_check, read_meta
 from tidegate.runtime.state.outputs import Sink, publish_outputs
 from tidegate.runtime.state.positions import ChangedFile, Offer, PositionLog, Positions, SparkBatch
+from tidegate.runtime.state.quarantine import Retention
 from tidegate.runtime.state.segments import check_size, verify
 from tidegate.runtime.state.store import Lock, Store
 
@@ -53,13 +54,14 @@ class Checkpoint:
     `manifest` is the last commit, None before the first; `pending` the intent of a batch that was begun and not committed.
     """
 
-    def __init__(self, store: Store, meta: Meta, sinks: Mapping[str, Sink], lock: Lock) -> None:
+    def __init__(self, store: Store, meta: Meta, sinks: Mapping[str, Sink], keep: Retention, lock: Lock) -> None:
         self.store = store
         self.meta = meta
         self.manifest: Manifest | None = None
         self.pending: Intent | None = None
         self.swept = 0
         self._sinks = dict(sinks)
+        self._keep = keep
         self._lock = lock
         self._retained: list[Manifest] = []
         self._log = PositionLog(store, Positions())
@@ -74,6 +76,7 @@ class Checkpoint:
         description: Mapping[str, Any],
         *,
         sinks: Mapping[str, Sink] | None = None,
+        quarantine_keep: Retention | None = None,
         version: str = "",
         layout: Json = None,
         check: Literal["full", "size"] = "full",
@@ -81,7 +84,8 @@ class Checkpoint:
         """Open or make the checkpoint in `store`, and bring it to the state after its last commit.
 
         `description` says in readable form what `fingerprint` stands for: schemas, program text, number of shards; `layout`
-        is kept for tools. `sinks` has an absolute output directory or a function per query. `check` is how far state files
+        is kept for tools. `sinks` has an absolute output directory or a function per query, `quarantine_keep` says which rejected
+        rows are kept (all, unless it is given). `check` is how far state files
         are compared with the manifest: byte for byte, or by size. Refuses with TG501 (another program), TG502 (format), TG503 (another writer),
         TG504 (damaged manifest), TG505 (damaged state), TG507 (damaged intent), TG508 (output lost).
         """
@@ -90,7 +94,7 @@ class Checkpoint:
             lock = store.lock()
         try:
             meta = create_or_check(store, fingerprint, description, version, layout)
-            checkpoint = cls(store, meta, sinks or {}, lock)
+            checkpoint = cls(store, meta, sinks or {}, quarantine_keep or Retention(), lock)
             checkpoint._recover(check)
         except BaseException:
             lock.release()
@@ -172,6 +176,7 @@ class Checkpoint:
             self.manifest,
             self._log,
             self._sinks,
+            self._keep,
             self._finish,
         )
         return self._batch
@@ -251,7 +256,7 @@ class Checkpoint:
     def _publish(self, manifest: Manifest, *, recovering: bool = False) -> None:
         publish_outputs(self.store, manifest, self._sinks, recovering=recovering)
         self.store.failpoints.hit("commit-before-marker")
-        if manifest.outputs or manifest.quarantine:
+        if manifest.outputs:
             with storage_errors("noting that outputs are published"):
                 self.store.note(marker_path(manifest.seq))
 

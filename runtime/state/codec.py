@@ -1,6 +1,6 @@
 """JSON documents of the state: versioned, self-checked, read strictly into frozen dataclasses.
 
-A document is `{"body": ..., "checksum": ..., "format": 3, "kind": ...}` in one canonical spelling, so that every flipped,
+A document is `{"body": ..., "checksum": ..., "format": 4, "kind": ...}` in one canonical spelling, so that every flipped,
 missing or added byte is noticed. Supported field types: `int` (64 bit), `str`, `bool`, `T | None`, `tuple[T, ...]`,
 `tuple[A, B]`, `Mapping[str, T]`, dataclasses, `Extended` and `Json`.
 """
@@ -20,7 +20,7 @@ from typing import Annotated, Any, Final, TypeVar
 from tidegate.algebra.errors import InternalError
 from tidegate.runtime.state.errors import FORMAT, StateError
 
-FORMAT_VERSION: Final = 3
+FORMAT_VERSION: Final = 4
 INT64_MIN: Final = -(2**63)
 INT64_MAX: Final = 2**63 - 1
 

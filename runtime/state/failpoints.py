@@ -27,6 +27,7 @@ FAILPOINTS = (
     "batch-after-segment",
     "batch-after-stage",
     "commit-before-positions",
+    "commit-after-quarantine",  # rejected rows are written, and merged with earlier ones; nothing names the files
     "commit-before-manifest",
     "commit-after-manifest",
     "commit-after-output",  # after each output

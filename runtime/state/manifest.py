@@ -11,10 +11,11 @@ from tidegate.runtime.state.codec import Extended, Json, decode, encode
 from tidegate.runtime.state.errors import INTENT, MANIFEST, StateError
 from tidegate.runtime.state.paths import check_relative
 from tidegate.runtime.state.positions import Offer, Positions, SparkBatch
+from tidegate.runtime.state.quarantine import CLOCK, Quarantine
 from tidegate.runtime.state.segments import Segment
 from tidegate.runtime.state.store import FileRef
 
-AREAS: Final = ("segments", "kernel", "positions", "staging")
+AREAS: Final = ("segments", "kernel", "positions", "quarantine", "staging")
 """Directories of the files that manifests name; whatever else lies in them is a leftover."""
 
 
@@ -109,7 +110,7 @@ class Intent:
 class Manifest:
     """The complete state of a run after batch `seq`.
 
-    `segments` per buffer id; `kernel` per operator id; `outputs` and `quarantine` of this batch only; `progress` per source or
+    `segments` per buffer id; `kernel` per operator id; `outputs` of this batch only; `quarantine` all rejected rows that are kept; `progress` per source or
     query and attribute; `counts` per source since the beginning, `batch_counts` of this batch; `clock` in ticks; `spark` the
     last batch per Spark query id; `extra` small values of the run, opaque here.
     """
@@ -125,7 +126,7 @@ class Manifest:
     segments: Mapping[str, tuple[Segment, ...]] = field(default_factory=dict)
     kernel: Mapping[str, KernelState] = field(default_factory=dict)
     outputs: tuple[StagedOutput, ...] = ()
-    quarantine: tuple[StagedOutput, ...] = ()
+    quarantine: Quarantine = field(default_factory=Quarantine)
     progress: Mapping[str, Extended] = field(default_factory=dict)
     counts: Mapping[str, SourceCounts] = field(default_factory=dict)
     batch_counts: Mapping[str, SourceCounts] = field(default_factory=dict)
@@ -146,8 +147,9 @@ class Manifest:
     def files(self) -> Iterator[FileRef]:
         """All files that this manifest keeps from being collected."""
         yield from self.state_files()
-        for output in (*self.outputs, *self.quarantine):
+        for output in self.outputs:
             yield output.file
+        yield from self.quarantine.refs()
 
 
 def manifest_path(seq: int) -> str:
@@ -185,7 +187,10 @@ def decode_manifest(data: bytes, seq: int) -> Manifest:
     for file in manifest.files():
         if check_relative(file.path).partition("/")[0] not in AREAS:
             raise StateError(MANIFEST, f"{where} names {file.path!r}, which is no state file", hint=hint)
-    for output in (*manifest.outputs, *manifest.quarantine):
+    for segment in manifest.quarantine.files:
+        if CLOCK not in segment.bounds:
+            raise StateError(MANIFEST, f"{where} does not say when {segment.path!r} was set aside", hint=hint)
+    for output in manifest.outputs:
         if "/" in check_relative(output.name) or output.name.startswith("."):
             raise StateError(MANIFEST, f"{where} names an output {output.name!r}", hint=hint)
     return manifest

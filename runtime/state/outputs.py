@@ -37,7 +37,7 @@ def target_of(sink: str, name: str) -> str:
 
 
 def publish_outputs(store: Store, manifest: Manifest, sinks: Mapping[str, Sink], *, recovering: bool = False) -> None:
-    """Publish all outputs and quarantined rows of a committed batch; harmless to repeat."""
+    """Publish all outputs of a committed batch; harmless to repeat."""
     for output in manifest.outputs:
         match sinks.get(output.query):
             case None:
@@ -53,9 +53,6 @@ def publish_outputs(store: Store, manifest: Manifest, sinks: Mapping[str, Sink],
                 if recovering:
                     verify(store, [output.file])
                 deliver(manifest.seq, output, store.read_table(output.file.path))
-        store.failpoints.hit("commit-after-output")
-    for output in manifest.quarantine:
-        _publish(store, output, f"quarantine/{output.name}", recovering)
         store.failpoints.hit("commit-after-output")
 
 

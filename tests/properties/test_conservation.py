@@ -227,7 +227,6 @@ def test_columns_that_change_on_spark(spark: SparkSession, tmp_path: Path, drive
     assert report.counts["S"].rejected == {"missing column": 2, "unparseable": 1}
     set_aside = [
         (Path(row["origin"]).stem, row["attribute"], row["reason"])
-        for path in (tmp_path / "checkpoint" / "quarantine").glob("*.parquet")
-        for row in pq.read_table(path).to_pylist()
+        for row in tg.read_quarantine(tmp_path / "checkpoint").read_all().to_pylist()
     ]
     assert sorted(set_aside) == [("less", "v", "missing column")] * 2 + [("text", "v", "unparseable")]

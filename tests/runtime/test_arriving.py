@@ -45,7 +45,7 @@ def outcome(folder: Path, per_batch: int, delay: int) -> dict[str, Any]:
     with Session(program().facts, sources={"R": parquet(folder, per_batch=per_batch, **options)}) as session:
         session.process()
         results = {name: sorted(map(str, session.results(name))) for name in ("Found", "Counted", "Twice")}
-        return results | {"counts": session.counts, "set aside": sorted(map(str, session.quarantine()))}
+        return results | {"counts": session.counts, "set aside": sorted(map(str, session.quarantine_rows()))}
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -162,7 +162,7 @@ with program.session() as session:
     session.finish()
     session.step()
     print(pl.DataFrame(session.reader("PerHour")).to_dicts()[0]["n"], session.table("All").equals(rows["All"]))
-    print(len(session.quarantine()))
+    print(len(session.quarantine_rows()))
 print([name for name in sys.modules if name.partition(".")[0] == "pandas"])
 """
     root = Path(__file__).resolve().parents[2]

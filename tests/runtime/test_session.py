@@ -79,7 +79,7 @@ def test_a_row_at_progress_is_late_and_one_tick_later_is_not() -> None:
         report = session.step()
     assert report.counts["E"].rejected == {"late": 1}
     assert report.counts["E"].accepted == 1
-    assert session.quarantine()[0]["reason"] == "late"
+    assert session.quarantine_rows()[0]["reason"] == "late"
 
 
 def test_the_declared_delay_leaves_ties_on_time() -> None:
@@ -98,7 +98,7 @@ def test_malformed_rows_and_broken_relations_are_set_aside_with_a_reason() -> No
             "S", [{"a": 1, "b": 2}, {"a": None, "b": 2}, {"a": 5, "b": 4}, {"a": "x", "b": 9}, {"a": 2**62, "b": 2**62}]
         )
         report = session.step()
-        reasons = {row["position"]: row["reason"] for row in session.quarantine()}
+        reasons = {row["position"]: row["reason"] for row in session.quarantine_rows()}
     counts = report.counts["S"]
     assert counts.accepted == 1
     assert counts.rows_in == 5 == counts.accepted + sum(counts.rejected.values())
@@ -125,7 +125,7 @@ def test_policy_drop_counts_without_storing() -> None:
     with Session(counted().facts, sources={"E": Source(None, policy="drop")}) as session:
         session.push("E", [event(1, None)])
         assert session.step().counts["E"].rejected == {"null": 1}
-        assert session.quarantine() == []
+        assert session.quarantine_rows() == []
 
 
 @pytest.mark.parametrize("collect", ["amortised", "exact", "off"])
@@ -340,7 +340,7 @@ def test_an_instant_beyond_the_calendar_is_rejected_and_set_aside() -> None:
     with Session(tg.program(Out=late).facts) as session:
         session.push("L", pa.table({"k": [1, 2], "t": pa.array([2**62, 1], pa.timestamp("us"))}))
         assert session.step().counts["L"].rejected == {"out of range": 1}
-        assert str(2**62) in session.quarantine()[0]["row"]
+        assert str(2**62) in session.quarantine_rows()[0]["row"]
 
 
 def test_a_row_without_values_may_carry_progress() -> None:

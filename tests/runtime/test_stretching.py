@@ -220,7 +220,7 @@ def test_slices_that_interleave_are_read_again(keyed: bool, tmp_path: Path) -> N
             assert sum(report.results.get(name, 0) for report in reports) == len(meant.rows(name)) > 0
         # What the first reading counted and set aside counts no more.
         assert session.counts["R"].rows_in == len(rows) + 1
-        assert len(session.quarantine()) == 1
+        assert len(session.quarantine_rows()) == 1
 
 
 @pytest.mark.parametrize("keys", ["bigint", "string"])
@@ -256,7 +256,7 @@ def test_files_of_many_row_groups_are_events_like_any_others(
         with program.session(sources={"R": source}) as session:
             counts = [report.counts for report in session.process()]
             session.finish()
-            found.append((sorted(map(repr, session.results("Found"))), counts, len(session.quarantine())))
+            found.append((sorted(map(repr, session.results("Found"))), counts, len(session.quarantine_rows())))
     assert len(found[0][0]) > 1_000
     assert found[0][2] > 20
     assert len(joined) == 1

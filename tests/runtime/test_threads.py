@@ -61,7 +61,7 @@ def outcome(folder: Path, threads: int, per_batch: int | None, delay: int, **opt
     with Session(program().facts, sources=given, threads=threads) as session:
         progress = [report.progress for report in session.process()]
         results = {name: sorted(map(str, session.results(name))) for name in NAMES}
-        return results | {"counts": session.counts, "set aside": session.quarantine(), "progress": progress}
+        return results | {"counts": session.counts, "set aside": session.quarantine_rows(), "progress": progress}
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import tidegate as tg
 from tests.runtime.faults.scenarios import Scenario
 from tidegate.runtime.embedded.session import Session
+from tidegate.runtime.quarantine import read_quarantine
 from tidegate.runtime.sinks import ParquetSink
 from tidegate.runtime.sources import Source
 from tidegate.runtime.state import LocalStore, SourceCounts, inspect
@@ -34,6 +35,7 @@ class Answer:
     """What a finished run published, and how its rows were counted."""
 
     rows: Mapping[str, list[tuple[Any, ...]]]
+    rejected: list[str]
     counts: Mapping[str, SourceCounts]
     progress: Mapping[str, Any]
 
@@ -123,7 +125,9 @@ def answer(one: Scenario, place: Path) -> Answer:
         rows[name] = sorted((tuple(row.values()) for table in tables for row in table.to_pylist()), key=repr)
     manifest = inspect(LocalStore(place / "state")).manifest
     assert manifest is not None
-    return Answer(rows, dict(manifest.counts), dict(manifest.progress))
+    kept = read_quarantine(place / "state").read_all().to_pylist()
+    rejected = sorted(str({**row, "origin": Path(row["origin"]).name}) for row in kept)
+    return Answer(rows, rejected, dict(manifest.counts), dict(manifest.progress))
 
 
 def undisturbed(one: Scenario, place: Path) -> Answer:
@@ -137,6 +141,8 @@ def undisturbed(one: Scenario, place: Path) -> Answer:
 
 def difference(found: Answer, expected: Answer) -> str | None:
     """What a run published or counted otherwise than expected, if anything."""
+    if found.rejected != expected.rejected:
+        return f"{len(found.rejected)} rows are in quarantine instead of {len(expected.rejected)}, or others"
     for name, wanted in expected.rows.items():
         have, want = set(found.rows[name]), set(wanted)
         if found.rows[name] != wanted:

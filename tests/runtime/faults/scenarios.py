@@ -181,7 +181,7 @@ class Outcome:
     """What a run is judged by: rows of every result file, of the quarantine, counts, progress and stored rows in the end."""
 
     results: Mapping[str, Mapping[str, list[tuple[Any, ...]]]]
-    quarantine: Mapping[str, list[str]]
+    quarantine: list[str]
     counts: Mapping[str, Any]
     progress: Mapping[str, Any]
     live: Mapping[str, int]
@@ -232,7 +232,7 @@ def outcome(one: Scenario, store: Store) -> Outcome:
                 }
                 for name in outputs
             },
-            {path: sorted(map(str, seen.read_table(path).to_pylist())) for path in seen.list_files("quarantine")},
+            sorted(map(str, session.quarantine_rows())),
             session.counts,
             session.progress,
             session.live_rows(),

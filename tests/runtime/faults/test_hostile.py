@@ -208,7 +208,7 @@ def test_instants_far_beyond_the_year_9999() -> None:
         session.step()
         assert session.counts["E"].rejected == {"late": 1, "out of range": 1}
         assert session.table("Out").column("k").to_pylist() == [0, 3]
-        assert sorted(row["reason"] for row in session.quarantine()) == ["late", "out of range"]
+        assert sorted(row["reason"] for row in session.quarantine_rows()) == ["late", "out of range"]
 
 
 def test_leap_days() -> None:

@@ -176,8 +176,7 @@ def test_rejected_rows_are_counted_and_set_aside_with_their_place(
     assert rejected == [{"null": 1}, {"late": 1}]
     set_aside = [
         (Path(row["origin"]).name, row["position"], row["reason"])
-        for path in sorted((tmp_path / "checkpoint" / "quarantine").glob("*.parquet"))
-        for row in pq.read_table(path).to_pylist()
+        for row in tg.read_quarantine(tmp_path / "checkpoint").read_all().to_pylist()
     ]
     assert sorted(set_aside) == [("0.parquet", 1, "null"), ("1.parquet", 0, "late")]
 

@@ -40,7 +40,9 @@ REASONS = ["null", "out of range", "out of range"]
 
 
 def outcome(session: Any) -> tuple[dict[int, dt.datetime], list[str]]:
-    return {row["k"]: row["t"] for row in session.results("Out")}, sorted(row["reason"] for row in session.quarantine())
+    return {row["k"]: row["t"] for row in session.results("Out")}, sorted(
+        row["reason"] for row in session.quarantine_rows()
+    )
 
 
 @pytest.mark.parametrize("kind", ["files embedded", "files on Spark", "batch DataFrame"])

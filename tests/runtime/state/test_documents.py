@@ -29,6 +29,7 @@ from tidegate.runtime.state.manifest import (
     encode_manifest,
 )
 from tidegate.runtime.state.positions import Offer, Positions, SourceFile, SourceOffset, SparkBatch
+from tidegate.runtime.state.quarantine import CLOCK, Dropped, Quarantine
 from tidegate.runtime.state.segments import Segment
 from tidegate.runtime.state.store import FileRef
 
@@ -67,6 +68,7 @@ outputs = st.builds(
     rows=counts,
     name=st.just("part-1.parquet"),
 )
+rejected = segments.map(lambda segment: replace(segment, bounds={CLOCK: (1, 2)}))
 source_counts = st.builds(
     lambda accepted, rejected: SourceCounts(accepted + sum(rejected.values()), accepted, rejected),
     counts,
@@ -96,7 +98,11 @@ manifests = st.builds(
         max_size=2,
     ),
     outputs=st.lists(outputs, max_size=2).map(tuple),
-    quarantine=st.lists(outputs, max_size=1).map(tuple),
+    quarantine=st.builds(
+        Quarantine,
+        st.lists(rejected, max_size=2).map(tuple),
+        st.builds(Dropped, counts, counts, counts, st.none() | ints),
+    ),
     progress=st.dictionaries(names, extended, max_size=4),
     counts=st.dictionaries(names, source_counts, max_size=2),
     batch_counts=st.dictionaries(names, source_counts, max_size=2),
@@ -276,7 +282,7 @@ def test_another_format_is_not_called_damage(other: int) -> None:
     document = json.loads(encode_manifest(SAMPLE))
     del document["body"]["extra"]
     data = json.dumps(document | {"format": other}).encode()
-    with pytest.raises(StateError, match=f"has format {other}; this version of Tidegate reads format 3") as caught:
+    with pytest.raises(StateError, match=f"has format {other}; this version of Tidegate reads format 4") as caught:
         decode_manifest(data, 12)
     assert caught.value.code == FORMAT
 

@@ -103,7 +103,7 @@ def step(checkpoint: Checkpoint, file: SourceFile) -> Manifest | None:
     batch.stage_output(
         "q", rows.append_column("kept", [[kept] * len(ts)]).append_column("file", [[file.path] * len(ts)])
     )
-    batch.quarantine("s", pa.table({"row": [f"bad {file.path}"]}))
+    batch.quarantine(pa.table({"row": [f"bad {file.path}"]}))
     partial = batch.write_state("op", pa.table({"n": [kept + len(ts)]}))
     assert store.exists(partial.path)
     return batch.commit(
@@ -137,11 +137,12 @@ def check_finished(place: Place, count: int = BATCHES) -> None:
         assert manifest.counts == {"s": SourceCounts((ROWS + 1) * count, ROWS * count, {"malformed": count})}
         assert manifest.kernel["op"].values == {"n": ROWS * count}
         assert len(checkpoint.positions) == count
+        rejected = read_segments(store, manifest.quarantine.files).column("row").to_pylist()
         named = {file.path for kept in checkpoint._retained for file in kept.files()}
     assert place.results() == expected_results(count)
-    for area in ("segments", "kernel", "positions", "staging", "tmp"):
+    for area in ("segments", "kernel", "positions", "quarantine", "staging", "tmp"):
         assert set(store.list_files(area)) <= named
-    assert len(store.list_files("quarantine")) == count
+    assert sorted(rejected) == [f"bad {file.path}" for file in source_files(count)]
     assert len(store.list_files("manifests")) <= 2
 
 

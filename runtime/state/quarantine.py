@@ -1,0 +1,185 @@
+"""The quarantine: rejected rows in few files that the manifest names, merged by size tiers and dropped whole, oldest first."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from tidegate.runtime.state.errors import DATA, StateError, storage_errors
+from tidegate.runtime.state.segments import (
+    Segment,
+    plan_compaction,
+    read_segments,
+    replaced,
+    schema_id,
+    write_segment,
+)
+from tidegate.runtime.state.store import FileRef, Store
+
+AREA: Final = "quarantine"
+CLOCK: Final = "clock"
+#: A file of so many rows or bytes is not merged any more: what a batch rewrites is bounded, and memory with it.
+_MOST_ROWS: Final = 1 << 18
+_MOST_BYTES: Final = 8 << 20
+#: Files are merged within such a part of the age or size that is kept, since a file is dropped whole.
+_PARTS: Final = 8
+_logger = logging.getLogger("tidegate.state")
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How long rejected rows are kept: until they are older than `age` (microseconds), and `bytes` of them at most."""
+
+    age: int | None = None
+    bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """What retention dropped so far: files, rows and bytes, and the clock of the newest batch among them."""
+
+    files: int = 0
+    rows: int = 0
+    bytes: int = 0
+    until: int | None = None
+
+    def and_then(self, segment: Segment) -> Dropped:
+        newest = segment.bounds[CLOCK][1]
+        until = newest if self.until is None else max(newest, self.until)
+        return Dropped(self.files + 1, self.rows + segment.rows, self.bytes + segment.bytes, until)
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantine:
+    """Every rejected row that is kept, once: files, oldest first, each with the clocks of its batches as bounds."""
+
+    files: tuple[Segment, ...] = ()
+    dropped: Dropped = field(default_factory=Dropped)
+
+    @property
+    def rows(self) -> int:
+        return sum(segment.rows for segment in self.files)
+
+    @property
+    def bytes(self) -> int:
+        return sum(segment.bytes for segment in self.files)
+
+    @property
+    def oldest(self) -> int | None:
+        """The clock of the oldest batch of which rows are kept."""
+        return min((segment.bounds[CLOCK][0] for segment in self.files), default=None)
+
+    @property
+    def newest(self) -> int | None:
+        """The clock of the newest batch of which rows are kept."""
+        return max((segment.bounds[CLOCK][1] for segment in self.files), default=None)
+
+    def refs(self) -> Iterator[FileRef]:
+        for segment in self.files:
+            yield segment.file
+
+    def kept(self, keep: Retention, clock: int) -> Quarantine:
+        """Without the files that retention lets go at this clock."""
+        files, dropped, size = list(self.files), self.dropped, self.bytes
+        # A batch's files stand in the order of batches, merged ones in the place of their oldest.
+        for segment in sorted(self.files, key=lambda one: one.bounds[CLOCK]):
+            too_old = keep.age is not None and segment.bounds[CLOCK][1] < clock - keep.age
+            if too_old or (keep.bytes is not None and size > keep.bytes):
+                files.remove(segment)
+                size -= segment.bytes
+                dropped = dropped.and_then(segment)
+        return self if len(files) == len(self.files) else Quarantine(tuple(files), dropped)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Piece:
+    """A file as `plan_compaction` sees it; only those of one `shard`, here a stretch of time, are merged."""
+
+    rows: int
+    schema: str
+    shard: int
+    segment: Segment | None
+
+
+def set_aside(store: Store, table: Any, clock: int, seq: int, attempt: str) -> Segment:
+    """Write rejected rows as a file of the quarantine; it counts once a manifest names it."""
+    segment = write_segment(store, "rows", table, (), seq, attempt, area=AREA)
+    return replace(segment, bounds={CLOCK: (clock, clock)})
+
+
+def appended(
+    store: Store,
+    before: Quarantine,
+    written: Sequence[Segment],
+    tables: Sequence[Any],
+    keep: Retention,
+    clock: int,
+    seq: int,
+    attempt: str,
+) -> Quarantine:
+    """The quarantine after adding files that were `written` already and the rows of `tables`, merged and cut to what is kept.
+
+    Rows that are merged at once are written once.
+    """
+    import pyarrow as pa
+
+    if not written and not tables:
+        return before.kept(keep, clock)
+    bounded = Quarantine((*before.files, *written), before.dropped).kept(keep, clock)
+    span = None if keep.age is None else max(1, keep.age // _PARTS)
+    most = _MOST_BYTES if keep.bytes is None else min(_MOST_BYTES, keep.bytes // _PARTS)
+    live = [
+        _Piece(one.rows, one.schema, 0 if span is None else one.bounds[CLOCK][0] // span, one) for one in bounded.files
+    ]
+    new = pa.concat_tables(map(_bare, tables)) if tables else None
+    if new is not None:
+        live.append(_Piece(new.num_rows, schema_id(new.schema), 0 if span is None else clock // span, None))
+    small = [piece for piece in live if piece.segment is None or piece.segment.bytes < most]
+    result, dropped = tuple(live), bounded.dropped
+    for group in plan_compaction(small, max_rows=_MOST_ROWS):
+        parts: dict[_Piece, Any] = {}
+        for piece in group:
+            segment = piece.segment
+            if segment is None:
+                parts[piece] = new
+            elif not store.exists(segment.path):  # rejected rows are the user's to take away
+                _logger.warning("%s is gone, its %d rejected rows count as dropped", segment.path, segment.rows)
+                dropped = dropped.and_then(segment)
+                result = tuple(one for one in result if one is not piece)
+            elif (rows := _rows(store, segment)) is not None:
+                parts[piece] = rows
+        if len(parts) < 2:
+            continue
+        clocks = [c for one in parts for c in (one.segment.bounds[CLOCK] if one.segment is not None else (clock,))]
+        with storage_errors("merging quarantined rows"):
+            merged = set_aside(store, pa.concat_tables(parts.values()), clock, seq, attempt)
+        merged = replace(merged, bounds={CLOCK: (min(clocks), max(clocks))})
+        result = replaced(result, list(parts), replace(next(iter(parts)), segment=merged))
+    files = []
+    for piece in result:
+        if piece.segment is not None:
+            files.append(piece.segment)
+        else:
+            with storage_errors("writing quarantined rows"):
+                files.append(set_aside(store, new, clock, seq, attempt))
+    return Quarantine(tuple(files), dropped).kept(keep, clock)
+
+
+def _rows(store: Store, segment: Segment) -> Any | None:
+    """The rows of a file; None if it is damaged: no result depends on it, so the run goes on, and whoever reads it is told."""
+    try:
+        return read_segments(store, [segment])
+    except StateError as error:
+        if error.code != DATA:
+            raise
+        _logger.warning("rejected rows are not merged: %s", error.message)
+        return None
+
+
+def _bare(table: Any) -> Any:
+    """Names and types alone, as `read_segments` gives them: not what may be null."""
+    import pyarrow as pa
+
+    return pa.Table.from_arrays(table.columns, names=table.column_names)

@@ -1,0 +1,218 @@
+"""Rejected rows: every one is kept exactly once, in few files, until retention drops it and says so."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tidegate as tg
+from tidegate.runtime.embedded.session import Session
+from tidegate.runtime.quarantine import kept_rows, quarantine_of, retention
+from tidegate.runtime.state import LocalStore, SimulatedCrash, StateError, inspect
+from tidegate.runtime.state.failpoints import crash
+from tidegate.runtime.state.quarantine import Quarantine
+from tidegate.runtime.state_listing import list_state
+
+BEGIN = dt.datetime(2026, 3, 2, tzinfo=dt.UTC)
+events = tg.stream("E", "n bigint, t timestamp", progress="t")
+
+
+def opened(place: Path, clock: Callable[[], dt.datetime] = lambda: BEGIN, **options: Any) -> Session:
+    return tg.program(Out=events.select("n", "t")).session(checkpoint=place, clock=clock, **options)
+
+
+def reject(session: Session, n: int) -> None:
+    """A batch with one row that has no time, and with one that is accepted."""
+    session.push("E", [(n, None), (n, BEGIN + dt.timedelta(seconds=n))])
+    session.step()
+
+
+def numbers(session: Session) -> list[int]:
+    """Which rows are in quarantine, in order."""
+    return sorted(int(row["row"].split(":")[1].split(",")[0]) for row in session.quarantine_rows())
+
+
+def kept(place: Path) -> Quarantine:
+    manifest = inspect(LocalStore(place)).manifest
+    assert manifest is not None
+    return manifest.quarantine
+
+
+def test_many_rejecting_batches_leave_few_files(tmp_path: Path) -> None:
+    written = []
+    with opened(tmp_path) as session:
+        for n in range(300):
+            reject(session, n)
+            written.append(max(segment.rows for segment in kept(tmp_path).files if segment.batch == n + 1))
+            assert numbers(session) == list(range(n + 1))
+        on_disk = list((tmp_path / "quarantine").rglob("*.parquet"))
+    assert len(kept(tmp_path).files) <= 3 * 5  # three of each tier: 1, 4, 16, 64, 256 rows
+    assert len(on_disk) <= 3 * 5 + 4  # and those that only the manifest before names
+    # Rows written in all: each row once for each tier that it reaches, not once a batch.
+    assert sum(written) <= 300 * 6
+
+
+def test_rows_of_one_batch_are_one_file_whatever_the_sources(tmp_path: Path) -> None:
+    other = tg.stream("F", "n bigint, t timestamp", progress="t")
+    with tg.program(A=events.select("n", "t"), B=other.select("n", "t")).session(checkpoint=tmp_path) as session:
+        for name in "EF":
+            session.push(name, [(1, None)])
+        session.step()
+        assert sorted(row["source"] for row in session.quarantine_rows()) == ["E", "F"]
+    assert len(kept(tmp_path).files) == 1
+
+
+@pytest.mark.parametrize("failpoint", ["commit-after-quarantine", "commit-before-manifest", "commit-after-manifest"])
+@pytest.mark.parametrize("at", [1, 4, 13, 16])
+def test_a_crash_loses_no_rejected_row(tmp_path: Path, failpoint: str, at: int) -> None:
+    with opened(tmp_path) as session:
+        for n in range(at - 1):
+            reject(session, n)
+        session.store.failpoints.arm(failpoint, crash)
+        with pytest.raises(SimulatedCrash):
+            reject(session, at - 1)
+    with opened(tmp_path) as session:
+        done = at if failpoint == "commit-after-manifest" else at - 1
+        assert numbers(session) == list(range(done))
+        for n in range(done, 20):
+            reject(session, n)
+            assert numbers(session) == list(range(n + 1))
+        named = {segment.path for segment in kept(tmp_path).files}
+    with opened(tmp_path):
+        rest = {path.relative_to(tmp_path).as_posix() for path in (tmp_path / "quarantine").rglob("*.parquet")}
+    assert named <= rest
+    assert len(rest - named) <= 4
+
+
+def test_a_stream_that_is_read_slowly_stays_as_it_was(tmp_path: Path) -> None:
+    """Batches merge the files and delete them while the rows are read."""
+    with opened(tmp_path) as session:
+        for n in range(3):
+            reject(session, n)
+        reader = session.quarantine()
+        elsewhere = tg.read_quarantine(tmp_path)
+        for n in range(3, 40):
+            reject(session, n)
+        assert reader.read_all().num_rows == elsewhere.read_all().num_rows == 3
+        assert session.quarantine().read_all().num_rows == 40
+
+
+def test_a_reader_that_lost_its_files_looks_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between its look at the manifest and the files, a run commits several batches."""
+    with opened(tmp_path) as session:
+        for n in range(3):
+            reject(session, n)
+        more = count(3)
+
+        def slow(store: Any, manifest: Any) -> Any:
+            if manifest.seq < 10:
+                for _ in range(4):
+                    reject(session, next(more))
+            return kept_rows(store, manifest)
+
+        monkeypatch.setattr("tidegate.runtime.quarantine.kept_rows", slow)
+        rows = quarantine_of(LocalStore(tmp_path)).read_all().num_rows
+    assert rows == 11
+
+
+def test_old_rows_are_dropped_whole_and_said(tmp_path: Path) -> None:
+    days = count()
+    clock = lambda: BEGIN + dt.timedelta(days=next(days))  # noqa: E731  # one a batch
+    with opened(tmp_path, clock, quarantine_keep="8d") as session:
+        for n in range(40):
+            reject(session, n)
+            found = numbers(session)
+            assert found[-9:] == list(range(max(0, n - 8), n + 1))  # never one that is younger
+            assert len(found) <= 8 + 2  # what is older than 8 days goes with its file, of a day at most
+        assert session.counts["E"].rejected == {"null": 40}
+        lost = kept(tmp_path).dropped
+        assert lost.rows + len(numbers(session)) == 40
+        assert lost.until == int((BEGIN + dt.timedelta(days=30)).timestamp()) * 1_000_000
+        session.step()  # without a rejected row
+        assert len(numbers(session)) == 8
+
+
+def test_a_size_bounds_the_quarantine(tmp_path: Path) -> None:
+    with opened(tmp_path, quarantine_keep="4 KiB") as session:
+        for n in range(60):
+            reject(session, n)
+            assert kept(tmp_path).bytes <= 4 << 10
+        assert numbers(session)[-1] == 59
+        assert kept(tmp_path).dropped.rows + len(numbers(session)) == 60
+        assert kept(tmp_path).dropped.rows > 0
+
+
+def test_a_file_that_was_taken_away_counts_as_dropped(tmp_path: Path) -> None:
+    with opened(tmp_path) as session:
+        for n in range(3):
+            reject(session, n)
+        for path in (tmp_path / "quarantine").rglob("*.parquet"):
+            path.unlink()
+        with pytest.raises(StateError, match="is missing"):
+            session.quarantine()
+        reject(session, 3)
+        assert numbers(session) == [3]
+    assert kept(tmp_path).dropped.rows == 3
+
+
+def test_a_damaged_file_stops_no_run_and_whoever_reads_it_is_told(tmp_path: Path) -> None:
+    with opened(tmp_path) as session:
+        reject(session, 0)
+        (damaged,) = (tmp_path / "quarantine").rglob("*.parquet")
+        data = bytearray(damaged.read_bytes())
+        data[20] ^= 1
+        damaged.write_bytes(data)
+        for n in range(1, 20):
+            reject(session, n)
+        assert len(kept(tmp_path).files) < 8
+        assert kept(tmp_path).rows == 20
+        with pytest.raises(StateError, match=damaged.name):
+            session.quarantine().read_all()
+
+
+def test_many_rejected_rows_are_read_in_pieces(tmp_path: Path) -> None:
+    with opened(tmp_path) as session:
+        session.push("E", [(n, None) for n in range(150_000)])
+        session.step()
+        sizes = [batch.num_rows for batch in session.quarantine()]
+    assert sum(sizes) == 150_000
+    assert max(sizes) <= 1 << 16
+
+
+@pytest.mark.parametrize(
+    "keep", ["10 potatoes", "", (), ("3d", "4d"), ("1 GiB", "2 GiB"), "0s", "0 B", 7, ("3d", None), "-3d"]
+)
+def test_what_is_no_age_and_no_size_is_refused(keep: Any) -> None:
+    with pytest.raises(tg.QueryError, match="TG525"):
+        retention(keep)
+
+
+def test_an_age_and_a_size() -> None:
+    assert retention(("10 GiB", "30d")) == retention((dt.timedelta(30), "10GiB"))
+    assert retention("1 MB").bytes == 10**6
+    assert retention("1 KiB").bytes == 1024
+    assert retention(None) == retention(None).__class__()
+
+
+def test_the_listing_of_the_state_says_what_is_kept_and_what_was_dropped(tmp_path: Path) -> None:
+    days = count()
+    with opened(tmp_path, lambda: BEGIN + dt.timedelta(days=next(days)), quarantine_keep="1d") as session:
+        session.step()
+        assert "quarantine" not in str(list_state(session.store))
+        for n in range(4):
+            reject(session, n)
+        listing = list_state(session.store)
+    text = str(listing).partition("quarantine: ")[2].splitlines()
+    assert text[0].startswith("2 rows, ")
+    assert text[0].endswith(" in 2 files")
+    assert text[1:3] == ["  oldest      2026-03-05T00:00:00Z, by the clock", "  newest      2026-03-06T00:00:00Z"]
+    assert text[3].startswith("  dropped     2 rows, ")
+    assert text[3].endswith(", up to 2026-03-04T00:00:00Z")
+    found: Any = listing.to_dict()["quarantine"]
+    assert (found["rows"], found["files"], found["newest"]) == (2, 2, "2026-03-06T00:00:00Z")
+    assert (found["dropped"]["rows"], found["dropped"]["until"]) == (2, "2026-03-04T00:00:00Z")
