@@ -326,7 +326,8 @@ class Session:
     def quarantine(self) -> pa.RecordBatchReader:
         """All quarantined rows as of the last step, with reason, source and position: a stream of Arrow batches.
 
-        `error` is NULL but for rows with a term without a value. A part of a file is in memory at a time. Steps made while it is read do not change it.
+        `error` is NULL but for rows with a term without a value. A part of a file is in memory at a
+        time. Steps made while it is read do not change it.
         """
         return kept_rows(self.store, self._setup.checkpoint.manifest)
 

@@ -176,7 +176,7 @@ def test_rows_are_set_aside_as_the_reference_says(shard: int, monkeypatch: pytes
             session.finish()
             session.step()
             assert session.counts["S"].rejected == ({"unevaluable": gone.total()} if gone else {}), seed
-            assert all(row["error"].startswith("TG30") for row in session.quarantine())
+            assert all(row["error"].startswith("TG30") for row in session.quarantine_rows())
             compare({name: session.results(name) for name in case.program.definition.result_names}, case)
         met["gone"] += bool(gone)
         met["some stay"] += len(case.rows["S"]) > gone.total() > 0

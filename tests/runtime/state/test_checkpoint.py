@@ -622,11 +622,12 @@ def test_same_in_memory_and_on_disk(tmp_path: Path) -> None:
         assert manifest.seq == BATCHES
         segments = [(s.rows, s.bounds, s.batch, s.schema) for s in manifest.segments["b"]]
         outputs = [(o.query, o.rows, o.name) for o in manifest.outputs]
-        outputs += [(s.rows, s.bounds, s.batch) for s in manifest.quarantine.files]
+        rejected = [(s.rows, s.bounds, s.batch) for s in manifest.quarantine.files]
         kept.append(
             (
                 segments,
                 outputs,
+                rejected,
                 manifest.progress,
                 manifest.counts,
                 manifest.batch_counts,
