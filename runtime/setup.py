@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
@@ -20,6 +20,7 @@ from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.shown import shown
 from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.pipeline import ProgramFacts
+from tidegate.runtime.directory import Directory
 from tidegate.runtime.embedded.executor import no_rows
 from tidegate.runtime.embedded.increment import increment, read_leaves
 from tidegate.runtime.garbage import GarbageCollection
@@ -46,6 +47,8 @@ from tidegate.runtime.state.quarantine import Retention
 from tidegate.runtime.state.store import Store
 
 FoundFiles = Mapping[str, tuple[SourceFile, ...]]
+#: Instead of the fingerprint of an offer, where files are only looked at.
+_A_LOOK = "a look"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +63,19 @@ class Setup:
     sinks: Mapping[str, Sink]
     checkpoint: Checkpoint
     timetable: Timetable
+    directories: Mapping[str, Directory] = field(init=False)
+    """What is new in the directories of sources."""
+
+    def __post_init__(self) -> None:
+        log = self.checkpoint.positions
+        files = {name: s.data for name, s in self.sources.items() if isinstance(s.data, Files)}
+        made = {name: Directory(name, data, log) for name, data in files.items()}
+        object.__setattr__(self, "directories", made)
 
     @property
     def written(self) -> frozenset[str]:
         """Result streams whose rows a sink wants."""
         return frozenset(name for name, sink in self.sinks.items() if not isinstance(sink, DiscardSink))
-
-    def found(self) -> FoundFiles:
-        """The files that the sources' directories hold now."""
-        return {name: tuple(s.data.found()) for name, s in self.sources.items() if isinstance(s.data, Files)}
 
     def admit(self, offer: Offer) -> Admission:
         """What of an offer is to be read; `QueryError` TG411 for a file that changed after it was read."""
@@ -76,11 +83,29 @@ class Setup:
         self._check_unchanged(admission.changed)
         return admission
 
-    def unread(self, found: FoundFiles) -> FoundFiles:
-        """The files that were never read, in their order; `QueryError` TG411 for one that changed after it was read."""
-        files, changed = self.checkpoint.positions.unconsumed(found)
-        self._check_unchanged(changed)
-        return files
+    def unread(self, at_least: Mapping[str, int] | None = None) -> FoundFiles:
+        """The files that were never read, in their order; `QueryError` TG411 for one that changed after it was read.
+
+        Those that a batch may read, and of each source `at_least` so many, are as they are now.
+        """
+        self.checkpoint.admit(Offer(fingerprint=_A_LOOK))  # `StateError` where this run may not go on
+        found = {}
+        for name, directory in self.directories.items():
+            most = directory.files.per_batch
+            found[name] = directory.look(None if most is None else max(most, (at_least or {}).get(name, 0)))
+        self._check_unchanged([change for one in self.directories.values() for change in one.changed.values()])
+        return found
+
+    def read(self, files: FoundFiles) -> None:
+        """These were read by a batch that is committed."""
+        for name, some in files.items():
+            self.directories[name].read(some)
+
+    def close(self) -> None:
+        """Give up the checkpoint, and what watches directories."""
+        for directory in self.directories.values():
+            directory.close()
+        self.checkpoint.close()
 
     def _check_unchanged(self, changed: Sequence[ChangedFile]) -> None:
         # Those of the checkpoint itself are compared byte for byte, whatever their time.
@@ -94,20 +119,17 @@ class Setup:
                     hint="files are read once, whole: put new rows into new files, and move a changed file away",
                 )
 
-    def read_by(self, reading: FoundFiles, found: FoundFiles) -> frozenset[str]:
-        """Streams of whose directories nothing that was found is left once the files of this batch are read."""
-        return frozenset(name for name in self.streams if not self._leaves(name, reading, found))
+    def read_by(self, reading: FoundFiles, unread: FoundFiles) -> frozenset[str]:
+        """Streams of whose directories nothing unread is left once the files of this batch are read."""
+        return frozenset(name for name in self.streams if not _leaves(reading.get(name, ()), unread.get(name, ())))
 
-    def waiting(self, reading: FoundFiles, found: FoundFiles) -> frozenset[str]:
+    def waiting(self, reading: FoundFiles, unread: FoundFiles) -> frozenset[str]:
         """Streams with an idle policy of whose directories this batch leaves files for later ones."""
         return frozenset(
-            name for name in found if self.options[name].idle is not None and self._leaves(name, reading, found)
+            name
+            for name, files in unread.items()
+            if self.options[name].idle is not None and _leaves(reading.get(name, ()), files)
         )
-
-    def _leaves(self, name: str, reading: FoundFiles, found: FoundFiles) -> bool:
-        """Whether this batch leaves a file unread: looked for among the newest first, since they are read last."""
-        now, log = set(reading.get(name, ())), self.checkpoint.positions
-        return any(log.is_consumed(name, file) == "new" for file in reversed(found.get(name, ())) if file not in now)
 
     def ended(self, read: frozenset[str]) -> dict[tuple[str, str], Extended]:
         """Progress of the bounded directories among the streams that are read to their end."""
@@ -117,6 +139,12 @@ class Setup:
             if isinstance(source.data, Files) and source.bounded and name in read
             for a in self.streams[name].progress
         }
+
+
+def _leaves(reading: Sequence[SourceFile], unread: Sequence[SourceFile]) -> bool:
+    """Whether a batch leaves a file unread: looked for among the newest first, since they are read last."""
+    now = set(reading)
+    return any(file not in now for file in reversed(unread))
 
 
 def prepare(

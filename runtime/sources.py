@@ -94,7 +94,7 @@ class Files:
         if os.path.isfile(self.directory):
             status = os.stat(self.directory)
             return [SourceFile(os.path.abspath(self.directory), status.st_size, status.st_mtime_ns)]
-        for entry in _entries(os.path.abspath(self.directory)):
+        for entry in self._entries(os.path.abspath(self.directory)):
             try:
                 status = entry.stat()
             except FileNotFoundError:
@@ -110,26 +110,35 @@ class Files:
     def takes(self, path: str) -> bool:
         """Whether `found` would have a file below the directory, by its name and those of its folders."""
         within = os.path.relpath(path, os.path.abspath(self.directory))
-        return within == "." or not any(map(_is_left_out, within.split(os.sep)))
+        *folders, name = within.split(os.sep)
+        return within == "." or (self.reads(name) and all(map(self.enters, folders)))
+
+    def reads(self, name: str) -> bool:
+        """Whether a file of this name is read."""
+        return not _is_left_out(name)
+
+    def enters(self, folder: str) -> bool:
+        """Whether files below a folder of this name are read."""
+        return not _is_left_out(folder)
+
+    def _entries(self, folder: str) -> Iterator[os.DirEntry[str]]:
+        """The files below a folder; folders that vanish or cannot be read are left out, links to folders not followed."""
+        try:
+            with os.scandir(folder) as found:
+                entries = list(found)
+        except OSError:
+            return
+        for entry in entries:
+            if not entry.is_dir():
+                if self.reads(entry.name):
+                    yield entry
+            elif not entry.is_symlink() and self.enters(entry.name):
+                yield from self._entries(entry.path)
 
 
 def _is_left_out(name: str) -> bool:
     """Whether a file or folder of this name is being written (HDFS copies to such an end) or lies beside the data."""
     return name.startswith((".", "_")) or name.endswith("._COPYING_")
-
-
-def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
-    """The files below a folder; folders that vanish or cannot be read are left out, links to folders not followed."""
-    try:
-        with os.scandir(folder) as found:
-            entries = [entry for entry in found if not _is_left_out(entry.name)]
-    except OSError:
-        return
-    for entry in entries:
-        if not entry.is_dir():
-            yield entry
-        elif not entry.is_symlink():
-            yield from _entries(entry.path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,10 +51,8 @@ from tidegate.runtime.why import why
 from tidegate.runtime.why_answer import Why
 
 _ENGINE = Engine("embedded", tidegate.__version__)
-#: Instead of the fingerprint of files that are only looked at: there may be many, and a batch records what it reads.
-_A_LOOK = "a look"
-#: So many times as long as a look at directories takes, its files are read before the next: a look costs as much as there are
-#: files, and in a directory of many each batch would pay for all.
+#: So many times as long as a look at directories takes, its files are read before the next: where the system tells of no
+#: changes, a look costs as much as there are files, and in a directory of many each batch would pay for all.
 _LOOKS_APART = 20
 
 
@@ -190,11 +188,10 @@ class Session:
 
     def step(self) -> BatchReport:
         """Run one batch over what was pushed and what is new in the sources' directories."""
-        found = self._setup.found()
-        return self._step(found, self._unread(found), ahead=False)
+        return self._step(self._setup.unread(), ahead=False)
 
-    def _step(self, found: FoundFiles, fresh: FoundFiles, *, ahead: bool) -> BatchReport:
-        """One batch over what was found, and is not read yet; with `ahead` another follows, its files are read meanwhile."""
+    def _step(self, fresh: FoundFiles, *, ahead: bool) -> BatchReport:
+        """One batch over files that were not read yet; with `ahead` another follows, its files are read meanwhile."""
         checkpoint = self._setup.checkpoint
         limited = {name: files[: self.sources[name].data.per_batch] for name, files in fresh.items()}
         offer = Offer(files=limited, pushed=digest_of(self._pushed, self._noted))
@@ -213,11 +210,12 @@ class Session:
         self._ahead.drop()
         if ahead:
             self._read_ahead(fresh, reading)
-        ended = self._setup.ended(self._setup.read_by(reading, found))
+        ended = self._setup.ended(self._setup.read_by(reading, fresh))
         ended |= {(name, a): INF for name in frames for a in self._setup.streams[name].progress}
-        waiting = self._setup.waiting(reading, found)
+        waiting = self._setup.waiting(reading, fresh)
         work = Work(arrivals, self._advances | ended, self._close_at, self._declared, waiting)
         report = self._runner.run(batch, work)
+        self._setup.read(reading)
         self._frames.clear()
         self._noted.clear()
         self.discard()
@@ -238,16 +236,17 @@ class Session:
         Gives the reports of the last `KEPT_REPORTS` (100) of them; `on_batch` sees every one.
         """
         reports: deque[BatchReport] = deque(maxlen=KEPT_REPORTS)
-        found: FoundFiles = {}
+        fresh: FoundFiles = {}
         began = looked = time.monotonic()
         while True:
-            fresh = self._unread(found)
             if not self._goes_on(fresh) or time.monotonic() - looked > _LOOKS_APART * (looked - began):
-                began, found = time.monotonic(), self._setup.found()
-                looked, fresh = time.monotonic(), self._unread(found)
+                began = time.monotonic()
+                fresh = self._setup.unread()
+                looked = time.monotonic()
                 if reports and not (any(fresh.values()) or self._pushed):
                     return list(reports)
-            reports.append(self._step(found, fresh, ahead=True))
+            reports.append(self._step(fresh, ahead=True))
+            fresh = {name: tuple(directory.waiting) for name, directory in self._setup.directories.items()}
 
     def _goes_on(self, fresh: FoundFiles) -> bool:
         """Whether some of these files make the next batch, all of them as they were found, and none are the last of a source:
@@ -259,10 +258,7 @@ class Session:
 
     def waiting_files(self) -> int:
         """Files in the sources' directories that no batch has read yet."""
-        return sum(map(len, self._unread(self._setup.found()).values()))
-
-    def _unread(self, found: FoundFiles) -> FoundFiles:
-        return self._setup.admit(Offer(files=found, fingerprint=_A_LOOK)).offer.files
+        return sum(map(len, self._setup.unread().values()))
 
     def table(self, name: str) -> pa.Table:
         """All results of a stream so far, as users see them; for streams whose sink is memory or a directory."""
@@ -340,7 +336,7 @@ class Session:
         """Release the checkpoint; a new session on the same store goes on."""
         self._closed = True
         self._ahead.close()
-        self._setup.checkpoint.close()
+        self._setup.close()
 
     def __enter__(self) -> Session:
         return self

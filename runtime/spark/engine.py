@@ -198,8 +198,7 @@ def start(
         files = all(isinstance(source.data, Files) for source in setup.sources.values())
         lasts = not {"availableNow", "once"} & when.keys()  # else it looks at the clock once, and a tick will do
         clocked = lasts and _follows_clock(setup)
-        found = setup.found()
-        early = partial(ends_early, setup, found, setup.unread(found))
+        early = partial(ends_early, setup, setup.unread())
         known = known_sources(
             store, list(setup.streams), files=files, clock=clocked, ends_early=partial(early, unsure=False)
         )
@@ -218,7 +217,7 @@ def start(
             writer = writer.queryName(name)
         return RunningQuery(writer.trigger(**when).start(), run)
     except BaseException:
-        setup.checkpoint.close()
+        setup.close()
         raise
 
 

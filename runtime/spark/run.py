@@ -130,7 +130,7 @@ class SparkRun:
         if admission.skip:
             return
         called = self.calls.called()  # before looking at directories: what was put there before a call is found
-        unread = self.setup.unread(self.setup.found())
+        unread = self.setup.unread({name: len(files) for name, files in offer.files.items()})
         forget_what_has_gone(checkpoint)
         chosen = next_files(self.setup, unread, offer.files, admission.offer.files)
         batch = checkpoint.begin(clock, replace(admission.offer, files=chosen), engine=_ENGINE)
@@ -150,8 +150,9 @@ class SparkRun:
         advances, waiting = due | self.setup.ended(read), self.setup.waiting(reading, unread)
         work = Work(arrivals, advances, self.closing.waiting, self.calls.declared(), waiting)
         report = self.runner.run(batch, work)
+        self.setup.read(reading)
         self.recorded()
-        if self.lasts and any(self.setup.unread(unread).values()):
+        if self.lasts and any(directory.waiting for directory in self.setup.directories.values()):
             self.calls.tick()  # Spark may have seen them all already
         self.reports.append(report)
         if self.on_batch is not None:
@@ -188,7 +189,7 @@ class SparkRun:
                 offered.setdefault(source, []).append(source_file(found))
 
     def close(self) -> None:
-        self.setup.checkpoint.close()
+        self.setup.close()
 
 
 def _oldest_first(files: Sequence[SourceFile]) -> tuple[str, ...]:

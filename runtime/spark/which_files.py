@@ -47,7 +47,7 @@ def forget_what_has_gone(checkpoint: Checkpoint) -> None:
         checkpoint.discard_intent()
 
 
-def ends_early(setup: Setup, found: FoundFiles, unread: FoundFiles, known: KnownSources, *, unsure: bool) -> bool:
+def ends_early(setup: Setup, unread: FoundFiles, known: KnownSources, *, unsure: bool) -> bool:
     """Whether Spark will offer fewer files of a source than are to be read: what it has seen was not read yet, and files
     that were read in their place have gone before it saw them. `unsure` is what to take where Spark's log does not tell."""
     manifest, store = setup.checkpoint.manifest, setup.checkpoint.store
@@ -55,8 +55,9 @@ def ends_early(setup: Setup, found: FoundFiles, unread: FoundFiles, known: Known
     for number, name in enumerate(known.streams):
         left = len(unread.get(name, ()))
         if left:
-            seen = seen_by_spark(store, known, number, setup.sources[name].data, committed)
-            if unsure if seen is None else sum(Path(file.path) not in seen for file in found[name]) < left:
+            data = setup.sources[name].data
+            seen = seen_by_spark(store, known, number, data, committed)
+            if unsure if seen is None else sum(Path(file.path) not in seen for file in data.found()) < left:
                 return True
     return False
 

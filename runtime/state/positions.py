@@ -7,12 +7,16 @@ there are few, since they are merged by size tiers. So n files cost n·log n row
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from operator import attrgetter
-from typing import Any, Literal
+from typing import Any, Final, Literal
+
+import polars as pl
 
 from tidegate.runtime.state.codec import Json, digest
+from tidegate.runtime.state.consumed import ConsumedFiles
 from tidegate.runtime.state.errors import DATA, LOCATION, REPLAY, StateError
 from tidegate.runtime.state.segments import Segment, append_segment, read_segments
 from tidegate.runtime.state.store import Store
@@ -20,6 +24,7 @@ from tidegate.runtime.state.store import Store
 EMBEDDED = "embedded"
 #: What became of a file: `changed` if another version of it was read.
 Fate = Literal["new", "consumed", "changed"]
+_COLUMNS: Final = (("source", "string"), ("path", "string"), ("size", "int64"), ("mtime_ns", "int64"))
 _FANOUT = 16
 _RECENT = 64  # a table costs two syncs and a millisecond, 64 entries in a manifest a tenth of that
 
@@ -116,32 +121,34 @@ class PositionLog:
     def __init__(self, store: Store, positions: Positions) -> None:
         self._store = store
         self.positions = positions
-        self._consumed: dict[tuple[str, str], SourceFile] = {}
-        if positions.log:
-            columns = [column.to_pylist() for column in read_segments(store, positions.log).columns]
-            if len(columns) != 4:
-                raise StateError(DATA, "the log of consumed files has other columns than it should")
-            for source, path, size, mtime_ns in zip(*columns, strict=True):
-                self._consumed[source, path] = SourceFile(path, size, mtime_ns)
+        self._consumed: dict[str, ConsumedFiles] = {}
+        for source, rows in self._tables():
+            sizes, mtimes = (rows[name].to_numpy() for name in ("size", "mtime_ns"))
+            self._of(source).add_many(rows["path"], sizes, mtimes)
         self._count(positions.recent)
 
     def __len__(self) -> int:
-        return len(self._consumed)
+        return sum(map(len, self._consumed.values()))
 
     def is_consumed(self, source: str, file: SourceFile) -> Fate:
         """Whether a file was read before."""
-        known = self._consumed.get((source, file.path))
-        if known is None:
-            return "new"
-        return "consumed" if known == file else "changed"
+        fresh, changed = self.unconsumed({source: [file]})
+        return "new" if fresh[source] else "changed" if changed else "consumed"
 
     def lacks_what_has_gone(self, offer: Offer, fingerprint: str) -> bool:
-        """Whether an offer is the one with this fingerprint but for consumed files that are there no more."""
+        """Whether an offer is the one with this fingerprint but for consumed files that are there no more.
+
+        It looks at every file that was ever read: only a batch of Spark's that is repeated asks.
+        """
         (offsets, _, now), (known, _, then) = offer.fingerprint.partition(" "), fingerprint.partition(" ")
         files, before = set(now.split()), set(then.split())
         if offsets != known or not files < before:
             return False
-        marks = ((_mark(source, file), path) for (source, path), file in self._consumed.items())
+        recent = ((source, file) for source, files in self.positions.recent.items() for file in files)
+        logged = (
+            (source, SourceFile(*row)) for source, rows in self._tables() for row in rows.drop("source").iter_rows()
+        )
+        marks = ((_mark(source, file), file.path) for source, file in chain(recent, logged))
         return before - files <= {mark for mark, path in marks if mark in before and not os.path.exists(path)}
 
     def unconsumed(
@@ -151,15 +158,23 @@ class PositionLog:
         fresh: dict[str, tuple[SourceFile, ...]] = {}
         changed = []
         for source, found in files.items():
-            news = []
-            for file in found:
-                known = self._consumed.get((source, file.path))
-                if known is None:
-                    news.append(file)
-                elif known != file:
-                    changed.append(ChangedFile(source, known, file))
-            fresh[source] = tuple(news)
+            if source not in self._consumed:
+                fresh[source] = tuple(found)
+                continue
+            known = self._consumed[source].known([file.path for file in found])
+            fresh[source] = tuple(file for file, read in zip(found, known.read.tolist(), strict=True) if not read)
+            for number in known.read.nonzero()[0].tolist():
+                file, size, mtime_ns = found[number], int(known.size[number]), int(known.mtime_ns[number])
+                if (file.size, file.mtime_ns) != (size, mtime_ns):
+                    changed.append(ChangedFile(source, SourceFile(file.path, size, mtime_ns), file))
         return fresh, changed
+
+    def read_among(self, source: str, paths: Sequence[str]) -> Sequence[bool]:
+        """Whether a file of each path was read before, in whatever version."""
+        if source not in self._consumed:
+            return [False] * len(paths)
+        flags: list[bool] = self._consumed[source].known(paths).read.tolist()
+        return flags
 
     def check_names(self, offer: Offer) -> None:
         """`StateError` TG500 for a file name that can not be written down."""
@@ -209,7 +224,22 @@ class PositionLog:
     def _count(self, files: Mapping[str, Sequence[SourceFile]]) -> None:
         for source, found in files.items():
             for file in found:
-                self._consumed[source, file.path] = file
+                self._of(source).add(file.path, file.size, file.mtime_ns)
+
+    def _of(self, source: str) -> ConsumedFiles:
+        return self._consumed.setdefault(source, ConsumedFiles())
+
+    def _tables(self) -> Iterator[tuple[str, pl.DataFrame]]:
+        """Per source the rows of the log's tables, the oldest first."""
+        if not self.positions.log:
+            return
+        table = read_segments(self._store, self.positions.log)
+        columns = tuple((field.name, str(field.type)) for field in table.schema)
+        if columns != _COLUMNS or any(column.null_count for column in table.columns):
+            raise StateError(DATA, "the log of consumed files has other columns than it should")
+        rows = pl.DataFrame(table)
+        for (source,), some in rows.group_by("source", maintain_order=True):
+            yield source, some
 
 
 def _table(rows: list[tuple[str, SourceFile]]) -> Any:

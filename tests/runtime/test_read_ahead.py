@@ -119,7 +119,7 @@ def test_directories_are_not_looked_at_for_every_batch(tmp_path: Path, monkeypat
     """A look costs as much as there are files, and 1,000 batches of one file each would cost a million."""
     for number in range(30):
         written(tmp_path / "in", number)
-    looks, now, look = [], [0.0], Setup.found
+    looks, now, look = [], [0.0], Setup.unread
 
     def looking(setup: Setup) -> FoundFiles:
         looks.append(now[0])
@@ -128,7 +128,7 @@ def test_directories_are_not_looked_at_for_every_batch(tmp_path: Path, monkeypat
     def slow(_: object) -> None:
         now[0] += 2.0
 
-    monkeypatch.setattr(Setup, "found", looking)
+    monkeypatch.setattr(Setup, "unread", looking)
     monkeypatch.setattr(embedded_session, "time", SimpleNamespace(monotonic=lambda: now[0]))
     with session(tmp_path / "in") as one:
         assert len(one.process()) == 30

@@ -35,11 +35,11 @@ def test_a_file_that_was_written_again_is_refused_before_others_are_read(tmp_pat
         assert [report.counts["S"].rows_in for report in run.process()] == [10]
     second = write(files, 1)
     with session(state, files) as run:
-        unread = run._setup.unread(run._setup.found())
+        unread = run._setup.unread()
         assert [file.path for file in unread["S"]] == [str(second)]
         os.utime(first, (1_600_000_000, 1_600_000_000))
         with pytest.raises(tg.QueryError, match=r"TG411 S: .*0\.parquet was read with"):
-            run._setup.unread(run._setup.found())
+            run._setup.unread()
         with pytest.raises(tg.QueryError, match=r"TG411 S: .*0\.parquet was read with"):
             run.process()
 
@@ -52,5 +52,5 @@ def test_rows_that_a_checkpoint_keeps_have_no_age(tmp_path: Path) -> None:
         assert [report.counts["S"].rows_in for report in run.process()] == [10]
     os.utime(kept, (1_600_000_000, 1_600_000_000))
     with session(state, kept.parent) as run:
-        assert not any(run._setup.unread(run._setup.found()).values())
+        assert not any(run._setup.unread().values())
         assert not any(report.counts["S"].rows_in for report in run.process())

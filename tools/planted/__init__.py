@@ -7,6 +7,7 @@ from tools.planted import (
     arriving,
     common,
     counting,
+    directories,
     freed,
     given,
     grids,
@@ -65,5 +66,6 @@ GROUPS = (
     outputs.GROUP,
     pushed.GROUP,
     which_files.GROUP,
+    directories.GROUP,
     text.GROUP,
 )

@@ -19,12 +19,17 @@ GROUP = Group(
             "self.progress.inputs, clock)",
         ),
         bug("what a batch reads waits still", SETUP, "if file not in now)", ")"),
-        bug("files that were read wait still", SETUP, 'any(log.is_consumed(name, file) == "new" for', "any(True for"),
+        bug(
+            "files that were read wait still",
+            SETUP,
+            "            self.directories[name].read(some)\n",
+            "            pass\n",
+        ),
         bug(
             "of many files the first alone waits",
             SETUP,
-            "for file in reversed(found.get(name, ()))",
-            "for file in found.get(name, ())[:1]",
+            "for file in reversed(unread))",
+            "for file in unread[:1])",
         ),
         bug(
             "silent a tick too soon",

@@ -18,8 +18,8 @@ GROUP = Group(
         bug(
             "files that were read are read again",
             "runtime/spark/run.py",
-            "self.setup.unread(self.setup.found())",
-            "self.setup.found()",
+            "self.setup.unread({name: len(files) for name, files in offer.files.items()})",
+            "{name: tuple(one.data.found()) for name, one in self.setup.sources.items()}",
         ),
         bug(
             "fewer files are read than Spark offers",
@@ -55,7 +55,7 @@ GROUP = Group(
         bug(
             "a run that lasts waits for Spark to find other files",
             "runtime/spark/run.py",
-            "if self.lasts and any(self.setup.unread(unread).values()):",
+            "if self.lasts and any(directory.waiting for directory in self.setup.directories.values()):",
             "if False:",
         ),
         bug(
@@ -85,8 +85,8 @@ GROUP = Group(
         bug(
             "a file that was written again is not noticed",
             "runtime/setup.py",
-            "        self._check_unchanged(changed)\n        return files",
-            "        return files",
+            "        self._check_unchanged([change for one in self.directories.values() for change in one.changed.values()])\n",
+            "",
         ),
         bug(
             "rows that the checkpoint keeps have an age",

@@ -88,13 +88,13 @@ def test_as_many_are_read_as_are_offered_or_a_batch_may_have(tmp_path: Path) -> 
     write(tmp_path)
     with program.session(sources=source(tmp_path, 2)) as session:
         setup = session._setup
-        there = setup.found()["S"]
+        there = setup.unread()["S"]
         assert [Path(file.path).name for file in there] == names
         mixed = random.Random(1).sample(there, k=5)
 
         def chosen(*offered: SourceFile) -> list[str]:
             given = {"S": offered}
-            files = next_files(setup, setup.unread(setup.found()), given, setup.unread(given))["S"]
+            files = next_files(setup, setup.unread(), given, setup.checkpoint.positions.unconsumed(given)[0])["S"]
             return [Path(file.path).name for file in files]
 
         assert chosen() == chosen(mixed[0]) == chosen(*mixed[:2]) == names[:2]

@@ -1,0 +1,253 @@
+"""What is new in a directory: as a list of all its files says, at the cost of what has changed."""
+
+from __future__ import annotations
+
+import io
+import os
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tidegate.runtime import directory as module
+from tidegate.runtime.directory import Directory
+from tidegate.runtime.sources import Files
+from tidegate.runtime.state.memory import MemoryStore
+from tidegate.runtime.state.positions import Offer, PositionLog, Positions, SourceFile
+from tidegate.runtime.watch import Watch, is_local
+
+
+@pytest.fixture(params=["watched", "listed"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How changes are found: as the system tells of them, or by the times of folders. No whole look comes between."""
+    monkeypatch.setattr(module, "APART", float("inf"))
+    monkeypatch.setattr(module, "FEW", -1)
+    if request.param == "listed":
+        monkeypatch.setattr(Watch, "of", lambda _: None)
+    return str(request.param)
+
+
+def opened(folder: Path) -> Directory:
+    return Directory("S", Files(str(folder), "parquet"), PositionLog(MemoryStore(), Positions()))
+
+
+def read(one: Directory, *files: SourceFile) -> None:
+    offer = Offer({"S": files})
+    one.log.accept(offer, one.log.appended(offer, 1, "a"))
+    one.read(files)
+
+
+def names(files: tuple[SourceFile, ...]) -> list[str]:
+    return [Path(file.path).name for file in files]
+
+
+def put(path: Path, text: str = "a", age: int = 0) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    os.utime(path, (1_700_000_000 - age,) * 2)
+
+
+def test_files_are_found_as_they_come(tmp_path: Path, way: str) -> None:
+    put(tmp_path / "b")
+    put(tmp_path / "a")
+    one = opened(tmp_path)
+    assert names(one.look()) == ["a", "b"]
+    read(one, *one.look())
+    assert one.look() == ()
+    put(tmp_path / ".c")
+    put(tmp_path / "_c")
+    put(tmp_path / "day=1" / "d", age=1)
+    put(tmp_path / "_day=2" / "e")
+    assert names(one.look()) == ["d"]
+    (tmp_path / ".c").rename(tmp_path / "c")
+    (tmp_path / "_day=2").rename(tmp_path / "day=2")
+    assert names(one.look()) == ["d", "c", "e"]
+    put(tmp_path / "day=1" / "f", age=2)
+    (tmp_path / "c").unlink()
+    assert names(one.look()) == ["f", "d", "e"]
+    (tmp_path / "day=1").rename(tmp_path / "_day=1")
+    assert names(one.look()) == ["e"]
+
+
+def test_a_file_that_changes_before_it_is_read(tmp_path: Path, way: str) -> None:
+    for name in "abc":
+        put(tmp_path / name)
+    one = opened(tmp_path)
+    assert names(one.look(1)) == ["a", "b", "c"]
+    put(tmp_path / "a", "longer", age=-1)
+    found = one.look(1)
+    assert names(found) == ["b", "c", "a"]
+    assert found[2].size == 6
+    (tmp_path / "b").unlink()
+    assert names(one.look(1)) == ["c", "a"]
+
+
+def test_a_file_that_changed_after_it_was_read_is_told_until_it_is_mended(tmp_path: Path) -> None:
+    put(tmp_path / "a")
+    one = opened(tmp_path)
+    read(one, *one.look())
+    put(tmp_path / "a", "longer")
+    for _ in range(2):
+        assert one.look() == ()
+        assert [change.found.size for change in one.changed.values()] == [6]
+    put(tmp_path / "a")
+    one.look()
+    assert not one.changed
+
+
+def test_links_to_folders_are_not_followed(tmp_path: Path, way: str) -> None:
+    put(tmp_path / "elsewhere" / "a")
+    put(tmp_path / "in" / "b")
+    one = opened(tmp_path / "in")
+    one.look()
+    (tmp_path / "in" / "link").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "in" / "c").symlink_to(tmp_path / "elsewhere" / "a")
+    assert sorted(names(one.look())) == ["b", "c"]
+
+
+def test_another_folder_in_the_place_of_the_directory(tmp_path: Path, way: str) -> None:
+    put(tmp_path / "in" / "a")
+    put(tmp_path / "other" / "b")
+    one = opened(tmp_path / "in")
+    assert names(one.look()) == ["a"]
+    (tmp_path / "in").rename(tmp_path / "away")
+    assert one.look() == ()
+    (tmp_path / "other").rename(tmp_path / "in")
+    assert names(one.look()) == ["b"]
+    put(tmp_path / "in" / "c")
+    assert names(one.look()) == ["b", "c"]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_changes(tmp_path: Path, way: str, seed: int) -> None:
+    """After each few changes, what was not read of the list of all files, in its order."""
+    some, top = random.Random(seed), tmp_path / "in"
+    top.mkdir()
+    one, number = opened(top), 0
+    for _ in range(40):
+        for _ in range(some.randrange(4)):
+            folders = [top, *(path for path in top.rglob("*") if path.is_dir())]
+            folder = some.choice(folders)
+            files = [path for path in top.rglob("*") if path.is_file()]
+            number += 1
+            match some.randrange(8):
+                case 0 | 1 | 2:
+                    put(folder / f"{some.choice('ab._')}{number}", age=some.randrange(3))
+                case 3 if files:
+                    some.choice(files).unlink()
+                case 4 if files:
+                    some.choice(files).rename(folder / f"{some.choice('ab.')}{number}")
+                case 5:
+                    put(folder / f"{some.choice('x_')}{number}" / "inner" / "deep")
+                case 6 if folder != top:
+                    folder.rename(top / f"{some.choice('x_')}{number}")
+                case 7 if folder != top and some.random() < 0.3:
+                    shutil.rmtree(folder)
+        first = some.choice([None, 1, 2])
+        found = one.look(first)
+        assert found == one.log.unconsumed({"S": one.files.found()})[0]["S"]
+        assert not one.changed
+        read(one, *some.sample(found, some.randrange(min(3, len(found)) + 1)))
+
+
+def test_more_changes_than_the_system_remembers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path / "a")
+    one = opened(tmp_path)
+    monkeypatch.setattr(module, "APART", float("inf"))
+    one.look()
+    most = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
+    for number in range(most // 4 + 2):  # a file is made, opened, given its time and closed
+        path = tmp_path / f".{number}"
+        path.touch()
+        path.unlink()
+        os.mkdir(path)
+        os.rmdir(path)
+    put(tmp_path / "b")
+    assert names(one.look()) == ["a", "b"]
+
+
+def test_a_look_costs_what_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(300):
+        put(tmp_path / f"{number % 3}" / f"{number}")
+    assert is_local(str(tmp_path)), "the tests need a local file system"
+    one = opened(tmp_path)
+    monkeypatch.setattr(module, "APART", float("inf"))
+    read(one, *one.look())
+    asked: list[str] = []
+    stat, scandir = os.stat, os.scandir
+
+    def asking(path: str) -> os.stat_result:
+        asked.append(path)
+        return stat(path)
+
+    def listing(path: str) -> Any:
+        asked.append(path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "stat", asking)
+    monkeypatch.setattr(os, "scandir", listing)
+    (tmp_path / "1" / "new").touch()
+    assert names(one.look()) == ["new"]
+    assert len(asked) < 8
+
+
+def test_folders_that_did_not_change_are_not_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the system tells of nothing, in folders by day only the newest costs something."""
+    monkeypatch.setattr(module, "APART", float("inf"))
+    monkeypatch.setattr(Watch, "of", lambda _: None)
+    for number in range(300):
+        put(tmp_path / f"{number % 3}" / f"{number}")
+    for folder in (tmp_path / "0", tmp_path / "1", tmp_path / "2", tmp_path):
+        os.utime(folder, (1_700_000_000,) * 2)
+    one = opened(tmp_path)
+    read(one, *one.look())
+    (tmp_path / "1" / "new").touch()
+    listed = []
+    scandir = os.scandir
+
+    def listing(path: str) -> Any:
+        listed.append(Path(path).name)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", listing)
+    assert names(one.look()) == ["new"]
+    assert listed == ["1"]
+
+
+def test_a_whole_look_comes_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What nobody is told of, such as the target of a link that changes, is found then."""
+    monkeypatch.setattr(module, "APART", 0)
+    put(tmp_path / "a")
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "link").symlink_to(tmp_path / "a")
+    one = opened(tmp_path / "in")
+    read(one, *one.look())
+    put(tmp_path / "a", "longer")
+    one.look()
+    assert len(one.changed) == 1
+
+
+def test_watches_end(tmp_path: Path) -> None:
+    open_ = len(os.listdir("/proc/self/fd"))
+    one = opened(tmp_path)
+    one.look()
+    assert len(os.listdir("/proc/self/fd")) == open_ + 1
+    one.close()
+    other = opened(tmp_path)
+    other.look()
+    del other
+    assert len(os.listdir("/proc/self/fd")) == open_
+
+
+@pytest.mark.parametrize(
+    ("kind", "local"), [("ext4", True), ("nfs4", False), ("fuse.sshfs", False), ("9p", False), ("unheard-of", False)]
+)
+def test_only_local_file_systems_are_watched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, local: bool
+) -> None:
+    place = str(tmp_path).replace(" ", "\\040")
+    monkeypatch.setattr("builtins.open", lambda *_, **__: io.StringIO(f"x / ext4 rw 0 0\nx {place} {kind} rw 0 0\n"))
+    assert is_local(str(tmp_path / "in")) is local
+    assert is_local("/elsewhere") is True

@@ -1,0 +1,82 @@
+"""Slips in what is new in a directory, and in what was read of it."""
+
+from __future__ import annotations
+
+from tools.planted.bugs import Group, bug
+
+DIRECTORY = "runtime/directory.py"
+WATCH = "runtime/watch.py"
+CONSUMED = "runtime/state/consumed.py"
+
+GROUP = Group(
+    "directories",
+    ("tests/runtime/test_directory.py", "tests/runtime/state/test_consumed.py"),
+    (
+        bug(
+            "a folder is watched but not listed",
+            DIRECTORY,
+            "paths |= dict.fromkeys(self._listed(change.path))",
+            "list(self._listed(change.path))",
+        ),
+        bug(
+            "a directory put in the place of another is not noticed",
+            DIRECTORY,
+            "if _place(self._top) != self._place:",
+            "if False:",
+        ),
+        bug(
+            "files below folders that have gone wait still",
+            DIRECTORY,
+            "self._judge([*there, *gone])",
+            "self._judge(there)",
+        ),
+        bug(
+            "a changed file is told once",
+            DIRECTORY,
+            "self.changed |= {change.found.path: change for change in changed}",
+            "pass",
+        ),
+        bug(
+            "files are taken as they were found, not as they are",
+            DIRECTORY,
+            "self._judge([file.path for file in order[:first] if file.path not in self._judged])",
+            "pass",
+        ),
+        bug(
+            "what was read is in order still",
+            DIRECTORY,
+            "                del self._order[: len(gone)]\n",
+            "                pass\n",
+        ),
+        bug(
+            "a folder's time counts at once",
+            DIRECTORY,
+            "mtime_ns < now - _UNSETTLED_NS",
+            "mtime_ns < now + _UNSETTLED_NS",
+        ),
+        bug("every look is a whole one", DIRECTORY, "return time.monotonic() - began > APART * took", "return True"),
+        bug(
+            "no look is a whole one again", DIRECTORY, "return time.monotonic() - began > APART * took", "return False"
+        ),
+        bug("links to folders are followed", DIRECTORY, "entry.is_dir(follow_symlinks=False)", "entry.is_dir()"),
+        bug(
+            "changes beyond the system's memory are lost",
+            WATCH,
+            "if mask & (_OVERFLOW | _UNMOUNT | _MOVE_SELF):",
+            "if mask & _UNMOUNT:",
+        ),
+        bug("a folder that moves keeps its old path", WATCH, "if is_folder and mask & _MOVED_FROM:", "if False:"),
+        bug("network file systems are watched", WATCH, "return kind in _LOCAL", "return True"),
+        bug("a watch is never closed", WATCH, "weakref.finalize(self, os.close, descriptor)", "lambda: None"),
+        bug(
+            "half a hash tells files apart",
+            CONSUMED,
+            "same = self._second[at[open_]] == second[open_]",
+            "same = open_ >= 0",
+        ),
+        bug("the first of two versions counts", CONSUMED, "last[:-1] = (first[1:]", "last[1:] = (first[1:]"),
+        bug(
+            "files are forgotten in part", CONSUMED, "            self._recent.pop(path, None)\n", "            pass\n"
+        ),
+    ),
+)
