@@ -18,7 +18,7 @@ GROUP = Group(
             "self.progress.inputs, clock, work.waiting)",
             "self.progress.inputs, clock)",
         ),
-        bug("what a batch reads waits still", SETUP, "if file not in now)", ")"),
+        bug("what a batch reads waits still", SETUP, "any(file not in now for file", "any(True for file"),
         bug(
             "files that were read wait still",
             SETUP,
@@ -28,8 +28,8 @@ GROUP = Group(
         bug(
             "of many files the first alone waits",
             SETUP,
-            "for file in reversed(unread))",
-            "for file in unread[:1])",
+            "reversed(unread))",
+            "unread[:1])",
         ),
         bug(
             "silent a tick too soon",
