@@ -47,6 +47,7 @@ from tidegate.runtime.state.failpoints import FAILPOINTS, SimulatedCrash, crash
 from tidegate.runtime.state.local import LocalStore
 from tidegate.runtime.state.manifest import Manifest, SourceCounts
 from tidegate.runtime.state.memory import MemoryStore
+from tidegate.runtime.state.outputs import kept_results
 from tidegate.runtime.state.paths import local_directory
 from tidegate.runtime.state.store import Store
 from tidegate.runtime.state_listing import StateListing, list_state
@@ -351,8 +352,8 @@ class Drive:
 
     def _table(self, name: str) -> pa.Table:
         schema = self._schema(name)
-        store = self.engine.store
-        tables = [store.read_table(path) for path in store.list_files(results_area(name))]
+        own = [query.name for query in self.engine.plan.queries if query.stream == name]
+        tables = list(kept_results(self.engine.store, self._manifest, results_area(name), own))
         return pa.concat_tables(tables) if tables else user_arrow_schema(schema).empty_table()
 
     def _check_stream(self, name: str) -> None:

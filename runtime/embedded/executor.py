@@ -224,7 +224,7 @@ class EmbeddedExecutor:
             return segments
         return {
             name: tuple(
-                self._write(batch, *held.rows[segment.path]) if segment.path in held.rows else segment
+                self._write(batch, *held.rows[segment.path], pack=True) if segment.path in held.rows else segment
                 for segment in some
             )
             for name, some in segments.items()
@@ -392,8 +392,8 @@ class EmbeddedExecutor:
             return self._write(batch, buffer, rows)
         return held.segment(buffer, rows)
 
-    def _write(self, batch: Batch, buffer: Buffer, rows: Rows) -> Segment:
-        segment = batch.write_segment(buffer.id, as_table(rows), buffer.instants)
+    def _write(self, batch: Batch, buffer: Buffer, rows: Rows, *, pack: bool = False) -> Segment:
+        segment = batch.write_segment(buffer.id, as_table(rows), buffer.instants, pack=pack)
         self._remember(segment.path, rows)
         return segment
 

@@ -43,7 +43,7 @@ from tidegate.runtime.sinks import MemorySink, ParquetSink, Sink
 from tidegate.runtime.sources import Files, Source
 from tidegate.runtime.state.manifest import Engine, SourceCounts
 from tidegate.runtime.state.memory import MemoryStore
-from tidegate.runtime.state.outputs import is_output_of
+from tidegate.runtime.state.outputs import is_output_of, kept_results
 from tidegate.runtime.state.positions import Offer
 from tidegate.runtime.state.store import Store
 from tidegate.runtime.stored_rows import input_table
@@ -284,7 +284,8 @@ class Session:
             own = [query.name for query in self.plan.queries if query.stream == name]
             return map(pq.read_table, [path for query in own for path in paths if is_output_of(query, path.name)])
         if isinstance(sink, MemorySink):
-            return map(self.store.read_table, self.store.list_files(results_area(name)))
+            own = [query.name for query in self.plan.queries if query.stream == name]
+            return kept_results(self.store, self._setup.checkpoint.manifest, results_area(name), own)
         raise QueryError("TG405", f"results of {name} are not kept", hint="give it no sink, or a directory")
 
     def results(self, name: str) -> list[dict[str, Any]]:

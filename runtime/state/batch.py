@@ -10,7 +10,15 @@ from tidegate.algebra.errors import InternalError
 from tidegate.runtime.state.codec import Extended, Json
 from tidegate.runtime.state.errors import DATA, OUTPUT, StateError, storage_errors
 from tidegate.runtime.state.manifest import Intent, KernelState, Manifest, SourceCounts, SparkCommit, StagedOutput
-from tidegate.runtime.state.outputs import Sink, output_name, target_of
+from tidegate.runtime.state.outputs import (
+    Sink,
+    concatenated,
+    is_inside,
+    output_name,
+    read_outputs,
+    target_of,
+)
+from tidegate.runtime.state.packs import PackWriter, file_of
 from tidegate.runtime.state.positions import PositionLog
 from tidegate.runtime.state.quarantine import CLOCK, Quarantine, Retention, appended, set_aside
 from tidegate.runtime.state.segments import (
@@ -18,10 +26,13 @@ from tidegate.runtime.state.segments import (
     Segment,
     append_segment,
     check_size,
+    int64_bounds,
     new_path,
     plan_compaction,
     read_segments,
     replaced,
+    schema_id,
+    to_merge,
     write_segment,
 )
 from tidegate.runtime.state.store import FileRef, Store
@@ -60,7 +71,10 @@ class Batch:
         self._sinks = sinks
         self._keep = keep
         self._finish = finish
+        self._pack = PackWriter.of(intent.seq, attempt)
         self._outputs: list[StagedOutput] = []
+        self._gathering: dict[str, list[Any]] = {}
+        self._hasty: list[str] = []
         self._rejected: list[Any] = []
         self._set_aside: list[Segment] = []
         self._parts: dict[str, int] = {}
@@ -70,12 +84,28 @@ class Batch:
     def seq(self) -> int:
         return self.intent.seq
 
-    def write_segment(self, buffer_id: str, table: Any, temporal_columns: Sequence[str], *, shard: int = 0) -> Segment:
-        """Write rows as a new segment of a buffer; name it in `commit`."""
-        segment = write_segment(self._store, buffer_id, table, temporal_columns, self.seq, self.attempt, shard=shard)
-        self._written.append(segment.path)
+    def write_segment(
+        self, buffer_id: str, table: Any, temporal_columns: Sequence[str], *, shard: int = 0, pack: bool = False
+    ) -> Segment:
+        """Write rows as a new segment of a buffer; name it in `commit`.
+
+        With `pack`, few rows go to the batch's pack: then they can be read after the commit only.
+        """
+        if pack and self._packs(table):
+            bounds = int64_bounds(table, temporal_columns)
+            file = self._pack.add(table.replace_schema_metadata(None))
+            schema = schema_id(table.schema)
+            segment = Segment(file.path, table.num_rows, file.bytes, file.checksum, schema, bounds, self.seq, shard)
+        else:
+            segment = write_segment(
+                self._store, buffer_id, table, temporal_columns, self.seq, self.attempt, shard=shard
+            )
+            self._written.append(segment.path)
         self._store.failpoints.hit("batch-after-segment")
         return segment
+
+    def _packs(self, table: Any) -> bool:
+        return self._store.packs and self._pack.takes(table)
 
     def append(
         self,
@@ -106,18 +136,53 @@ class Batch:
         return live
 
     def write_state(self, operator: str, table: Any) -> FileRef:
-        """Write a table of an operator's own state; name it in a `KernelState`."""
+        """Write a table of an operator's own state; name it in a `KernelState`. It can be read after the commit."""
+        if self._packs(table):
+            return self._pack.add(table)
         path = new_path("kernel", operator, self.seq, self.attempt)
         self._written.append(path)
         with storage_errors(f"writing state of {operator!r}"):
             return self._store.write_table(path, table)
 
-    def stage_output(self, query: str, table: Any) -> StagedOutput:
-        """Write result rows aside; they are published when the batch is committed."""
+    def stage_output(self, query: str, table: Any) -> None:
+        """Write result rows aside; they are published when the batch is committed.
+
+        Few rows of a query without a sink are gathered in packs instead, until they are worth a file.
+        """
+        if self._store.packs and is_inside(self._sinks.get(query)):
+            self._gathering.setdefault(query, []).append(table)
+            self._store.failpoints.hit("batch-after-stage")
+        else:
+            self._stage_table(query, table)
+
+    def _stage_table(self, query: str, table: Any) -> None:
         path = self.output_path(query)
         with storage_errors(f"staging results of {query!r}"):
-            file = self._store.write_table(path, table)
-        return self._stage(query, file, table.num_rows)
+            file = self._store.write_table(path, table, hasty=True)
+        self._hasty.append(path)
+        self._stage(query, file, table.num_rows)
+
+    def _gathered(self) -> dict[str, tuple[StagedOutput, ...]]:
+        """The results that wait in packs from now on, per query; those that are many are staged as one file."""
+        before = self._previous.gathered if self._previous is not None else {}
+        gathered = dict(before)
+        for query, tables in self._gathering.items():
+            waiting, new = before.get(query, ()), concatenated(tables)
+            last = to_merge([*(output.rows for output in waiting), new.num_rows]) - 1
+            kept, merged = waiting[: len(waiting) - last], waiting[len(waiting) - last :]
+            new = concatenated([*read_outputs(self._store, merged), new])
+            if self._packs(new):
+                output = StagedOutput(query, self._pack.add(new), new.num_rows, self._output_name(query))
+                gathered[query] = (*kept, output)
+            else:
+                self._stage_table(query, concatenated([*read_outputs(self._store, kept), new]))
+                gathered.pop(query, None)
+        return gathered
+
+    def _output_name(self, query: str) -> str:
+        part = self._parts.get(query, 0)
+        self._parts[query] = part + 1
+        return output_name(self.seq, query, part)
 
     def output_path(self, query: str) -> str:
         """A fresh path for a file of results that something else writes; see `adopt_output`."""
@@ -148,9 +213,12 @@ class Batch:
         self._store.failpoints.hit("batch-after-stage")
 
     def unstage(self) -> None:
-        """Forget what was staged and set aside so far: the batch is evaluated anew."""
+        """Forget what was packed, staged and set aside so far: the batch is evaluated anew."""
         self._written += [output.file.path for output in self._outputs]
         self._written += [segment.path for segment in self._set_aside]
+        self._pack = PackWriter.of(self.seq, self.attempt)
+        self._gathering.clear()
+        self._hasty.clear()
         self._outputs.clear()
         self._rejected.clear()
         self._set_aside.clear()
@@ -178,6 +246,10 @@ class Batch:
         spark = dict(previous.spark) if previous is not None else {}
         if offer.spark is not None:
             spark[offer.spark.query_id] = SparkCommit(offer.spark.batch_id, offer.fingerprint)
+        gathered = self._gathered()
+        self._write_pack()
+        with storage_errors(f"writing results of batch {self.seq}"):
+            store.sync_all(self._hasty)
         store.failpoints.hit("commit-before-positions")
         positions = self._log.appended(offer, self.seq, self.attempt)
         quarantine = self._quarantined()
@@ -194,6 +266,7 @@ class Batch:
             segments={buffer: tuple(parts) for buffer, parts in segments.items()},
             kernel=dict(kernel or {}),
             outputs=tuple(self._outputs),
+            gathered=gathered,
             quarantine=quarantine,
             progress=dict(progress),
             counts=total,
@@ -205,9 +278,17 @@ class Batch:
         self._finish(self, manifest)
         return manifest
 
+    def _write_pack(self) -> None:
+        if self._pack.is_empty:
+            return
+        with storage_errors(f"writing {self._pack.path}"):
+            self._store.write_bytes(self._pack.path, bytes(self._pack.data))
+        self._written.append(self._pack.path)
+        self._store.failpoints.hit("commit-after-pack")
+
     def unnamed(self, manifest: Manifest) -> list[str]:
         """Files that this batch wrote and did not name in the end, because it merged or replaced them."""
-        named = {file.path for file in manifest.files()}
+        named = {file_of(file.path) for file in manifest.files()}
         return [path for path in self._written if path not in named]
 
     def _quarantined(self) -> Quarantine:
@@ -219,9 +300,7 @@ class Batch:
         return appended(self._store, before, written, tables, self._keep, clock, self.seq, self.attempt)
 
     def _stage(self, query: str, file: FileRef, rows: int) -> StagedOutput:
-        part = self._parts.get(query, 0)
-        self._parts[query] = part + 1
-        output = StagedOutput(query, file, rows, output_name(self.seq, query, part))
+        output = StagedOutput(query, file, rows, self._output_name(query))
         sink = self._sinks.get(query)
         if sink is None:
             raise InternalError("TG590", f"query {query!r} has no sink")
@@ -245,7 +324,7 @@ class Batch:
         named = [segment.file for parts in segments.values() for segment in parts]
         named += [file for state in kernel.values() for file in state.files]
         for file in named:
-            if file.path in known:
+            if file.path in known or file_of(file.path) == self._pack.path:
                 continue
             if not file.path.rpartition("/")[2].startswith(f"{self.seq:010d}-"):
                 raise InternalError(

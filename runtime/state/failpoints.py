@@ -26,6 +26,7 @@ FAILPOINTS = (
     "batch-after-intent",
     "batch-after-segment",
     "batch-after-stage",
+    "commit-after-pack",  # the pack is durable, nothing names it
     "commit-before-positions",
     "commit-after-quarantine",  # rejected rows are written, and merged with earlier ones; nothing names the files
     "commit-before-manifest",

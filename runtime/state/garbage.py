@@ -6,14 +6,15 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from tidegate.runtime.state.manifest import AREAS, Manifest, intent_path, manifest_path, marker_path, sequence_of
+from tidegate.runtime.state.packs import file_of
 from tidegate.runtime.state.store import Store
 
 RETAINED: Final = 2  # the newest is the state; the one before serves readers that opened it a moment ago
 
 
 def named(manifests: Iterable[Manifest]) -> set[str]:
-    """Paths of all files that some of the manifests name."""
-    return {file.path for manifest in manifests for file in manifest.files()}
+    """Paths of all files that some of the manifests name, or of which they name parts."""
+    return {file_of(file.path) for manifest in manifests for file in manifest.files()}
 
 
 def collect(store: Store, retired: Manifest, retained: Sequence[Manifest]) -> None:

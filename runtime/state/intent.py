@@ -11,10 +11,11 @@ from tidegate.runtime.state.store import Store
 
 
 def pending_intent(store: Store, seq: int) -> Intent | None:
-    """The recorded intent of batch `seq`, None if it was not begun."""
+    """The recorded intent of batch `seq`, None if it was not begun, or if nothing of the record was left when the machine died."""
     path = intent_path(seq)
     with storage_errors(f"reading {path}"):
-        return decode_intent(store.read_bytes(path), seq) if store.exists(path) else None
+        data = store.read_bytes(path) if store.exists(path) else b""
+    return decode_intent(data, seq) if data.strip(b"\0") else None
 
 
 def replays(pending: Intent, offer: Offer, mode: str) -> bool:
@@ -35,9 +36,12 @@ def replays(pending: Intent, offer: Offer, mode: str) -> bool:
 
 
 def record_intent(store: Store, seq: int, offer: Offer, clock: int, mode: str, engine: Engine) -> Intent:
-    """Write the intent of batch `seq`; `StateError` TG503 if another writer did so just now."""
+    """Write the intent of batch `seq`; `StateError` TG503 if another writer did so just now.
+
+    It need not outlive the machine: nobody has seen anything of a batch that is not committed.
+    """
     intent = Intent(seq, uuid.uuid4().hex, mode, clock, offer, engine)
     with storage_errors(f"recording the intent of batch {seq}"):
-        if not store.create_exclusive(intent_path(seq), encode_intent(intent)):
+        if not store.create_exclusive(intent_path(seq), encode_intent(intent), hasty=True):
             raise StateError(WRITER, f"another run began batch {seq} in {store.where}", hint="run only one at a time")
     return intent

@@ -9,19 +9,22 @@ import shutil
 import socket
 import uuid
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from tidegate.runtime.state.errors import LOCATION, OUTPUT, STORAGE, WRITER, StateError
 from tidegate.runtime.state.failpoints import Failpoints
+from tidegate.runtime.state.packs import Part, part_of, table_of
 from tidegate.runtime.state.paths import check_relative, local_directory
 from tidegate.runtime.state.store import FileRef, Lock
 
 _NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK)
 _CHUNK = 1 << 20
 _LARGE = 1 << 24
+_SYNCS = 16  # at once
 
 
 class LocalStore:
@@ -32,6 +35,7 @@ class LocalStore:
 
     def __init__(self, root: str | os.PathLike[str], *, sync: bool = True) -> None:
         self.failpoints = Failpoints()
+        self.packs = True
         self._root = Path(local_directory(root))
         self._sync = sync
         self._directories: set[Path] = set()
@@ -51,27 +55,28 @@ class LocalStore:
         self._sync_directory(target.parent)
         return FileRef(path, len(data), _spell(zlib.crc32(data)))
 
-    def create_exclusive(self, path: str, data: bytes) -> bool:
+    def create_exclusive(self, path: str, data: bytes, *, hasty: bool = False) -> bool:
         target = self._new(path)
         temporary = self._new(f"tmp/{uuid.uuid4().hex}")
         try:
             with temporary.open("xb") as file:
                 file.write(data)
-                self._finish(file)
+                self._finish(file, hasty=hasty)
             created = self._link(temporary, target)
         except OSError:
             temporary.unlink(missing_ok=True)
             raise
         if created:
             self.failpoints.hit("store-exclusive-linked")
-            self._sync_directory(target.parent)
+            if not hasty:
+                self._sync_directory(target.parent)
         temporary.unlink(missing_ok=True)
         return created
 
     def note(self, path: str) -> None:
         self._new(path).touch()
 
-    def write_table(self, path: str, table: Any) -> FileRef:
+    def write_table(self, path: str, table: Any, *, hasty: bool = False) -> FileRef:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -98,13 +103,18 @@ class LocalStore:
                 use_dictionary=texts,
                 write_page_checksum=True,
             )
-            self._finish(file)
-        self._sync_directory(target.parent)
+            self._finish(file, hasty=hasty)
+        if not hasty:
+            self._sync_directory(target.parent)
         return FileRef(path, checked.size, _spell(checked.crc))
 
     def read_table(self, path: str, columns: Sequence[str] | None = None) -> Any:
         import pyarrow.parquet as pq
 
+        part = part_of(path)
+        if part is not None:
+            table = table_of(self._bytes_of(part))
+            return table if columns is None else table.select(list(columns))
         with pq.ParquetFile(self._path(path), page_checksum_verification=True) as file:
             if columns is None:
                 return file.read()
@@ -115,6 +125,9 @@ class LocalStore:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
+        if part_of(path) is not None:
+            yield self.read_table(path)  # parts are small
+            return
         with pq.ParquetFile(self._path(path), page_checksum_verification=True) as file:
             for batch in file.iter_batches(batch_size=rows):
                 yield pa.Table.from_batches([batch])
@@ -144,10 +157,19 @@ class LocalStore:
         return self._path(path).exists()
 
     def size(self, path: str) -> int:
-        return self._path(path).stat().st_size
+        part = part_of(path)
+        if part is None:
+            return self._path(path).stat().st_size
+        return max(0, min(part.length, self._path(part.pack).stat().st_size - part.offset))
 
     def checksum(self, path: str) -> str:
-        return _checksum(self._path(path))
+        part = part_of(path)
+        return _checksum(self._path(path)) if part is None else _spell(zlib.crc32(self._bytes_of(part)))
+
+    def _bytes_of(self, part: Part) -> bytes:
+        with self._path(part.pack).open("rb") as file:
+            file.seek(part.offset)
+            return file.read(part.length)
 
     def sync(self, path: str) -> None:
         target = self._path(path)
@@ -155,6 +177,12 @@ class LocalStore:
             with target.open("rb") as file:
                 os.fsync(file.fileno())
         self._sync_directory(target.parent)
+
+    def sync_all(self, paths: Sequence[str]) -> None:
+        targets = [self._path(path) for path in paths]
+        if self._sync:
+            _side_by_side(_sync_file, targets)
+        self._sync_directories(target.parent for target in targets)
 
     def settled(self, path: str) -> FileRef:
         """A file that another process wrote, made durable, with the directories that lead to it."""
@@ -165,8 +193,15 @@ class LocalStore:
                 break
         return FileRef(path, self.size(path), self.checksum(path))
 
-    def publish(self, path: str, target: str) -> None:
-        source, final = self._path(path), self._target(target)
+    def publish(self, moves: Sequence[tuple[str, str]]) -> None:
+        pairs = [(self._path(path), self._target(target)) for path, target in moves]
+        for source, final in pairs:
+            self._appear(source, final)
+        self._sync_directories(final.parent for _, final in pairs)
+        for source, _ in pairs:
+            source.unlink(missing_ok=True)
+
+    def _appear(self, source: Path, final: Path) -> None:
         self._make_directory(final.parent)
         try:
             os.link(source, final)
@@ -177,8 +212,6 @@ class LocalStore:
                 raise
             self._publish_copy(source, final)
         self.failpoints.hit("store-publish-linked")
-        self._sync_directory(final.parent)
-        source.unlink(missing_ok=True)
 
     def _publish_copy(self, source: Path, final: Path) -> None:
         if final.exists():
@@ -236,12 +269,15 @@ class LocalStore:
         self._sync_directory(directory.parent)
         self._directories.add(directory)
 
-    def _finish(self, file: BinaryIO) -> None:
+    def _finish(self, file: BinaryIO, *, hasty: bool = False) -> None:
         self.failpoints.hit("store-file-written")
         file.flush()
-        if self._sync:
+        if self._sync and not hasty:
             os.fsync(file.fileno())
         self.failpoints.hit("store-file-synced")
+
+    def _sync_directories(self, directories: Iterable[Path]) -> None:
+        _side_by_side(self._sync_directory, list(dict.fromkeys(directories)))
 
     def _sync_directory(self, directory: Path) -> None:
         if not self._sync:
@@ -367,6 +403,21 @@ class _Checked:
 def make_directory(directory: str) -> None:
     """A directory outside of checkpoints, and those that lead to it, made durable; `StateError` TG500 for a file there."""
     LocalStore(directory)._make_directory(Path(directory).absolute())
+
+
+def _side_by_side(sync: Callable[[Path], None], paths: Sequence[Path]) -> None:
+    """Syncs in threads: the file system takes what is asked of it at once into one write of its journal."""
+    if len(paths) < 2:
+        for path in paths:
+            sync(path)
+        return
+    with ThreadPoolExecutor(min(len(paths), _SYNCS), "tidegate-sync") as pool:
+        list(pool.map(sync, paths))
+
+
+def _sync_file(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
 
 
 def _checksum(path: Path) -> str:

@@ -15,13 +15,13 @@ from tidegate.runtime.state.quarantine import CLOCK, Quarantine
 from tidegate.runtime.state.segments import Segment
 from tidegate.runtime.state.store import FileRef
 
-AREAS: Final = ("segments", "kernel", "positions", "quarantine", "staging")
+AREAS: Final = ("packs", "segments", "kernel", "positions", "quarantine", "staging")
 """Directories of the files that manifests name; whatever else lies in them is a leftover."""
 
 
 @dataclass(frozen=True, slots=True)
 class StagedOutput:
-    """A file of result rows, written before the commit and published as `name` after it."""
+    """Result rows: a file, written before the commit and published as `name` after it, or a part of a pack."""
 
     query: str
     file: FileRef
@@ -110,7 +110,8 @@ class Intent:
 class Manifest:
     """The complete state of a run after batch `seq`.
 
-    `segments` per buffer id; `kernel` per operator id; `outputs` of this batch only; `quarantine` all rejected rows that are kept; `progress` per source or
+    `segments` per buffer id; `kernel` per operator id; `outputs` of this batch only; `gathered` per query results without a
+    sink that are still too few for a file of their own; `quarantine` all rejected rows that are kept; `progress` per source or
     query and attribute; `counts` per source since the beginning, `batch_counts` of this batch; `clock` in ticks; `spark` the
     last batch per Spark query id; `extra` small values of the run, opaque here.
     """
@@ -126,6 +127,7 @@ class Manifest:
     segments: Mapping[str, tuple[Segment, ...]] = field(default_factory=dict)
     kernel: Mapping[str, KernelState] = field(default_factory=dict)
     outputs: tuple[StagedOutput, ...] = ()
+    gathered: Mapping[str, tuple[StagedOutput, ...]] = field(default_factory=dict)
     quarantine: Quarantine = field(default_factory=Quarantine)
     progress: Mapping[str, Extended] = field(default_factory=dict)
     counts: Mapping[str, SourceCounts] = field(default_factory=dict)
@@ -143,6 +145,9 @@ class Manifest:
             yield from state.files
         for segment in self.positions.log:
             yield segment.file
+        for outputs in self.gathered.values():
+            for output in outputs:
+                yield output.file
 
     def files(self) -> Iterator[FileRef]:
         """All files that this manifest keeps from being collected."""
@@ -190,7 +195,8 @@ def decode_manifest(data: bytes, seq: int) -> Manifest:
     for segment in manifest.quarantine.files:
         if CLOCK not in segment.bounds:
             raise StateError(MANIFEST, f"{where} does not say when {segment.path!r} was set aside", hint=hint)
-    for output in manifest.outputs:
+    gathered = (output for outputs in manifest.gathered.values() for output in outputs)
+    for output in (*manifest.outputs, *gathered):
         if "/" in check_relative(output.name) or output.name.startswith("."):
             raise StateError(MANIFEST, f"{where} names an output {output.name!r}", hint=hint)
     return manifest

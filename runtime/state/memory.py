@@ -8,6 +8,7 @@ from typing import Any
 
 from tidegate.runtime.state.errors import OUTPUT, WRITER, StateError
 from tidegate.runtime.state.failpoints import Failpoints
+from tidegate.runtime.state.packs import Part, part_of, table_of
 from tidegate.runtime.state.paths import check_relative
 from tidegate.runtime.state.store import FileRef, Lock
 
@@ -17,11 +18,12 @@ _TABLE = "memory"  # tables are shared objects that nobody can flip a byte of
 class MemoryStore:
     """`Store` in this process's memory; not for use by several threads at once.
 
-    `published` holds what was published to absolute paths.
+    `published` holds what was published to absolute paths. With `packs` small tables are serialised, as in directories.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, packs: bool = False) -> None:
         self.failpoints = Failpoints()
+        self.packs = packs
         self.files: dict[str, Any] = {}
         self.published: dict[str, Any] = {}
         self._lock: _MemoryLock | None = None
@@ -40,7 +42,7 @@ class MemoryStore:
         self._add(path, data)
         return FileRef(path, len(data), self.checksum(path))
 
-    def create_exclusive(self, path: str, data: bytes) -> bool:
+    def create_exclusive(self, path: str, data: bytes, *, hasty: bool = False) -> bool:
         if check_relative(path) in self.files:
             return False
         self.failpoints.hit("store-file-written")
@@ -52,12 +54,13 @@ class MemoryStore:
     def note(self, path: str) -> None:
         self.files.setdefault(check_relative(path), b"")
 
-    def write_table(self, path: str, table: Any) -> FileRef:
+    def write_table(self, path: str, table: Any, *, hasty: bool = False) -> FileRef:
         self._add(path, table)
         return FileRef(path, table.nbytes, _TABLE)
 
     def read_table(self, path: str, columns: Sequence[str] | None = None) -> Any:
-        table = self._get(path)
+        part = part_of(path)
+        table = self._get(path) if part is None else table_of(self._part(part))
         if isinstance(table, bytes):
             raise FileNotFoundError(path)
         return table if columns is None else table.select(list(columns))
@@ -80,16 +83,26 @@ class MemoryStore:
         return check_relative(path) in self.files
 
     def size(self, path: str) -> int:
-        return _size(self._get(path))
+        part = part_of(path)
+        return _size(self._get(path)) if part is None else len(self._part(part))
 
     def checksum(self, path: str) -> str:
-        data = self._get(path)
+        part = part_of(path)
+        data = self._get(path) if part is None else self._part(part)
         return f"crc32:{zlib.crc32(data):08x}" if isinstance(data, bytes) else _TABLE
 
     def sync(self, path: str) -> None:
         self._get(path)
 
-    def publish(self, path: str, target: str) -> None:
+    def sync_all(self, paths: Sequence[str]) -> None:
+        for path in paths:
+            self.sync(path)
+
+    def publish(self, moves: Sequence[tuple[str, str]]) -> None:
+        for path, target in moves:
+            self._publish(path, target)
+
+    def _publish(self, path: str, target: str) -> None:
         data = self._get(path)
         place = self._place(target)
         if target in place:
@@ -119,6 +132,9 @@ class MemoryStore:
 
     def _place(self, target: str) -> dict[str, Any]:
         return self.published if target.startswith("/") else self.files
+
+    def _part(self, part: Part) -> bytes:
+        return bytes(self.read_bytes(part.pack)[part.offset : part.offset + part.length])
 
     def _get(self, path: str) -> Any:
         try:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from tidegate.runtime.state.errors import OUTPUT, StateError, storage_errors
 from tidegate.runtime.state.manifest import Manifest, StagedOutput, marker_path
 from tidegate.runtime.state.paths import slug
-from tidegate.runtime.state.segments import check_size, verify
+from tidegate.runtime.state.segments import check_size, read_checked, verify
 from tidegate.runtime.state.store import Store
 
 Deliver = Callable[[int, StagedOutput, Any], None]
@@ -36,8 +36,41 @@ def target_of(sink: str, name: str) -> str:
     return f"{sink.rstrip('/')}/{name}"
 
 
+def is_inside(sink: Sink | None) -> bool:
+    """Whether results stay inside the checkpoint, where nobody but this project reads them."""
+    return isinstance(sink, str) and not sink.startswith("/")
+
+
+def read_outputs(store: Store, outputs: Sequence[StagedOutput]) -> Iterator[Any]:
+    """The tables of outputs that are parts of packs; `StateError` TG505 for one that is not as it was written."""
+    for output in outputs:
+        check_size(store, output.file)
+        yield read_checked(store, output.file.path)
+
+
+def concatenated(tables: Sequence[Any]) -> Any:
+    """Tables of one schema as one."""
+    import pyarrow as pa
+
+    return tables[0] if len(tables) == 1 else pa.concat_tables(tables)
+
+
+def kept_results(store: Store, manifest: Manifest | None, area: str, queries: Collection[str]) -> Iterator[Any]:
+    """The results of a stream without a sink, table by table: the files in its `area`, then what its `queries` have gathered."""
+    for path in store.list_files(area):
+        yield store.read_table(path)
+    gathered = {} if manifest is None else manifest.gathered
+    for query in queries:
+        yield from read_outputs(store, gathered.get(query, ()))
+
+
 def publish_outputs(store: Store, manifest: Manifest, sinks: Mapping[str, Sink], *, recovering: bool = False) -> None:
-    """Publish all outputs of a committed batch; harmless to repeat."""
+    """Publish all outputs of a committed batch; harmless to repeat.
+
+    Files appear first, all together; then functions are called.
+    """
+    moves: list[tuple[StagedOutput, str]] = []
+    calls: list[tuple[StagedOutput, Deliver]] = []
     for output in manifest.outputs:
         match sinks.get(output.query):
             case None:
@@ -47,26 +80,42 @@ def publish_outputs(store: Store, manifest: Manifest, sinks: Mapping[str, Sink],
                     hint="give the sink that the query had when the batch ran",
                 )
             case str(directory):
-                _publish(store, output, target_of(directory, output.name), recovering)
+                moves.append((output, target_of(directory, output.name)))
             case deliver:
-                check_size(store, output.file)
-                if recovering:
-                    verify(store, [output.file])
-                deliver(manifest.seq, output, store.read_table(output.file.path))
+                calls.append((output, deliver))
+    _publish(store, moves, recovering)
+    for output, deliver in calls:
+        check_size(store, output.file)
+        if recovering:
+            verify(store, [output.file])
+        deliver(manifest.seq, output, store.read_table(output.file.path))
         store.failpoints.hit("commit-after-output")
 
 
-def _publish(store: Store, output: StagedOutput, target: str, recovering: bool) -> None:
-    with storage_errors(f"publishing {target}"):
-        if not recovering or store.exists(output.file.path):
-            if recovering:
-                verify(store, [output.file])
-            store.publish(output.file.path, target)
-        elif (size := store.target_size(target)) != output.file.bytes:
-            found = "it is missing" if size is None else f"it has {size} bytes instead of {output.file.bytes}"
-            raise StateError(
-                OUTPUT,
-                f"{target}: the last commit's output can not be completed: {found}, and its staged copy is gone",
-                hint="if another program took the file away after it was published, create an empty file "
-                f"{marker_path(int(output.file.path.rpartition('/')[2][:10]))} in {store.where}",
-            )
+def _publish(store: Store, moves: Sequence[tuple[StagedOutput, str]], recovering: bool) -> None:
+    ready = []
+    for output, target in moves:
+        with storage_errors(f"publishing {target}"):
+            if not recovering or store.exists(output.file.path):
+                if recovering:
+                    verify(store, [output.file])
+                ready.append((output.file.path, target))
+            else:
+                _check_published(store, output, target)
+    if ready:
+        with storage_errors(f"publishing {', '.join(dict.fromkeys(target.rpartition('/')[0] for _, target in ready))}"):
+            store.publish(ready)
+    for _ in moves:
+        store.failpoints.hit("commit-after-output")
+
+
+def _check_published(store: Store, output: StagedOutput, target: str) -> None:
+    size = store.target_size(target)
+    if size != output.file.bytes:
+        found = "it is missing" if size is None else f"it has {size} bytes instead of {output.file.bytes}"
+        raise StateError(
+            OUTPUT,
+            f"{target}: the last commit's output can not be completed: {found}, and its staged copy is gone",
+            hint="if another program took the file away after it was published, create an empty file "
+            f"{marker_path(int(output.file.path.rpartition('/')[2][:10]))} in {store.where}",
+        )

@@ -35,11 +35,13 @@ class Store(Protocol):
     """Files of one checkpoint under relative POSIX paths.
 
     Files are written once under a new name and never changed. A write returns only when the file and its directory entry are
-    durable. Tables are `pyarrow.Table`. A missing file is a `FileNotFoundError`, other failures are `OSError` or Arrow's
+    durable, unless it is said to be `hasty`. Where a file is read, the path may name a part of a pack (`packs.py`). Tables are `pyarrow.Table`. A missing file is a `FileNotFoundError`, other failures are `OSError` or Arrow's
     errors; the callers in this package turn them into `StateError`.
     """
 
     failpoints: Failpoints
+    packs: bool
+    """Whether the small tables of a batch are written as one file (`packs.py`)."""
 
     @property
     def where(self) -> str:
@@ -50,14 +52,17 @@ class Store(Protocol):
     def write_bytes(self, path: str, data: bytes) -> FileRef:
         """Write a new file; `FileExistsError` if it exists."""
 
-    def create_exclusive(self, path: str, data: bytes) -> bool:
-        """Write a file that appears complete or not at all; False, changing nothing, if `path` exists."""
+    def create_exclusive(self, path: str, data: bytes, *, hasty: bool = False) -> bool:
+        """Write a file that appears complete or not at all; False, changing nothing, if `path` exists.
+
+        A `hasty` file can be lost or empty when the machine dies.
+        """
 
     def note(self, path: str) -> None:
         """Make an empty file if there is none; it may get lost when the machine dies."""
 
-    def write_table(self, path: str, table: Any) -> FileRef:
-        """Write a table into a new file; `FileExistsError` if it exists."""
+    def write_table(self, path: str, table: Any, *, hasty: bool = False) -> FileRef:
+        """Write a table into a new file; `FileExistsError` if it exists. A `hasty` file still needs `sync_all`."""
 
     def read_table(self, path: str, columns: Sequence[str] | None = None) -> Any:
         """The table in a file, or these columns of it in this order."""
@@ -84,8 +89,11 @@ class Store(Protocol):
     def sync(self, path: str) -> None:
         """Make a file durable that another process wrote."""
 
-    def publish(self, path: str, target: str) -> None:
-        """Move a file to `target`, an absolute path outside or a relative one inside, where it appears at once and complete.
+    def sync_all(self, paths: Sequence[str]) -> None:
+        """Make files durable, with their directory entries, side by side."""
+
+    def publish(self, moves: Sequence[tuple[str, str]]) -> None:
+        """Move each file to its target, an absolute path outside or a relative one inside, where it appears at once and complete.
 
         Repeating it is harmless. A target that exists with other content is left alone and refused (TG508).
         """

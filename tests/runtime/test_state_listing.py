@@ -17,7 +17,7 @@ import tidegate as tg
 from tidegate.algebra.time import INF
 from tidegate.runtime.cli import main
 from tidegate.runtime.program import Program
-from tidegate.runtime.state import LocalStore
+from tidegate.runtime.state import LocalStore, inspect
 from tidegate.runtime.state.codec import encode
 from tidegate.runtime.state.manifest import manifest_path
 from tidegate.runtime.state.meta import read_meta
@@ -87,8 +87,9 @@ def test_the_listing_says_what_is_held_and_until_when(tmp_path: Path, capsys: py
     answer = json.loads(capsys.readouterr().out)
     assert {path: path.read_bytes() for path in place.rglob("*") if path.is_file()} == before
     orders_buffer = answer["buffers"][0]
-    segments = [path.stat().st_size for path in (place / "segments").rglob("Orders*/*.parquet")]
-    assert orders_buffer["bytes"] == sum(segments) > 0
+    manifest = inspect(LocalStore(place)).manifest
+    assert manifest is not None
+    assert orders_buffer["bytes"] == sum(segment.bytes for segment in manifest.segments["Orders#0"]) > 0
     del orders_buffer["bytes"]
     assert orders_buffer == {
         "buffer": "Orders#0",
@@ -246,9 +247,9 @@ def test_a_damaged_checkpoint_is_refused(tmp_path: Path, capsys: pytest.CaptureF
     assert damaged("a", "meta.json", lambda old: old[:-9]).startswith("TG504 meta.json is damaged")
     assert damaged("b", "meta.json", lambda _: None).startswith("TG504 meta.json is missing")
     assert damaged("c", manifest_path(1), lambda old: old.replace(b'"rows":1', b'"rows":3', 1)).startswith("TG504")
-    assert damaged("d", "segments/Orders*/*", lambda _: None).startswith("TG505")
-    assert damaged("e", "segments/Orders*/*", lambda old: old[:-1]).startswith("TG505")
-    flipped = "segments/Orders*/*", lambda old: old[:20] + bytes([old[20] ^ 1]) + old[21:]
+    assert damaged("d", "packs/*", lambda _: None).startswith("TG505")
+    assert damaged("e", "packs/*", lambda old: old[:-1]).startswith("TG505")
+    flipped = "packs/*", lambda old: old[:20] + bytes([old[20] ^ 1]) + old[21:]
     assert damaged("f", *flipped, "--check").startswith("TG505")
 
 

@@ -10,7 +10,7 @@ from tidegate.runtime.state import FileRef, Store
 from tidegate.runtime.state.store import Lock
 
 #: What changes something on the disk, in the order in which a batch needs it.
-WRITES = ("create_exclusive", "write_table", "publish", "note", "delete")
+WRITES = ("create_exclusive", "write_bytes", "write_table", "publish", "note", "delete")
 READS = ("read_bytes", "read_table", "read_pieces", "list_files", "names", "exists", "size", "checksum", "target_size")
 
 
@@ -20,6 +20,7 @@ class FaultyStore:
     def __init__(self, store: Store, before: Callable[[str, str], None]) -> None:
         self.inner = store
         self.failpoints = store.failpoints
+        self.packs = store.packs
         self._before = before
 
     @property
@@ -34,17 +35,17 @@ class FaultyStore:
         self._before("write_bytes", path)
         return self.inner.write_bytes(path, data)
 
-    def create_exclusive(self, path: str, data: bytes) -> bool:
+    def create_exclusive(self, path: str, data: bytes, *, hasty: bool = False) -> bool:
         self._before("create_exclusive", path)
-        return self.inner.create_exclusive(path, data)
+        return self.inner.create_exclusive(path, data, hasty=hasty)
 
     def note(self, path: str) -> None:
         self._before("note", path)
         self.inner.note(path)
 
-    def write_table(self, path: str, table: Any) -> FileRef:
+    def write_table(self, path: str, table: Any, *, hasty: bool = False) -> FileRef:
         self._before("write_table", path)
-        return self.inner.write_table(path, table)
+        return self.inner.write_table(path, table, hasty=hasty)
 
     def read_table(self, path: str, columns: Sequence[str] | None = None) -> Any:
         self._before("read_table", path)
@@ -83,9 +84,15 @@ class FaultyStore:
         self._before("sync", path)
         self.inner.sync(path)
 
-    def publish(self, path: str, target: str) -> None:
-        self._before("publish", path)
-        self.inner.publish(path, target)
+    def sync_all(self, paths: Sequence[str]) -> None:
+        for path in paths:
+            self._before("sync", path)
+        self.inner.sync_all(paths)
+
+    def publish(self, moves: Sequence[tuple[str, str]]) -> None:
+        for path, _ in moves:
+            self._before("publish", path)
+        self.inner.publish(moves)
 
     def target_size(self, target: str) -> int | None:
         self._before("target_size", target)

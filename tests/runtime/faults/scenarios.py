@@ -19,6 +19,7 @@ from tidegate.runtime.embedded.session import Session
 from tidegate.runtime.setup import results_area
 from tidegate.runtime.sources import Source
 from tidegate.runtime.state import LocalStore, MemoryStore, SimulatedCrash, Store, inspect
+from tidegate.runtime.state.outputs import kept_results
 
 START = dt.datetime(2026, 3, 2, 12, tzinfo=dt.UTC)
 STEPS = 6
@@ -180,7 +181,7 @@ def scenario(name: str) -> Scenario:
 class Outcome:
     """What a run is judged by: rows of every result file, of the quarantine, counts, progress and stored rows in the end."""
 
-    results: Mapping[str, Mapping[str, list[tuple[Any, ...]]]]
+    results: Mapping[str, list[tuple[Any, ...]]]
     quarantine: list[str]
     counts: Mapping[str, Any]
     progress: Mapping[str, Any]
@@ -192,7 +193,7 @@ def again(store: Store) -> Store:
     if isinstance(store, LocalStore):
         return LocalStore(store.where, sync=False)
     assert isinstance(store, MemoryStore)
-    fresh = MemoryStore()
+    fresh = MemoryStore(packs=store.packs)
     fresh.files, fresh.published = store.files, store.published
     return fresh
 
@@ -226,10 +227,11 @@ def outcome(one: Scenario, store: Store) -> Outcome:
         seen = again(store)
         found = Outcome(
             {
-                name: {
-                    path: sorted(tuple(row.values()) for row in seen.read_table(path).to_pylist())
-                    for path in seen.list_files(results_area(name))
-                }
+                name: sorted(
+                    tuple(row.values())
+                    for table in kept_results(seen, inspect(seen).manifest, results_area(name), feeding(session, name))
+                    for row in table.to_pylist()
+                )
                 for name in outputs
             },
             sorted(map(str, session.quarantine_rows())),
@@ -239,6 +241,11 @@ def outcome(one: Scenario, store: Store) -> Outcome:
         )
         check_tidy(seen)
     return found
+
+
+def feeding(session: Session, name: str) -> list[str]:
+    """The queries whose rows make a result stream."""
+    return [query.name for query in session.plan.queries if query.stream == name]
 
 
 def check_tidy(store: Store) -> None:
@@ -253,12 +260,11 @@ def check_tidy(store: Store) -> None:
 @cache
 def undisturbed(name: str) -> Outcome:
     one = scenario(name)
-    store = MemoryStore()
+    store = MemoryStore(packs=True)
     go_on(one, store)
     found = outcome(one, store)
     for stream in found.results:
-        rows = [row for part in found.results[stream].values() for row in part]
-        assert rows, f"{name}: {stream} has no results to lose"
+        assert found.results[stream], f"{name}: {stream} has no results to lose"
     assert any(counts.rejected for counts in found.counts.values())
     return found
 
@@ -266,7 +272,7 @@ def undisturbed(name: str) -> Outcome:
 @cache
 def passings(name: str) -> Mapping[str, int]:
     """How often each failpoint is passed in an undisturbed run."""
-    store = MemoryStore()
+    store = MemoryStore(packs=True)
     store.failpoints.record()
     go_on(scenario(name), store)
     assert store.failpoints.passed is not None

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.runtime.faults.scenarios import STEPS, Scenario, go_on, outcome, scenario, undisturbed
-from tests.runtime.state.toy import damage_kinds
+from tests.runtime.state.toy import damage_kinds, hits_state
 from tidegate.algebra.errors import InternalError, TidegateError
 from tidegate.runtime.spark.calls import AREA, ProgressCalls
 from tidegate.runtime.state import LocalStore, StateError, inspect
@@ -67,7 +67,6 @@ def check_damage(name: str, kind: str, tmp_path: Path, chosen: Callable[[LocalSt
     whole = interrupted(one, tmp_path / "whole")
     manifest = inspect(whole).manifest
     assert manifest is not None
-    needed = {"meta.json", manifest_path(3), *(file.path for file in manifest.state_files())}
     outputs = whole.list_files("results")
     refused = 0
     for number, path in enumerate(chosen(whole)):
@@ -83,7 +82,7 @@ def check_damage(name: str, kind: str, tmp_path: Path, chosen: Callable[[LocalSt
         store.delete(path)
         if damaged is not None:
             store.write_bytes(path, damaged)
-        if path in needed or (path == intent_path(4) and damaged is not None):
+        if hits_state(manifest, path, data, damaged) or (path == intent_path(4) and damaged):
             with pytest.raises(StateError, match=re.escape(path)) as caught:
                 go_on(one, store)
             assert caught.value.code in (MANIFEST, DATA, INTENT)

@@ -55,7 +55,7 @@ def test_every_failpoint_is_passed(name: str) -> None:
     assert set(FAILPOINTS) - set(passings(name)) == set(AFTER_A_CRASH)
     assert passings(name)["commit-after-manifest"] == STEPS
     for failpoint, before in AFTER_A_CRASH.items():
-        store: Store = MemoryStore()
+        store: Store = MemoryStore(packs=True)
         assert crashed(name, store, before, STEPS // 2, crash)
         store = again(store)
         store.failpoints.record()
@@ -66,7 +66,7 @@ def test_every_failpoint_is_passed(name: str) -> None:
 
 def test_events_are_joined_to_stretches_and_others_wait() -> None:
     tally, waiting = Tally(), []
-    store: Store = MemoryStore()
+    store: Store = MemoryStore(packs=True)
     with counting_joined(tally):
         for done in range(1, STEPS):
             go_on(scenario("stretches"), store, until=done)
@@ -83,7 +83,7 @@ def test_events_are_joined_to_stretches_and_others_wait() -> None:
 def test_a_crash_at_any_step_changes_nothing(name: str, failpoint: str) -> None:
     """At one passing here, another for each program; at many in the long form."""
     count = passings(name)[failpoint]
-    store = MemoryStore()
+    store = MemoryStore(packs=True)
     skip = (NAMES.index(name) * 7 + FAILPOINTS.index(failpoint) * 3) % count
     assert crashed(name, store, failpoint, skip, crash)
     finished(name, store)
@@ -104,7 +104,7 @@ def test_a_crash_at_any_passing_in_a_directory_changes_nothing(name: str, failpo
 @pytest.mark.parametrize("name", NAMES)
 def test_a_run_that_crashes_in_every_batch_and_every_recovery(name: str) -> None:
     """Before and after each commit in turn, and in each restart three deep: publishing, its note, the sweep."""
-    store: Store = MemoryStore()
+    store: Store = MemoryStore(packs=True)
     crashes = 0
     for failpoint in itertools.cycle(("commit-before-manifest", "commit-after-manifest")):
         store = again(store)
@@ -135,10 +135,7 @@ def test_a_run_that_crashes_in_every_batch_and_every_recovery(name: str) -> None
 def test_a_crash_at_any_step_on_spark(name: str, spark: SparkSession) -> None:
     """The same on Spark: at each place where a step can die, in another batch each; rows as embedded, each once."""
     one = scenario(name)
-    wanted = {
-        stream: sorted(row for rows in parts.values() for row in rows)
-        for stream, parts in undisturbed(name).results.items()
-    }
+    wanted = undisturbed(name).results
     for start in range(0, len(testing.PLACES_TO_DIE), STEPS):
         places = testing.PLACES_TO_DIE[start : start + STEPS]
         with testing.drive(one.program, spark=spark, sources=one.sources, statics=one.statics) as run:

@@ -22,9 +22,11 @@ from tidegate.runtime.setup import Setup, prepare
 from tidegate.runtime.sources import Source
 from tidegate.runtime.spark.bounded import bounded_inputs
 from tidegate.runtime.spark.calls import AREA, ProgressCalls
-from tidegate.runtime.state import LocalStore
+from tidegate.runtime.state import LocalStore, inspect
 from tidegate.runtime.state.manifest import manifest_path
+from tidegate.runtime.state.packs import PackWriter, part_of
 from tidegate.runtime.state.segments import schema_id
+from tidegate.runtime.state.store import FileRef
 from tidegate.runtime.state_listing import list_state
 
 
@@ -70,14 +72,29 @@ def entries(body: Any, path: str) -> Iterator[dict[str, Any]]:
         yield from entries(one, path)
 
 
+def tables_of(store: LocalStore, area: str) -> list[str]:
+    """The paths by which the third manifest names segments, or tables that operators keep."""
+    manifest = inspect(store).manifest
+    assert manifest is not None
+    if area == "segments":
+        return [segment.path for some in manifest.segments.values() for segment in some]
+    return [file.path for state in manifest.kernel.values() for file in state.files]
+
+
 def put(store: LocalStore, path: str, table: pa.Table, *, schema: bool) -> None:
     """Another table in the place of one, and a manifest that fits it; `schema`: also where it says what columns there are."""
-    store.delete(path)
-    pq.write_table(table, Path(store.where) / path)
-    data = store.read_bytes(path)
+    pack = PackWriter.of(3, "0" * 12)
+    file = pack.add(table)
+    if part_of(path) is None:
+        store.delete(path)
+        pq.write_table(table, Path(store.where) / path)
+        data = store.read_bytes(path)
+        file = FileRef(path, len(data), f"crc32:{zlib.crc32(data):08x}")
+    else:
+        store.write_bytes(pack.path, bytes(pack.data))
     manifest = json.loads(store.read_bytes(manifest_path(3)))["body"]
     for entry in entries(manifest, path):
-        entry |= {"bytes": len(data), "checksum": f"crc32:{zlib.crc32(data):08x}"}
+        entry |= {"path": file.path, "bytes": file.bytes, "checksum": file.checksum}
         if schema and "schema" in entry:
             entry |= {"schema": schema_id(table.schema), "rows": table.num_rows}
     store.delete(manifest_path(3))
@@ -91,13 +108,13 @@ def test_poisoned_tables(kind: str, schema: bool, tmp_path: Path) -> None:
     name = "keyed with duplicates"
     one, trap = scenario(name), tmp_path / "trap"
     whole = interrupted(one, tmp_path / "whole")
-    paths = whole.list_files("segments")
+    paths = tables_of(whole, "segments")
     assert paths
     taken = 0
     for number, path in enumerate(paths):
         store = LocalStore(tmp_path / str(number), sync=False)
         shutil.copytree(whole.where, store.where)
-        put(store, path, TABLES[kind](pq.read_table(Path(whole.where) / path), trap), schema=schema)
+        put(store, path, TABLES[kind](whole.read_table(path), trap), schema=schema)
         refused_or_taken(list_state, store)
         if not refused_or_taken(go_on, one, store, STEPS):
             taken += 1
@@ -142,11 +159,10 @@ def test_poisoned_state_of_a_pattern(kind: str, tmp_path: Path) -> None:
     """Every table of situations and of their aggregates, one after the other."""
     one, trap = scenario("pattern"), tmp_path / "trap"
     whole = interrupted(one, tmp_path / "whole")
-    manifest = json.loads(whole.read_bytes(manifest_path(3)))["body"]
-    paths = [path for path in whole.list_files("kernel") if list(entries(manifest, path))]
+    paths = tables_of(whole, "kernel")
     refused = []
     for number, path in enumerate(paths):
-        before = pq.read_table(Path(whole.where) / path)
+        before = whole.read_table(path)
         after = KEPT[kind](before, trap)
         if after.equals(before, check_metadata=True):
             continue

@@ -148,15 +148,15 @@ def test_publish(place: Place) -> None:
     target = place.output + "/part-1.parquet"
     assert store.target_size(target) is None
     file = store.write_table("staging/q/1", TABLE)
-    store.publish(file.path, target)
+    store.publish([(file.path, target)])
     assert not store.exists(file.path)
     assert store.target_size(target) == file.bytes
     again = store.write_table("staging/q/2", TABLE)
-    store.publish(again.path, target)
+    store.publish([(again.path, target)])
     assert not store.exists(again.path)
     other = store.write_table("staging/q/3", TABLE.slice(1))
     with pytest.raises(StateError, match="holds something else") as caught:
-        store.publish(other.path, target)
+        store.publish([(other.path, target)])
     assert caught.value.code == OUTPUT
     assert store.exists(other.path)
     assert store.target_size(target) == file.bytes
@@ -165,7 +165,7 @@ def test_publish(place: Place) -> None:
 def test_publish_inside(place: Place) -> None:
     store = place.store()
     store.write_bytes("staging/q/1", b"bad rows")
-    store.publish("staging/q/1", "quarantine/1")
+    store.publish([("staging/q/1", "quarantine/1")])
     assert store.read_bytes("quarantine/1") == b"bad rows"
     assert store.target_size("quarantine/1") == 8
 

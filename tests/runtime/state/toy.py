@@ -13,8 +13,9 @@ import pyarrow.parquet as pq
 
 from tidegate.runtime.state.checkpoint import Checkpoint
 from tidegate.runtime.state.local import LocalStore
-from tidegate.runtime.state.manifest import Engine, KernelState, Manifest, SourceCounts
+from tidegate.runtime.state.manifest import Engine, KernelState, Manifest, SourceCounts, manifest_path
 from tidegate.runtime.state.memory import MemoryStore
+from tidegate.runtime.state.packs import file_of, part_of
 from tidegate.runtime.state.positions import Offer, SourceFile
 from tidegate.runtime.state.segments import read_segments
 from tidegate.runtime.state.store import Store
@@ -30,14 +31,14 @@ class Place:
 
     def __init__(self, directory: Path | None) -> None:
         self.directory = directory
-        self.memory = MemoryStore()
+        self.memory = MemoryStore(packs=True)
         self.output = "/out" if directory is None else str(directory / "out")
 
     def store(self) -> Store:
         """The store as a new process sees it; locks of dead processes are gone."""
         if self.directory is not None:
             return LocalStore(self.directory / "checkpoint", sync=False)
-        fresh = MemoryStore()
+        fresh = MemoryStore(packs=True)
         fresh.files, fresh.published = self.memory.files, self.memory.published
         return fresh
 
@@ -97,7 +98,8 @@ def step(checkpoint: Checkpoint, file: SourceFile) -> Manifest | None:
     ts = [t for read in batch.intent.offer.files["s"] for t in rows_of(read)]
     rows = pa.table({"t": pa.array(ts, pa.int64())})
     if file.size % 2:
-        live = batch.append("b", old, rows, ["t"])
+        live = (*old, batch.write_segment("b", rows, ["t"], pack=True))
+        live = live if file.size % 4 == 1 else batch.append("b", old, rows, ["t"])
     else:
         live = batch.compact("b", (*old, batch.write_segment("b", rows, ["t"])), ["t"], fanout=2)
     batch.stage_output(
@@ -105,7 +107,7 @@ def step(checkpoint: Checkpoint, file: SourceFile) -> Manifest | None:
     )
     batch.quarantine(pa.table({"row": [f"bad {file.path}"]}))
     partial = batch.write_state("op", pa.table({"n": [kept + len(ts)]}))
-    assert store.exists(partial.path)
+    assert store.packs or store.exists(partial.path)
     return batch.commit(
         segments={"b": live},
         progress={"s.t": max(ts), "idle.t": float("-inf")},
@@ -138,7 +140,7 @@ def check_finished(place: Place, count: int = BATCHES) -> None:
         assert manifest.kernel["op"].values == {"n": ROWS * count}
         assert len(checkpoint.positions) == count
         rejected = read_segments(store, manifest.quarantine.files).column("row").to_pylist()
-        named = {file.path for kept in checkpoint._retained for file in kept.files()}
+        named = {file_of(file.path) for kept in checkpoint._retained for file in kept.files()}
     assert place.results() == expected_results(count)
     for area in ("segments", "kernel", "positions", "quarantine", "staging", "tmp"):
         assert set(store.list_files(area)) <= named
@@ -164,3 +166,18 @@ def damage_kinds() -> dict[str, Callable[[bytes], bytes | None]]:
 
 def exit_status(child: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def hits_state(manifest: Manifest, path: str, before: bytes, after: bytes | None) -> bool:
+    """Whether damage to a file concerns what the next batch needs: of a pack only the parts that the manifest names."""
+    if path in ("meta.json", manifest_path(manifest.seq)):
+        return True
+    for file in manifest.state_files():
+        part = part_of(file.path)
+        if part is None and file.path == path:
+            return True
+        if part is not None and part.pack == path:
+            span = slice(part.offset, part.offset + part.length)
+            if after is None or after[span] != before[span]:
+                return True
+    return False
