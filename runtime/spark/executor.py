@@ -46,7 +46,8 @@ from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.codec import parse_plain
 from tidegate.runtime.state.errors import MANIFEST
 from tidegate.runtime.state.manifest import KeptRows, SourceCounts
-from tidegate.runtime.state.segments import Segment
+from tidegate.runtime.state.packs import part_of
+from tidegate.runtime.state.segments import Segment, read_segments
 from tidegate.runtime.state.store import FileRef
 from tidegate.runtime.sweep import Sweep
 
@@ -336,8 +337,13 @@ class SparkExecutor:
     def _read(self, buffer: Buffer, segments: Sequence[Segment]) -> DataFrame:
         if not segments:
             return empty(self.spark, buffer)
-        paths = [literal(f"{self.root}/{segment.path}") for segment in segments]
-        return self.spark.read.schema(spark_schema(buffer.stored)).parquet(*paths)
+        schema = spark_schema(buffer.stored)
+        few = [segment for segment in segments if part_of(segment.path) is not None]
+        paths = [literal(f"{self.root}/{segment.path}") for segment in segments if part_of(segment.path) is None]
+        frames = [self.spark.read.schema(schema).parquet(*paths)] if paths else []
+        if few:  # parts of packs, which Spark can not read; at most some megabytes
+            frames.append(self.spark.createDataFrame(read_segments(self.local.store, few), schema))
+        return reduce(DataFrame.unionAll, frames)
 
 
 def _earliest(rows: DataFrame, stream: StreamDef, number: int, width: int) -> DataFrame:

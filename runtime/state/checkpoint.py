@@ -207,9 +207,10 @@ class Checkpoint:
         if manifest is not None and manifest.fingerprint != self.meta.fingerprint:
             raise StateError(PROGRAM, f"{manifest_path(manifest.seq)} belongs to another program than meta.json")
         self.pending = pending_intent(store, self.next_seq)
-        if self.pending is None and store.exists(intent_path(self.next_seq)):
+        if self.pending is None:
             with storage_errors("removing the record of a batch that was lost when the machine died"):
-                store.delete(intent_path(self.next_seq))
+                if store.exists(intent_path(self.next_seq)):
+                    store.delete(intent_path(self.next_seq))
         if manifest is not None:
             if check == "full":
                 verify(store, manifest.state_files())
