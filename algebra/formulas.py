@@ -220,6 +220,27 @@ def formula_variables(formula: Formula) -> frozenset[str]:
             assert_never(formula)
 
 
+def rounds(written: Formula | TemporalTerm) -> bool:
+    """Whether a formula or a temporal term has a floor or ceil in it."""
+    match written:
+        case Floor() | Ceil():
+            return True
+        case Compare(left, _, right):
+            return rounds(left) or rounds(right)
+        case And(parts) | Or(parts):
+            return any(map(rounds, parts))
+        case Least(terms) | Greatest(terms):
+            return any(map(rounds, terms))
+        case Not(part):
+            return rounds(part)
+        case Shift(term, _):
+            return rounds(term)
+        case Var() | Opaque() | Truth():
+            return False
+        case _:
+            assert_never(written)
+
+
 def term_variables(term: TemporalTerm) -> frozenset[str]:
     """Names of the attributes a temporal term reads."""
     match term:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidegate.algebra.errors import QueryError
-from tidegate.analysis.normal_form import All, AnyOf, Bound, Normal, bounds_of, estimate_zones
+from tidegate.analysis.normal_form import LOCAL, All, AnyOf, Bound, Normal, bounds_of, estimate_zones
 from tidegate.analysis.pruning import prune_equal_flags
 from tidegate.analysis.zones import Conflict, Zone
 
@@ -69,7 +69,7 @@ def _check_estimate(zones: int, condition: AnyOf, limit: int) -> None:
     if estimate <= limit:
         return
     mentioned = list(dict.fromkeys(name for bound in bounds_of(condition) for name in (bound.v, bound.w)))
-    shown = ", ".join(mentioned[:6]) + (", …" if len(mentioned) > 6 else "")
+    shown = ", ".join(mentioned[:6]).replace(LOCAL, "") + (", …" if len(mentioned) > 6 else "")
     raise QueryError(
         "TG150",
         f"the condition on {shown} has about {estimate} temporal cases, more than {limit}",

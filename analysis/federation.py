@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from tidegate.algebra.errors import QueryError, Site
-from tidegate.algebra.formulas import Compare, Var, temporal_formula, temporal_term
+from tidegate.algebra.formulas import TOP, And, Compare, Formula, Var, temporal_formula, temporal_term
 from tidegate.algebra.nodes import (
     Derive,
     Difference,
@@ -31,11 +31,13 @@ from tidegate.algebra.situations import DETECTED, END, START, derivation_relatio
 from tidegate.algebra.terms import Term, conjunction
 from tidegate.algebra.types import DataType
 from tidegate.analysis.detection import detection_of
-from tidegate.analysis.expansion import MAX_ZONES, check_number, expand
+from tidegate.analysis.expansion import MAX_ZONES, check_number
+from tidegate.analysis.instants import constrained, defined, relaid, remains
 from tidegate.analysis.matches import matching
-from tidegate.analysis.normal_form import Bound, Normal, conjoin, normal_form
+from tidegate.analysis.normal_form import Bound
 from tidegate.analysis.pruning import prune
-from tidegate.analysis.zones import Conflict, Hidden, Layout, Zone
+from tidegate.analysis.wording import amount, shifted
+from tidegate.analysis.zones import Conflict, Copy, Extreme, Hidden, Layout, Rounding, Zone, is_copy
 
 #: The time of the event that completes a match, while its zones are built; no attribute of a user has such a name.
 _COMPLETING = "\0completing"
@@ -78,7 +80,7 @@ class Federation:
         return name if len(same) == 1 else f"{name}#{same.index(i) + 1}"
 
     def label(self, variable: Hidden) -> Label:
-        return self.labels[variable]
+        return self.labels[variable] if variable in self.labels else _term_label(variable, self.label)
 
 
 def federation(
@@ -99,7 +101,7 @@ def federation(
     found = Federation(tuple(zones), tuple(builder.occurrences), node.schema, builder.labels, conflicts)
     aliases = {i: found.occurrence_name(i) for i in range(len(found.occurrences))}
     labels = {
-        key: Label(f"{aliases[key[1]]}.{key[2]}", label.type) if key[0] == "x" and not label.text else label
+        key: Label(f"{aliases[key[1]]}.{key[2]}", label.type) if is_copy(key) and not label.text else label
         for key, label in builder.labels.items()
     }
     return replace(found, labels=labels)
@@ -122,7 +124,7 @@ class _Builder:
                     return self.scan(self.streams.get(stream.name, stream), node.schema)
                 case Select(input_, condition):
                     zones = self.named(self.build(input_), node.schema)
-                    return self.constrain(zones, normal_form(temporal_formula(condition, node.schema)))
+                    return self.constrain(zones, temporal_formula(condition, node.schema))
                 case Project(input_, _) | Group(input_, _, _):
                     zones = self.named(self.build(input_), node.schema)
                     return self.pruned(zones, node.schema) if len(zones) > 1 else zones
@@ -134,7 +136,7 @@ class _Builder:
                     return self.imbed(self.build(input_), name, term, node.schema, input_.schema)
                 case Product(left, right):
                     first, second = self.build(left), self.build(right)
-                    return self.joined(first, second, node.schema, ())
+                    return self.joined(first, second, node.schema, TOP)
                 case Join():
                     return self.join(node)
                 case Difference():
@@ -156,10 +158,10 @@ class _Builder:
         """A new occurrence: the hidden copies of all its temporal attributes are its output attributes."""
         i = len(self.occurrences)
         self.occurrences.append(stream)
-        rows: tuple[Hidden, ...] = tuple(("x", i, name) for name in schema.temporal)
+        rows: tuple[Copy, ...] = tuple(("x", i, name) for name in schema.temporal)
         self.labels.update({row: Label("", schema[row[2]].type) for row in rows})
         layout = Layout(rows, {name: k for k, name in enumerate(schema.temporal)})
-        relations = normal_form(temporal_formula(stream.relations, schema))
+        relations = temporal_formula(stream.relations, schema)
         return self.constrain([Zone.free(layout)], relations, declared_by=stream.name)
 
     def rename(self, zones: list[Zone], names: Mapping[str, str]) -> list[Zone]:
@@ -167,29 +169,29 @@ class _Builder:
             attributes = {names.get(name, name): row for name, row in layout.attributes.items()}
             for name, row in attributes.items():
                 hidden = layout.rows[row]
-                if not self.labels[hidden].text and "." in name:
+                if "." in name and not self.labels[hidden].text:
                     self.labels[hidden] = Label(name, self.labels[hidden].type)
             return Layout(layout.rows, attributes)
 
-        return _relaid(zones, renamed)
+        return relaid(zones, renamed)
 
     def imbed(self, zones: list[Zone], name: str, term: Term, schema: Schema, before: Schema) -> list[Zone]:
-        """Only a temporal term gives a relation, `name = term`; an attribute by another name shares its variable."""
+        """Only a temporal term gives a relation, `name = term`: the attribute names the variable of that term."""
         temporal = temporal_term(term, before)
         if not schema[name].temporal or temporal is None:
             return zones
-        if isinstance(temporal, Var):
-            source = temporal.name
-            return _relaid(zones, lambda old: Layout(old.rows, {**old.attributes, name: old.attributes[source]}))
-        zones = self.named(zones, schema)
-        return self.constrain(zones, normal_form(Compare(Var(name), "=", temporal, term)))
+        conflicts: list[Conflict] = []
+        found = defined(zones, name, temporal, term, self.limit, conflicts)
+        self.conflicts += conflicts if zones and not found else []
+        for layout in {id(zone.layout): zone.layout for zone in found}.values():
+            self.labels.setdefault(layout.rows[layout.attributes[name]], Label(name, schema[name].type))
+        return found
 
     def join(self, node: Join) -> list[Zone]:
         first, (second, right) = self.build(node.left), self.build_range(node.right)
         # What holds of a pair for which the condition is true, NULL tests included, is what the inner join says.
         paired = node if node.kind == "inner" else Join(node.left, node.right, node.condition, "inner")
-        condition = normal_form(temporal_formula(node.condition, paired.schema))
-        pairs = self.joined(first, second, paired.schema, (condition,))
+        pairs = self.joined(first, second, paired.schema, temporal_formula(node.condition, paired.schema))
         match node.kind:
             case "inner":
                 return pairs
@@ -207,7 +209,7 @@ class _Builder:
         primed = {name: f"{name}'" for name in node.right.schema.names}
         while set(primed.values()) & set(node.left.schema.names):
             primed = {name: f"{new}'" for name, new in primed.items()}
-        second = _relaid(
+        second = relaid(
             second,
             lambda layout: Layout(layout.rows, {primed[name]: row for name, row in layout.attributes.items()}),
         )
@@ -215,8 +217,7 @@ class _Builder:
             (*node.left.schema.attributes, *(a.renamed(primed[a.name]) for a in node.right.schema.attributes))
         )
         same = [name for name in node.left.schema.temporal if node.right.schema[name].temporal]
-        equal = [b for name in same for b in (Bound(name, primed[name], 0), Bound(primed[name], name, 0))]
-        pairs = self.joined(first, second, both, (conjoin(equal),))
+        pairs = self.joined(first, second, both, _equal((name, primed[name]) for name in same))
         alone = [zone.ignoring(right) for zone in first]
         return self.pruned(self.named([*alone, *pairs], node.schema), node.schema)
 
@@ -224,7 +225,7 @@ class _Builder:
         """The completing event: what an operator that gathers events in order has kept of those before it is its state."""
         zones = self.named(self.completed(self.build(node.input), node, END), node.schema)
         relations = conjunction(derivation_relations(node))
-        return self.constrain(zones, normal_form(temporal_formula(relations, node.schema)))
+        return self.constrain(zones, temporal_formula(relations, node.schema))
 
     def completed(self, zones: list[Zone], node: Derive, name: str) -> list[Zone]:
         """Zones over the keys and, by this name, the time of the event that completes a situation."""
@@ -233,7 +234,7 @@ class _Builder:
             kept = {key: layout.attributes[key] for key in node.keys if key in layout.attributes}
             return Layout(layout.rows, {**kept, name: layout.attributes[node.time]})
 
-        return _relaid(zones, over)
+        return relaid(zones, over)
 
     def match(self, node: Match) -> list[Zone]:
         """What holds of a match, beside each of the events that may complete it: it waits for those of every symbol."""
@@ -260,8 +261,8 @@ class _Builder:
             completing = self.completed(zones, situation, _COMPLETING)
             keys = [node.schema[key] for key in node.keys]
             both = Schema((*keys, time, *known.attributes))
-            same = conjoin([Bound(DETECTED, _COMPLETING, 0), Bound(_COMPLETING, DETECTED, 0)])
-            pairs = self.joined(self.named(completing, Schema((*keys, time))), matched, both, (same,))
+            same = _equal([(DETECTED, _COMPLETING)])
+            pairs = self.joined(self.named(completing, Schema((*keys, time))), matched, both, same)
             others = [i for i in everything if i not in own and i not in awaited]
             found += [zone.ignoring(others) for zone in self.named(pairs, node.schema)]
         return self.pruned(found or self.named(matched, node.schema), node.schema)
@@ -281,16 +282,15 @@ class _Builder:
                 if not self.labels[hidden].text:
                     self.labels[hidden] = Label(f"{symbol}.{name}", self.labels[hidden].type)
         own = {name: f"{symbol}'.{name}" if name in (START, END) else f"{symbol}.{name}" for name in _instants(given)}
-        named = _relaid(
+        named = relaid(
             self.named(zones, Schema(tuple(rows[name] for name in own))),
             lambda layout: Layout(layout.rows, {own[name]: row for name, row in layout.attributes.items()}),
         )
         further = Schema(tuple(rows[name].renamed(new) for name, new in own.items()))
         both = Schema((*known.attributes, *further.attributes))
-        pairs = [(own[end], f"{symbol}.{end}") for end in (START, END)]
-        same = conjoin(bound for one, other in pairs for bound in (Bound(one, other, 0), Bound(other, one, 0)))
+        same = _equal((own[end], f"{symbol}.{end}") for end in (START, END))
         kept = Schema(tuple(a for a in both.attributes if a.name not in (own[START], own[END])))
-        return self.pruned(self.named(self.joined(matched, named, both, (same,)), kept), kept), kept
+        return self.pruned(self.named(self.joined(matched, named, both, same), kept), kept), kept
 
     def union(self, node: Union) -> list[Zone]:
         if self.uses(node, {}) > self.limit:
@@ -330,8 +330,8 @@ class _Builder:
         zones = self.build(node)
         return zones, range(start, len(self.occurrences))
 
-    def joined(self, first: list[Zone], second: list[Zone], schema: Schema, conditions: Sequence[Normal]) -> list[Zone]:
-        """Every zone of one side with every zone of the other (Def. 16), under further conditions."""
+    def joined(self, first: list[Zone], second: list[Zone], schema: Schema, condition: Formula) -> list[Zone]:
+        """Every zone of one side with every zone of the other (Def. 16), under a condition."""
         check_number(len(first) * len(second), self.limit, "this product")
         layouts: dict[tuple[int, int], Layout] = {}
         pairs: list[Zone] = []
@@ -343,12 +343,12 @@ class _Builder:
                     moved = {name: row + n for name, row in right.layout.attributes.items()}
                     layouts[key] = Layout(left.layout.rows + right.layout.rows, {**left.layout.attributes, **moved})
                 pairs.append(left.product(right, layouts[key]))
-        zones = self.constrain(self.named(pairs, schema), conjoin(conditions))
+        zones = self.constrain(self.named(pairs, schema), condition)
         return self.pruned(zones, schema) if len(first) > 1 or len(second) > 1 else zones
 
-    def constrain(self, zones: list[Zone], condition: Normal, declared_by: str = "") -> list[Zone]:
+    def constrain(self, zones: list[Zone], condition: Formula, declared_by: str = "") -> list[Zone]:
         conflicts: list[Conflict] = []
-        found = expand(zones, condition, self.limit, conflicts, declared_by)
+        found = constrained(zones, condition, self.limit, conflicts, declared_by)
         if zones and not found:
             self.conflicts += conflicts
         return found
@@ -357,12 +357,12 @@ class _Builder:
         return prune(zones, schema.temporal, len(self.occurrences))
 
     def named(self, zones: list[Zone], schema: Schema) -> list[Zone]:
-        """The zones over exactly the schema's temporal attributes and all occurrences' copies.
+        """The zones over exactly the schema's temporal attributes, all occurrences' copies and what rounds these.
 
         Attributes that ended to be temporal, or to exist, are hidden; those that began to be (a timestamp known not
         to be NULL from here on) get a variable of their own, about which nothing is known.
         """
-        fresh: dict[str, Hidden] = {}
+        fresh: dict[str, Copy] = {}
 
         def over(layout: Layout) -> Layout:
             if tuple(layout.attributes) == schema.temporal:
@@ -375,17 +375,17 @@ class _Builder:
                     rows_of[name] = fresh[name]
             wanted = dict.fromkeys(rows_of[name] for name in schema.temporal)
             rows = (
-                *(row for row in layout.rows if row[0] == "x" or row in wanted),
+                *(row for row in layout.rows if remains(row, wanted)),
                 *(row for row in wanted if row not in layout.index),
             )
             index = {row: k for k, row in enumerate(rows)}
             return Layout(rows, {name: index[rows_of[name]] for name in schema.temporal})
 
-        return _relaid(zones, over)
+        return relaid(zones, over)
 
-    def fresh(self, attribute: Attribute) -> Hidden:
+    def fresh(self, attribute: Attribute) -> Copy:
         self.hidden += 1
-        row: Hidden = ("v", self.hidden, attribute.name)
+        row: Copy = ("v", self.hidden, attribute.name)
         self.labels[row] = Label(attribute.name, attribute.type)
         return row
 
@@ -406,13 +406,24 @@ def _not_periods(symbol: str, given: Given) -> QueryError:
     )
 
 
-def _relaid(zones: Iterable[Zone], relay: Callable[[Layout], Layout]) -> list[Zone]:
-    """The zones with changed layouts, each layout changed once."""
-    known: dict[int, tuple[Layout, Layout]] = {}
-    result: list[Zone] = []
-    for zone in zones:
-        if id(zone.layout) not in known:
-            known[id(zone.layout)] = (zone.layout, relay(zone.layout))
-        layout = known[id(zone.layout)][1]
-        result.append(zone if layout is zone.layout else zone.arranged(layout))
-    return result
+def _equal(pairs: Iterable[tuple[str, str]]) -> Formula:
+    return And(tuple(Compare(Var(one), "=", Var(other)) for one, other in pairs))
+
+
+def _term_label(row: Hidden, label: Callable[[Hidden], Label]) -> Label:
+    """What a row is called that no attribute ever named: by its term."""
+    match row:
+        case Rounding(base, offset, unit):
+            inner = label(base)
+            text = shifted(inner.text, offset, inner.type)
+            return Label(text if unit == 1 else f"floor({text}, {amount(unit, inner.type)})", inner.type)
+        case Extreme(op, parts):
+            labels = [
+                _term_label(part, label)
+                if isinstance(part, Extreme)
+                else Label(shifted((inner := label(part.row)).text, part.by, inner.type), inner.type)
+                for part in parts
+            ]
+            return Label(f"{op}({', '.join(one.text for one in labels)})", labels[0].type)
+        case _:
+            raise AssertionError(f"no label for {row}")

@@ -37,7 +37,7 @@ from tidegate.algebra.types import MAX_SHIFT
 from tidegate.analysis.normal_form import All, Bound, Normal, normal_form
 from tidegate.analysis.origins import AntiJoin, Origin, Sources
 from tidegate.analysis.partner import Naming, plus
-from tidegate.analysis.zones import Variable, Zone
+from tidegate.analysis.zones import Variable, Zone, is_copy
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +203,7 @@ def _reach(anti: AntiJoin, zone: Zone, own: int, bound: Bound, promised: Collect
     later: Variable = ("x", v.occurrence, v.attribute)
     earlier: Variable = ("x", w.occurrence, w.attribute)
     killer = anti.right.start
-    columns = tuple(row[2] for row in zone.layout.rows if row[:2] == ("x", own))
+    columns = tuple(row[2] for row in zone.layout.rows if is_copy(row) and row[1] == own)
     if v.occurrence != killer and w.occurrence != killer:
         return Reach("") if zone.distance(earlier, later) <= c else None
     if v.occurrence == w.occurrence:

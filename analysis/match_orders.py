@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tidegate.algebra.nodes import Match
 from tidegate.analysis.detection import Detection
 from tidegate.analysis.order import Pair, Statistics, best_order, cost_of, initial_statistics
+from tidegate.analysis.zones import attribute_of
 
 
 def first_statistics(found: Detection) -> Statistics:
@@ -22,7 +23,7 @@ def related(found: Detection) -> list[Pair]:
     for general in found.pattern.general:
         for zone in general.negation:
             given = zone.edges[len(found.pattern.base.edges) :]
-            ends = [(names[edge.w[-1]], names[edge.v[-1]]) for edge in given]
+            ends = [(names[attribute_of(edge.w)], names[attribute_of(edge.v)]) for edge in given]
             pairs |= {ordered_pair(i, j): None for i, j in ends if i != j}
     return list(pairs)
 

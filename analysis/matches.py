@@ -13,7 +13,7 @@ from tidegate.analysis.expansion import MAX_ZONES, expand
 from tidegate.analysis.normal_form import Bound, Normal, conjoin, disjoin, estimate_zones
 from tidegate.analysis.pattern import General, Pair, Symbol, interval_bound, mask_cases, named_layout
 from tidegate.analysis.pruning import maximal, prune_equal_flags
-from tidegate.analysis.zones import NONE, Conflict, Matrix, Variable, Zone, around
+from tidegate.analysis.zones import NONE, Conflict, Matrix, Variable, Zone, around, attribute_of
 
 #: The attribute of a match that holds the instant of its detection.
 DETECTED = "detected"
@@ -197,10 +197,15 @@ def other_end(symbol: Symbol) -> str:
 def _alive(found: Detection, zone: Zone) -> Normal:
     """That the zone of a negation is satisfied by the endpoints known before `detected` and some others."""
     given = zone.edges[len(found.pattern.base.edges) :]
-    mentioned = {row[-1] for edge in given for row in (edge.w, edge.v)}
+    mentioned = {attribute_of(row) for edge in given for row in (edge.w, edge.v)}
     others = {symbol.te: other_end(symbol) for symbol in found.symbols if symbol.te in mentioned}
     parts: list[Normal] = [
-        Bound(others.get(edge.v[-1], edge.v[-1]), others.get(edge.w[-1], edge.w[-1]), edge.c, edge.source)
+        Bound(
+            others.get(attribute_of(edge.v), attribute_of(edge.v)),
+            others.get(attribute_of(edge.w), attribute_of(edge.w)),
+            edge.c,
+            edge.source,
+        )
         for edge in given
     ]
     for symbol in found.symbols:

@@ -27,6 +27,9 @@ from tidegate.algebra.formulas import (
 from tidegate.algebra.terms import Term
 from tidegate.algebra.types import MAX_SHIFT
 
+#: Begins the names that a formula has for instants that no attribute names; no attribute of a user has such a name.
+LOCAL = "\0"
+
 
 @dataclass(frozen=True, slots=True)
 class Bound:
@@ -61,8 +64,8 @@ _NEGATED: dict[Comparison, Comparison] = {"<": ">=", "<=": ">", "=": "!=", ">=":
 def normal_form(formula: Formula, *, positive: bool = True) -> Normal:
     """The formula, or its negation, as ands and ors of difference constraints that it implies.
 
-    Rule R3: the polarity reaches every literal first; only then floor and ceil are resolved, since they are
-    implications, and non-temporal literals become ⊤. Without these the result is equivalent to the formula.
+    Rule R3: the polarity reaches every literal first; only then non-temporal literals become ⊤. Without these the result
+    is equivalent to the formula. Floor and ceil are variables of their own before (`instants.constrained`).
     """
     match formula:
         case Truth(value):
@@ -102,7 +105,7 @@ def _comparison(left: TemporalTerm, op: Comparison, right: TemporalTerm, source:
 
 
 def _at_most(left: TemporalTerm, right: TemporalTerm, c: int, source: Term | None) -> Normal:
-    """`left <= right + c`, by the rules Arith, Min, Max, Floor and Ceil of Def. 4 on ticks."""
+    """`left <= right + c`, by the rules Arith, Min and Max of Def. 4 on ticks."""
     match left:
         case Shift(term, by):
             return _at_most(term, right, c - by, source)
@@ -110,10 +113,8 @@ def _at_most(left: TemporalTerm, right: TemporalTerm, c: int, source: Term | Non
             return conjoin([_at_most(term, right, c, source) for term in terms])
         case Least(terms):
             return disjoin([_at_most(term, right, c, source) for term in terms])
-        case Floor(term, unit):
-            return _at_most(term, right, c + unit - 1, source)
-        case Ceil(term, _):
-            return _at_most(term, right, c, source)
+        case Floor() | Ceil():
+            raise _unnamed(left)
         case Var(v):
             match right:
                 case Shift(term, by):
@@ -122,10 +123,8 @@ def _at_most(left: TemporalTerm, right: TemporalTerm, c: int, source: Term | Non
                     return disjoin([_at_most(left, term, c, source) for term in terms])
                 case Least(terms):
                     return conjoin([_at_most(left, term, c, source) for term in terms])
-                case Floor(term, _):
-                    return _at_most(left, term, c, source)
-                case Ceil(term, unit):
-                    return _at_most(left, term, c + unit - 1, source)
+                case Floor() | Ceil():
+                    raise _unnamed(right)
                 case Var(w):
                     return _bound(v, w, c, source)
                 case _:
@@ -134,10 +133,16 @@ def _at_most(left: TemporalTerm, right: TemporalTerm, c: int, source: Term | Non
             assert_never(left)
 
 
+def _unnamed(term: TemporalTerm) -> AssertionError:
+    return AssertionError(f"{term} has a variable of its own before a formula is normalised")
+
+
 def _bound(v: str, w: str, c: int, source: Term | None) -> Normal:
     if abs(c) > MAX_SHIFT:
         raise QueryError(
-            "TG151", f"the difference between {v} and {w} is beyond ±2**54 ticks", hint="use shorter durations"
+            "TG151",
+            f"the difference between {v.replace(LOCAL, '')} and {w.replace(LOCAL, '')} is beyond ±2**54 ticks",
+            hint="use shorter durations",
         )
     if v == w:
         return TOP if c >= 0 else BOTTOM

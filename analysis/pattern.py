@@ -11,19 +11,13 @@ from tidegate.algebra.allen import ANY, GROUP_MASKS, RELATIONS, Allen, mask_of, 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.formulas import (
     And,
-    Ceil,
     Compare,
-    Floor,
     Formula,
-    Greatest,
-    Least,
     Not,
     Opaque,
     Or,
-    Shift,
-    TemporalTerm,
     Truth,
-    Var,
+    rounds,
     temporal_formula,
 )
 from tidegate.algebra.pretty import term_text
@@ -264,7 +258,7 @@ class _Reader:
 def _is_exact(formula: Formula) -> bool:
     match formula:
         case Compare(left, _, right):
-            return not (_rounds(left) or _rounds(right))
+            return not (rounds(left) or rounds(right))
         case And(parts) | Or(parts):
             return all(map(_is_exact, parts))
         case Not(part):
@@ -275,17 +269,3 @@ def _is_exact(formula: Formula) -> bool:
             return True
         case _:
             assert_never(formula)
-
-
-def _rounds(term: TemporalTerm) -> bool:
-    match term:
-        case Floor() | Ceil():
-            return True
-        case Shift(inner, _):
-            return _rounds(inner)
-        case Least(terms) | Greatest(terms):
-            return any(map(_rounds, terms))
-        case Var():
-            return False
-        case _:
-            assert_never(term)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tidegate.analysis.zones import NONE, Matrix, Variable, Zone
+from tidegate.analysis.zones import NONE, Matrix, Rounding, Variable, Zone, is_copy
 
 #: Below this number, comparing matrices whole is cheaper than entry by entry.
 FEW = 32
@@ -38,7 +38,11 @@ def prune(zones: list[Zone], attributes: Sequence[str], occurrences: int) -> lis
         served: dict[int, frozenset[int]] = {id(zone): frozenset() for zone in group}
         for flags, other in coarser:
             over: list[Variable] = list(names)
-            over.extend(row for row in other[0].layout.rows if row[0] == "x")
+            # A rounding too: that D says more of it than C does is not seen in the instants that it rounds.
+            rows = dict.fromkeys(
+                row for layout in {id(zone.layout): zone.layout for zone in other}.values() for row in layout.rows
+            )
+            over.extend(row for row in rows if is_copy(row) or isinstance(row, Rounding))
             for zone, inside in zip(group, _inside_any(group, other, over), strict=True):
                 if inside:
                     served[id(zone)] |= every - flags

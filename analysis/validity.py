@@ -12,14 +12,14 @@ from tidegate.algebra.program import Query
 from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.terms import Term, conjuncts
 from tidegate.algebra.types import Kind
-from tidegate.analysis.expansion import MAX_ZONES, expand
+from tidegate.analysis.expansion import MAX_ZONES
 from tidegate.analysis.federation import Federation, federation
-from tidegate.analysis.normal_form import normal_form
+from tidegate.analysis.instants import constrained
 from tidegate.analysis.progress_sets import is_static
 from tidegate.analysis.propagation import Clause, Propagation
 from tidegate.analysis.sites import edge_lines, first_site, scan_site, site_of, zone_lines
 from tidegate.analysis.wording import amount
-from tidegate.analysis.zones import Edge, Zone
+from tidegate.analysis.zones import Edge, Zone, is_copy
 
 
 def contradictions(query: Query, found: Federation) -> list[Problem]:
@@ -84,7 +84,7 @@ def _not_progressing(query: Query, found: Federation, attribute: str, clause: Cl
 
 
 def _touching(zone: Zone, i: int) -> list[Edge]:
-    return [edge for edge in zone.edges if any(row[:2] == ("x", i) for row in (edge.w, edge.v))]
+    return [edge for edge in zone.edges if any(is_copy(row) and row[1] == i for row in (edge.w, edge.v))]
 
 
 def no_progress(query: Query, found: Federation, functions: Mapping[str, Propagation]) -> list[Problem]:
@@ -150,8 +150,8 @@ def relation_problems(query: Query, found: Federation, relations: Term, schema: 
 
 def refuting(found: Federation, relation: Term, schema: Schema) -> Zone | None:
     """A zone of the result in which the relation may be false, or None if it holds in all of them."""
-    negated = normal_form(temporal_formula(relation, schema), positive=False)
-    return next((zone for c in found.zones for zone in expand([c], negated, MAX_ZONES, [])), None)
+    formula = temporal_formula(relation, schema)
+    return next((zone for c in found.zones for zone in constrained([c], formula, MAX_ZONES, [], positive=False)), None)
 
 
 def schema_problems(query: Query, declared: StreamDef) -> list[Problem]:

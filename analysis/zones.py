@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +20,42 @@ Matrix = NDArray[np.int64]
 NONE = 2**62
 LARGEST = 2**61
 
-#: An output attribute ("a", name), the copy of a temporal attribute of an occurrence ("x", i, name), or the hidden
-#: variable of an attribute that a query defined ("v", k, name).
-Variable = tuple[Literal["a"], str] | tuple[Literal["x", "v"], int, str]
+#: The copy of a temporal attribute of an occurrence ("x", i, name), or the hidden variable of an attribute of which no
+#: term is known ("v", k, name).
+Copy = tuple[Literal["x", "v"], int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Rounding:
+    """The last multiple of `unit` ticks at or before `base + offset`; of a unit of 1, `base + offset` itself."""
+
+    base: Hidden
+    offset: int
+    unit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """The instant of a row, plus a number of ticks."""
+
+    row: Hidden
+    by: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Extreme:
+    """The least or the greatest of several instants."""
+
+    op: Literal["least", "greatest"]
+    parts: tuple[Reading, ...]
+
+
+#: A temporal term over rows.
+Reading = Moved | Extreme
 #: What a row of the matrix stands for: never an output attribute, which is a name for such a row.
-Hidden = tuple[Literal["x", "v"], int, str]
+Hidden = Copy | Rounding | Extreme
+#: An output attribute ("a", name), or what a row stands for.
+Variable = tuple[Literal["a"], str] | Hidden
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,7 +74,7 @@ class Layout:
 
     def find(self, variable: Variable) -> int | None:
         """Row of a variable, or None where the zone says nothing of it."""
-        if variable[0] == "a":
+        if isinstance(variable, tuple) and variable[0] == "a":
             return self.attributes.get(variable[1])
         return self.index.get(variable)
 
@@ -175,6 +206,17 @@ class Zone:
             below = [values[w] - int(self.matrix[v, w]) for w in range(v) if self.matrix[v, w] < NONE]
             values.append(min(max([0, *below]), min(above)) if above else max([0, *below]))
         return dict(zip(self.layout.rows, values, strict=True))
+
+
+def attribute_of(row: Hidden) -> str:
+    """The attribute that a row of the matrix is a copy of, or the variable of."""
+    assert isinstance(row, tuple), f"{row} is a term"
+    return row[2]
+
+
+def is_copy(row: Hidden) -> TypeGuard[Copy]:
+    """Whether a row is the copy of an instant of an occurrence's row."""
+    return isinstance(row, tuple) and row[0] == "x"
 
 
 def _unbounded(n: int) -> Matrix:

@@ -6,14 +6,14 @@ from collections.abc import Iterable
 
 from tidegate.analysis.normal_form import Bound
 from tidegate.analysis.pruning import maximal, prune
-from tidegate.analysis.zones import Hidden, Layout, Zone
+from tidegate.analysis.zones import Copy, Layout, Zone
 
 EVERY = (0, 1, 2)
 
 
 def zone(speaking: Iterable[int], *bounds: tuple[str, str, int]) -> Zone:
     """A zone over the attribute a and the instants x0, x1, x2 of the occurrences that it speaks of."""
-    rows: tuple[Hidden, ...] = (("v", 1, "a"), *(("x", i, "t") for i in speaking))
+    rows: tuple[Copy, ...] = (("v", 1, "a"), *(("x", i, "t") for i in speaking))
     layout = Layout(rows, {"a": 0, **{f"x{row[1]}": k for k, row in enumerate(rows) if row[0] == "x"}})
     found = Zone.free(layout).conjoin(Bound(*bound) for bound in bounds)
     assert isinstance(found, Zone)

@@ -19,7 +19,7 @@ from tidegate.analysis import matches
 from tidegate.analysis.detection import Detection, detection, detection_time
 from tidegate.analysis.matches import DETECTED, Horizon, horizons, is_exact, match_zones, relations
 from tidegate.analysis.normal_form import Bound, holds
-from tidegate.analysis.zones import Zone
+from tidegate.analysis.zones import Zone, attribute_of
 
 SHARDS = 4
 PATTERNS = 40
@@ -47,11 +47,11 @@ def endpoints_at(found: Detection, point: dict[str, int]) -> tuple[int, ...]:
 
 
 def point_of(zone: Zone) -> dict[str, int]:
-    return {row[-1]: value for row, value in zone.point().items()}
+    return {attribute_of(row): value for row, value in zone.point().items()}
 
 
 def inside(zone: Zone, point: dict[str, int]) -> bool:
-    rows = [point[row[-1]] for row in zone.layout.rows]
+    rows = [point[attribute_of(row)] for row in zone.layout.rows]
     return all(v - w <= zone.matrix[i, j] for i, w in enumerate(rows) for j, v in enumerate(rows))
 
 

@@ -1,13 +1,15 @@
 """Distances, validity and implication of random formulas agree with an SMT solver.
 
-Rule R3 resolves each floor and ceil, where it stands in an inequality, as any value within a unit. Over formulas read in
-this way the solver must find exactly what the zones say; over the formulas as they are meant, nothing beyond it.
+Rule R3 takes the rounding of an instant for one value within a unit of it, the same wherever it is written, of which it is
+not known that it is a multiple. Over formulas read in this way the solver must find exactly what the zones say; over the
+formulas as they are meant, nothing beyond it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pytest
 import z3
@@ -28,12 +30,62 @@ FAR = 10_000
 _NEGATED = {"le": "gt", "lt": "ge", "eq": "ne", "ge": "lt", "gt": "le", "ne": "eq"}
 
 
+#: The name of an attribute, or what is rounded down to a multiple of the third number, after the second was added.
+Key = str | tuple["Key", int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    key: Key
+    by: int
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    op: str
+    parts: tuple[Leaf | Choice, ...]
+
+
+def added(tree: Leaf | Choice, by: int) -> Leaf | Choice:
+    if isinstance(tree, Choice):
+        return Choice(tree.op, tuple(added(part, by) for part in tree.parts))
+    return Leaf(tree.key, tree.by + by)
+
+
+def floor(tree: Leaf | Choice, unit: int) -> Leaf | Choice:
+    """Of a choice the choice of the floors; of a floor by a divisor of the unit what that was of; else a new key."""
+    match tree:
+        case Choice(op, parts):
+            return Choice(op, tuple(floor(part, unit) for part in parts))
+        case Leaf((inner, phase, less), by) if unit % less == 0:
+            return floor(Leaf(inner, phase + by // less * less), unit)
+        case Leaf((_, _, more), by) if more % unit == 0:
+            return Leaf(tree.key, by // unit * unit)
+        case Leaf(key, by):
+            return Leaf((key, by % unit, unit), by - by % unit)
+    raise AssertionError(tree)
+
+
+def tree_of(term: Term) -> Leaf | Choice:
+    match term:
+        case Attr(name):
+            return Leaf(name, 0)
+        case Call("add", (a, Lit(int(by), _))):
+            return added(tree_of(a), by)
+        case Call("least" | "greatest" as op, parts):
+            return Choice(op, tuple(map(tree_of, parts)))
+        case Call("floor", (base, Lit(int(unit), _))):
+            return floor(tree_of(base), unit)
+        case Call("ceil", (base, Lit(int(unit), _))):
+            return floor(added(tree_of(base), unit - 1), unit)
+    raise AssertionError(term)
+
+
 class Reading:
-    """A formula as the solver sees it: `exact`, or with a fresh value for each floor and ceil in each inequality."""
+    """A formula as the solver sees it: `exact`, or with some value within a unit for each rounding of an instant."""
 
     def __init__(self, *, exact: bool) -> None:
         self.exact = exact
-        self.fresh = 0
 
     def formula(self, term: Term, positive: bool = True) -> z3.BoolRef:
         match term:
@@ -66,32 +118,45 @@ class Reading:
 
     def at_most(self, left: Term, right: Term, c: int) -> z3.BoolRef:
         sides: list[z3.BoolRef] = []
-        inequality = self.instant(left, sides) <= self.instant(right, sides) + c
-        return z3.And(inequality, *sides)
+        instant = self.instant if self.exact else lambda term: self.loose(tree_of(term), sides)
+        # What is said of roundings is a fact of both polarities: `at_most` is asked for after the negations.
+        return z3.And(instant(left) <= instant(right) + c, *sides)
 
-    def instant(self, term: Term, sides: list[z3.BoolRef]) -> z3.ArithRef:
+    def instant(self, term: Term) -> z3.ArithRef:
         match term:
             case Attr(name):
                 return z3.Int(name)
             case Lit(int(value), _):
                 return z3.IntVal(value)
             case Call("add", (a, b)):
-                return self.instant(a, sides) + self.instant(b, sides)
+                return self.instant(a) + self.instant(b)
             case Call("least" | "greatest" as op, parts):
-                first, *rest = [self.instant(part, sides) for part in parts]
-                for other in rest:
-                    first = z3.If(first <= other if op == "least" else first >= other, first, other)
-                return first
+                return first(op, [self.instant(part) for part in parts])
             case Call("floor" | "ceil" as op, (base, Lit(int(unit), _))):
-                inner = self.instant(base, sides)
-                if self.exact:  # z3 divides integers towards -∞ where the divisor is positive
-                    return unit * (inner / unit if op == "floor" else (inner + unit - 1) / unit)
-                self.fresh += 1
-                value = z3.Int(f"rounded {self.fresh}")
-                low, high = (inner - (unit - 1), inner) if op == "floor" else (inner, inner + (unit - 1))
-                sides += [low <= value, value <= high]
-                return value
+                inner = self.instant(base)  # z3 divides integers towards -∞ where the divisor is positive
+                return unit * (inner / unit if op == "floor" else (inner + unit - 1) / unit)
         raise AssertionError(term)
+
+    def loose(self, tree: Leaf | Choice, sides: list[z3.BoolRef]) -> z3.ArithRef:
+        if isinstance(tree, Choice):
+            return first(tree.op, [self.loose(part, sides) for part in tree.parts])
+        return self.value(tree.key, sides) + tree.by
+
+    def value(self, key: Key, sides: list[z3.BoolRef]) -> z3.ArithRef:
+        if isinstance(key, str):
+            return z3.Int(key)
+        base, phase, unit = key
+        value, instant = z3.Int(repr(key)), self.value(base, sides) + phase
+        sides += [instant - (unit - 1) <= value, value <= instant]
+        return value
+
+
+def first(op: str, parts: list[z3.ArithRef]) -> z3.ArithRef:
+    """The least or greatest of several numbers."""
+    found, *rest = parts
+    for other in rest:
+        found = z3.If(found <= other if op == "least" else found >= other, found, other)
+    return found
 
 
 class Told:

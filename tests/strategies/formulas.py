@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from tidegate.algebra.nodes import Node, Product, Rename, Scan, Select
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
-from tidegate.algebra.terms import Attr, Lit, Term, call, conjunction
+from tidegate.algebra.terms import Attr, Lit, Term, attributes_of, call, conjunction
 from tidegate.algebra.types import BIGINT
 
 COMPARISONS = ("le", "le", "lt", "ge", "gt", "eq", "ne")
@@ -31,7 +31,7 @@ class Options:
 @dataclass(frozen=True, slots=True)
 class RandomFormula:
     """`node` selects by `condition` from a product; `owned[i]` are the instants of its i-th stream, `progressing[i]` those
-    on which that stream progresses, `data` the integers that are no instants."""
+    on which that stream progresses, `data` the integers that are no instants. `written` are the roundings in it."""
 
     seed: int
     node: Node
@@ -39,6 +39,7 @@ class RandomFormula:
     owned: tuple[tuple[str, ...], ...]
     progressing: tuple[tuple[str, ...], ...]
     data: tuple[str, ...]
+    written: tuple[Term, ...] = ()
 
     @property
     def instants(self) -> tuple[str, ...]:
@@ -69,13 +70,16 @@ def random_formula(seed: int, options: Options) -> RandomFormula:
         data += [f"{name}{i}" for name in values]
     assert node is not None
     condition = maker.condition(tuple(owned), tuple(data))
-    return RandomFormula(seed, Select(node, condition), condition, tuple(owned), tuple(progressing), tuple(data))
+    written = tuple(maker.written)
+    return RandomFormula(
+        seed, Select(node, condition), condition, tuple(owned), tuple(progressing), tuple(data), written
+    )
 
 
 def random_consequence(made: RandomFormula, number: int, options: Options) -> Term:
     """A formula over the same instants that may follow, weak enough to do so quite often."""
     rng = random.Random(f"{made.seed}/{number}")
-    maker = _Maker(rng, options)
+    maker = _Maker(rng, options, list(made.written))
     if rng.random() < 0.5:
         return maker.formula(made.instants, (), 1)
     x, y = rng.sample(made.instants, 2) if len(made.instants) > 1 else made.instants * 2
@@ -87,6 +91,8 @@ def random_consequence(made: RandomFormula, number: int, options: Options) -> Te
 class _Maker:
     rng: random.Random
     options: Options
+    #: Roundings so far: every third is one of them, written again.
+    written: list[Term] = field(default_factory=list)
 
     def condition(self, owned: tuple[tuple[str, ...], ...], data: tuple[str, ...]) -> Term:
         """A formula, and often bounds between the streams, without which few queries make progress."""
@@ -121,8 +127,12 @@ class _Maker:
             return self.shifted(self.instant(names, depth - 1))
         if style < 0.85 or not self.options.rounding:
             return call(self.rng.choice(("least", "greatest")), *(self.instant(names, depth - 1) for _ in range(2)))
+        again = [term for term in self.written if attributes_of(term) <= set(names)]
+        if again and self.rng.random() < 0.35:
+            return self.rng.choice(again)
         unit = Lit(self.rng.choice(self.options.units), BIGINT)
-        return call(self.rng.choice(("floor", "ceil")), self.instant(names, depth - 1), unit)
+        self.written.append(call(self.rng.choice(("floor", "ceil")), self.instant(names, depth - 1), unit))
+        return self.written[-1]
 
     def shifted(self, term: Term) -> Term:
         return call("add", term, Lit(self.rng.randint(-self.options.most, self.options.most), BIGINT))

@@ -155,6 +155,9 @@ class _Builder:
             self.time, self.shift_type, self.unit, self.base = BIGINT, BIGINT, 1, 0
         self.constants = [c * self.unit for c in rng.sample((0, 1, 2, 3, 4, 5, 7), 3)]
         self.units = [c * self.unit for c in rng.sample((2, 3, 4, 5, 10), 2)]
+        #: Roundings so far, many of which are written again; drawn aside, so that all else stays as it was.
+        self.roundings: list[Call] = []
+        self.aside = random.Random(rng.getstate()[1][1])
 
     def chance(self, probability: float) -> bool:
         return self.rng.random() < probability
@@ -217,7 +220,21 @@ class _Builder:
             parts = [self.instant(names, depth - 1) for _ in range(self.rng.choice((2, 2, 3)))]
             return call(self.rng.choice(("least", "greatest")), *parts)
         unit = Lit(self.rng.choice(self.units), self.shift_type)
-        return call(self.rng.choice(("floor", "ceil")), self.instant(names, depth - 1), unit)
+        made = call(self.rng.choice(("floor", "ceil")), self.instant(names, depth - 1), unit)
+        return self.again(names, 0.5) or self.remembered(made)
+
+    def remembered(self, rounding: Call) -> Call:
+        self.roundings.append(rounding)
+        return rounding
+
+    def again(self, names: Sequence[str], probability: float) -> Term | None:
+        """A rounding of these instants that was written before, perhaps shifted."""
+        known = [term for term in self.roundings if attributes_of(term) <= set(names)]
+        if not known or self.aside.random() >= probability:
+            return None
+        term = self.aside.choice(known)
+        by = self.aside.choice((0, 0, 0, self.aside.choice(self.units)))
+        return call("add", term, Lit(by, self.shift_type)) if by else term
 
     def rounded(self, term: Term, probability: float) -> Term:
         if not self.chance(probability):
@@ -291,7 +308,7 @@ class _Builder:
         if style < 0.65:
             unit = Lit(self.rng.choice(self.units), self.shift_type)
             op = self.rng.choice(("floor", "ceil"))
-            return [call("eq", call(op, x, unit), call(op, y, unit))]
+            return [call("eq", self.remembered(call(op, x, unit)), self.remembered(call(op, y, unit)))]
         if style < 0.71:
             one = call("and", call("le", x, y), call("le", y, after))
             other = call("and", call("le", y, x), call("le", x, before))
@@ -433,7 +450,9 @@ class _Builder:
                 relation = _Relation(Select(node, self.formula(schema, self.rng.choice((0, 1, 2)))), relation.good)
             elif style < 0.6 and schema.temporal:
                 name = self.fresh("i")
-                term = self.instant(relation.good or schema.temporal)
+                names = relation.good or schema.temporal
+                term = self.instant(names)
+                term = self.again(names, 0.4) or term
                 relation = _Relation(Imbed(node, name, term), (*relation.good, name))
             elif style < 0.7:
                 relation = _Relation(Distinct(node), relation.good)

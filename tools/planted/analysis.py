@@ -11,6 +11,7 @@ RELEVANCE = "analysis/relevance.py"
 VIEWS = "analysis/views.py"
 PRUNING = "analysis/pruning.py"
 NORMAL_FORM = "analysis/normal_form.py"
+INSTANTS = "analysis/instants.py"
 ZONES = "analysis/zones.py"
 EXPANSION = "analysis/expansion.py"
 FEDERATION = "analysis/federation.py"
@@ -171,15 +172,15 @@ GROUP = Group(
         ),
         bug(
             "floor a tick off",
-            NORMAL_FORM,
-            "return _at_most(term, right, c + unit - 1, source)",
-            "return _at_most(term, right, c + unit - 2, source)",
+            INSTANTS,
+            "Bound(base, name, row.unit - 1 - row.offset, source)",
+            "Bound(base, name, row.unit - 2 - row.offset, source)",
         ),
         bug(
             "ceil taken for its argument",
-            NORMAL_FORM,
-            "return _at_most(left, term, c + unit - 1, source)",
-            "return _at_most(left, term, c, source)",
+            INSTANTS,
+            "return self.floor(moved(self.read(inner, source), unit - 1), unit, source)",
+            "return self.read(inner, source)",
         ),
         bug(
             "shift has a sign wrong",
@@ -280,9 +281,9 @@ GROUP = Group(
         ),
         bug(
             "a new attribute lies before its term",
-            FEDERATION,
-            'normal_form(Compare(Var(name), "=", temporal, term))',
-            'normal_form(Compare(Var(name), "<", temporal, term))',
+            INSTANTS,
+            "                    Bound(name, base, row.offset, source),\n",
+            "                    Bound(name, base, row.offset - 1, source),\n",
         ),
         bug("horizon of the best view", BOUNDS, "horizon = max(horizon, min(reach))", "horizon = min(reach)"),
         bug(

@@ -9,6 +9,7 @@ KEEP = "analysis/keep.py"
 VIEWS = "analysis/views.py"
 PRUNING = "analysis/pruning.py"
 NORMAL_FORM = "analysis/normal_form.py"
+INSTANTS = "analysis/instants.py"
 FEDERATION = "analysis/federation.py"
 NODES = "algebra/nodes.py"
 
@@ -34,7 +35,7 @@ GROUP = Group(
             "flag-blind pruning",
             PRUNING,
             "    zones = prune_equal_flags(zones)\n    by_flags",
-            '    every_row = dict.fromkeys(row for zone in zones for row in zone.layout.rows if row[0] == "x")\n'
+            "    every_row = dict.fromkeys(row for zone in zones for row in zone.layout.rows if is_copy(row))\n"
             '    blind: list[Variable] = [*(("a", name) for name in attributes), *every_row]\n'
             "    zones = [zones[k] for k in maximal([zone.view(blind) for zone in zones])]\n    by_flags",
             required=True,
@@ -47,16 +48,10 @@ GROUP = Group(
             required=True,
         ),
         bug(
-            "floor before negation",
-            NORMAL_FORM,
-            "            return _comparison(left, op if positive else _NEGATED[op], right, source)",
-            "            def negated(n: Normal) -> Normal:\n"
-            "                if isinstance(n, Bound):\n"
-            "                    return _bound(n.w, n.v, -n.c - 1, n.source)\n"
-            "                parts = [negated(part) for part in n.parts]\n"
-            "                return disjoin(parts) if isinstance(n, All) else conjoin(parts)\n\n"
-            "            found = _comparison(left, op, right, source)\n"
-            "            return found if positive else negated(found)",
+            "roundings of any phase are one",
+            INSTANTS,
+            "        rounding = Rounding(row, by % unit, unit)\n",
+            "        rounding = Rounding(row, 0, unit)\n",
             required=True,
         ),
         bug(
