@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from tidegate.algebra.errors import Site
 from tidegate.algebra.nodes import Scan
@@ -11,7 +12,7 @@ from tidegate.algebra.terms import Attr, Call, Lit, Param, Term, subterms
 from tidegate.algebra.types import DataType
 from tidegate.analysis.federation import Federation
 from tidegate.analysis.wording import at_most, shifted
-from tidegate.analysis.zones import NONE, Edge, Hidden, Matrix, Zone, reduced
+from tidegate.analysis.zones import NONE, Edge, Hidden, Matrix, Zone, is_copy, reduced
 
 
 def site_of(query: Query, source: Term | None) -> Site | None:
@@ -37,9 +38,12 @@ def scan_site(query: Query, federation: Federation, i: int) -> Site | None:
 
 
 def edge_lines(query: Query, federation: Federation, edges: Iterable[Edge]) -> tuple[str, ...]:
-    """One line per constraint: `fs.time + 1m <= fe.time   alarm.py:14`."""
+    """One line per constraint: `fs.time + 1m <= fe.time   alarm.py:14`.
+
+    What a condition says through roundings that have no name is one line.
+    """
     found = []
-    for edge in edges:
+    for edge in _through_unnamed(federation, edges):
         v, w = federation.label(edge.v), federation.label(edge.w)
         text = at_most(v.text, w.text, edge.c, w.type)
         site = site_of(query, edge.source)
@@ -49,6 +53,23 @@ def edge_lines(query: Query, federation: Federation, edges: Iterable[Edge]) -> t
             text += f"   {site}"
         found.append(text)
     return tuple(dict.fromkeys(found))
+
+
+def _through_unnamed(federation: Federation, edges: Iterable[Edge]) -> list[Edge]:
+    found: list[Edge] = []
+    for edge in edges:
+        last = found[-1] if found else None
+        if (
+            last is not None
+            and last.v == edge.w
+            and not is_copy(edge.w)
+            and edge.w not in federation.labels
+            and (last.source, last.declared_by) == (edge.source, edge.declared_by)
+        ):
+            found[-1] = replace(last, v=edge.v, c=last.c + edge.c)
+        else:
+            found.append(edge)
+    return found
 
 
 def first_site(query: Query, edges: Iterable[Edge]) -> Site | None:

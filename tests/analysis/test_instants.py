@@ -7,7 +7,7 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.analysis.build import eq, le, plus, query_facts, scan, stream, ticks
+from tests.analysis.build import eq, le, plus, query, query_facts, scan, stream, ticks
 from tests.analysis.test_normal_form import formulas, holds, opaque, rounded_terms
 from tidegate.algebra.formulas import Compare, Floor, Formula, Shift, Var
 from tidegate.algebra.nodes import (
@@ -30,6 +30,7 @@ from tidegate.analysis.federation import Federation, federation
 from tidegate.analysis.instants import constrained
 from tidegate.analysis.normal_form import Bound
 from tidegate.analysis.pruning import prune
+from tidegate.analysis.sites import edge_lines
 from tidegate.analysis.validity import refuting
 from tidegate.analysis.zones import Copy, Extreme, Hidden, Layout, Rounding, Zone
 
@@ -183,3 +184,16 @@ def test_what_is_said_of_roundings_counts_where_zones_are_pruned() -> None:
     assert prune([one, two, zone((0, 1, 2), same_window=True)], ("a",), 3) == [one, two]
     wider = zone((0, 1))
     assert prune([wider, two, all_], ("a",), 3) == [wider, two]
+
+
+def test_a_reason_does_not_mention_what_has_no_name() -> None:
+    """Of the two that make a window, and the one that compares two of them, a line each, in the instants of rows."""
+    node = Imbed(scan(S, "s"), "w", plus(floor("s.t", 60), 60))
+    asked = query(node)
+    found = federation(node)
+    (zone,) = found.zones
+    assert edge_lines(asked, found, zone.chain(("a", "w"), ("x", 0, "t"))) == ("s.t < w",)
+    assert edge_lines(asked, found, zone.chain(("x", 0, "t"), ("a", "w"))) == ("w <= s.t + 60",)
+    pairs = federation(Select(Product(scan(S, "i"), scan(T, "k")), eq(floor("i.t", 60), floor("k.t", 60))))
+    (zone,) = pairs.zones
+    assert edge_lines(asked, pairs, zone.chain(("x", 0, "t"), ("x", 1, "t"))) == ("k.t <= i.t + 59",)
