@@ -97,5 +97,5 @@ def _view(
 ) -> tuple[View, Necessary]:
     columns = federation.occurrences[i].schema.temporal
     variables: list[Variable] = [*(("x", i, name) for name in columns), *(("a", name) for name in promised)]
-    view = View(columns, promised, zone.view(variables), (zone,))
+    view = View(columns, promised, zone.view(variables), (zone,), i)
     return view, necessary(view, declared)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.terms import FALSE, TRUE, Attr, Lit, Term, call, conjunction, disjunction
 from tidegate.algebra.time import INF, Extended
-from tidegate.analysis.keep import Bounds, Keep, fits, keep_condition, least, segment_may_stay, still_to_pass
+from tidegate.analysis.keep import Bounds, Keep, fits, greatest, keep_condition, least, segment_may_stay, still_to_pass
 from tidegate.analysis.views import Necessary, View
 
 Progress = Mapping[str, Extended]
@@ -81,6 +81,34 @@ class Relevance:
             )
             for view in self.views
         )
+
+    def may_change(self, bounds: Bounds, p: Progress) -> bool:
+        """Whether rows of a segment may begin or cease to matter to results as these get beyond p; False: none does.
+
+        In a view without upper bounds on promised attributes a row matters for ever, once results have got to where it
+        begins to. Of several views that became one, each is looked at.
+        """
+        return any(
+            segment_may_stay(view, bounds, p) and (_ends(view) or not _has_begun(view, bounds, p))
+            for view in self._cases()
+        )
+
+    def _cases(self) -> Iterator[View]:
+        for view in self.views:
+            yield from (view,) if len(view.zones) == 1 else view.parts()
+
+
+def _ends(view: View) -> bool:
+    return any(view.ahead(x, a) != INF for x in view.columns for a in view.promised)
+
+
+def _has_begun(view: View, bounds: Bounds, p: Progress) -> bool:
+    """Whether all rows of a segment lie early enough for all results beyond p."""
+    return all(
+        view.behind(a, x) == INF or greatest(bounds, x) - view.behind(a, x) <= p.get(a, -INF) + 1
+        for x in view.columns
+        for a in view.promised
+    )
 
 
 def relevance(keep: Keep) -> Relevance:

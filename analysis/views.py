@@ -24,6 +24,7 @@ class View:
     promised: tuple[str, ...]
     matrix: Matrix
     zones: tuple[Zone, ...]
+    occurrence: int
     _column: dict[str, int] = field(init=False, repr=False)
     _attribute: dict[str, int] = field(init=False, repr=False)
     _bounds: tuple[tuple[Extended, ...], ...] = field(init=False, repr=False)
@@ -34,6 +35,12 @@ class View:
         object.__setattr__(self, "_column", {x: k for k, x in enumerate(self.columns)})
         object.__setattr__(self, "_attribute", {a: k for k, a in enumerate(self.promised, len(self.columns))})
         object.__setattr__(self, "_bounds", tuple(map(tuple, finite)))
+
+    def parts(self) -> tuple[View, ...]:
+        """A view for each zone that it stands for."""
+        variables = _variables(self.occurrence, self.columns, self.promised)
+        views = ((zone.view(variables), (zone,)) for zone in self.zones)
+        return tuple(View(self.columns, self.promised, matrix, zones, self.occurrence) for matrix, zones in views)
 
     def ahead(self, x: str, a: str) -> Extended:
         """How far the attribute can lie after the row's instant: `a <= x + ahead(x, a)`."""
@@ -59,13 +66,17 @@ def views(federation: Federation, i: int, promised: Sequence[str]) -> tuple[View
     MAX_VIEWS become their hull: a larger zone keeps more rows, and a condition of thousands of cases helps nobody.
     """
     columns = federation.occurrences[i].schema.temporal
-    variables: list[Variable] = [*(("x", i, name) for name in columns), *(("a", name) for name in promised)]
+    variables = _variables(i, columns, promised)
     speaking = [zone for zone in federation.zones if i not in zone.ignored]
     matrices = [zone.view(variables) for zone in speaking]
     kept = maximal(matrices)
     if len(kept) > MAX_VIEWS:
-        return (View(columns, tuple(promised), hull(matrices), tuple(speaking)),)
-    return tuple(View(columns, tuple(promised), matrices[k], (speaking[k],)) for k in kept)
+        return (View(columns, tuple(promised), hull(matrices), tuple(speaking), i),)
+    return tuple(View(columns, tuple(promised), matrices[k], (speaking[k],), i) for k in kept)
+
+
+def _variables(i: int, columns: Sequence[str], promised: Sequence[str]) -> list[Variable]:
+    return [*(("x", i, name) for name in columns), *(("a", name) for name in promised)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,11 +105,13 @@ class Job:
         """Size of what the query's operator has kept."""
         return 0 if self.state is None else sum(file.bytes for file in self.state.files)
 
-    def reads_other_than(self, streams: Collection[str]) -> bool:
-        """Whether rows of other streams are relevant."""
+    def waits_for_other_than(self, streams: Collection[str]) -> bool:
+        """Whether rows of other streams may begin or cease to matter as results get later."""
         return any(
-            segments and leaf.buffer is not None and leaf.buffer.stream.name not in streams
+            leaf.segment_may_change(segment.bounds, self.old)
             for leaf, segments in zip(self.query.leaves, self.inputs, strict=True)
+            if leaf.buffer is not None and leaf.buffer.stream.name not in streams
+            for segment in segments
         )
 
 

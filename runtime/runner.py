@@ -389,7 +389,7 @@ class Runner:
                 added = offered(query, fresh)
                 read[query.name] = [[*one, *other] for one, other in zip(read[query.name], added, strict=True)]
             limit = stratum.limit
-            idle = 0 if any(job.reads_other_than(own) for job in jobs) else idle + 1
+            idle = 0 if any(job.waits_for_other_than(own) for job in jobs) else idle + 1
             if finished and idle > ENDLESS:
                 raise self._endless(level)
         settled = self.executor.settle(batch, advancing, done)
@@ -403,7 +403,9 @@ class Runner:
         return QueryError(
             "TG415",
             f"{names}: the recursion does not end",
-            because=(f"{ENDLESS} steps in a row read nothing but rows of their own",),
+            because=(
+                f"the last {ENDLESS} steps were later than all that other streams begin or end, and there is no last one",
+            ),
             hint="end it by a condition: on a stream or table, or on a number that each step counts up",
         )
 

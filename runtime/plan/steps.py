@@ -142,6 +142,14 @@ class Leaf:
         assert self.occurrence is not None
         return self.occurrence.relevance.segment(bounds, p, new)
 
+    def segment_may_change(self, bounds: Bounds, p: Progress) -> bool:
+        """Whether rows of a segment with these bounds may begin or cease to matter as results get beyond `p`."""
+        assert self.buffer is not None
+        if self.buffer.partial is not None:
+            return self.keeps_segment(bounds, p)
+        assert self.occurrence is not None
+        return self.occurrence.relevance.may_change(bounds, p)
+
 
 @dataclass(frozen=True, slots=True)
 class CommonPart:

@@ -11,7 +11,7 @@ EXECUTOR = "runtime/embedded/executor.py"
 
 GROUP = Group(
     "recursion",
-    ("tests/properties/test_recursive.py",),
+    ("tests/properties/test_recursive.py", "tests/properties/test_endless.py"),
     (
         bug(
             "all candidates pass at once, by the rules",
@@ -117,6 +117,30 @@ GROUP = Group(
             "                added = offered(query, fresh)\n",
             "                added = offered(query, {})\n",
             required=True,
+        ),
+        bug(
+            "rows that matter for ever keep a recursion from being endless",
+            "analysis/relevance.py",
+            "segment_may_stay(view, bounds, p) and (_ends(view) or not _has_begun(view, bounds, p))",
+            "segment_may_stay(view, bounds, p)",
+        ),
+        bug(
+            "rows that begin to matter later are not waited for",
+            "analysis/relevance.py",
+            "and (_ends(view) or not _has_begun(view, bounds, p))",
+            "and _ends(view)",
+        ),
+        bug(
+            "rows that cease to matter later are not waited for",
+            "analysis/relevance.py",
+            "and (_ends(view) or not _has_begun(view, bounds, p))",
+            "and not _has_begun(view, bounds, p)",
+        ),
+        bug(
+            "the first of a segment's rows is waited for, not the last",
+            "analysis/relevance.py",
+            "greatest(bounds, x) - view.behind(a, x) <= p.get(a, -INF) + 1",
+            "least(bounds, x) - view.behind(a, x) <= p.get(a, -INF) + 1",
         ),
     ),
 )
