@@ -41,6 +41,7 @@ from tidegate.runtime.schedule import Schedule
 from tidegate.runtime.setup import FoundFiles, Setup, prepare, results_area
 from tidegate.runtime.sinks import MemorySink, ParquetSink, Sink
 from tidegate.runtime.sources import Files, Source
+from tidegate.runtime.state.errors import linked
 from tidegate.runtime.state.manifest import Engine, SourceCounts
 from tidegate.runtime.state.memory import MemoryStore
 from tidegate.runtime.state.outputs import is_output_of, kept_results
@@ -282,7 +283,7 @@ class Session:
         if isinstance(sink, ParquetSink):
             paths = sorted(Path(sink.directory).glob("part-*.parquet"))
             own = [query.name for query in self.plan.queries if query.stream == name]
-            return map(pq.read_table, [path for query in own for path in paths if is_output_of(query, path.name)])
+            return map(_read_result, [path for query in own for path in paths if is_output_of(query, path.name)])
         if isinstance(sink, MemorySink):
             own = [query.name for query in self.plan.queries if query.stream == name]
             return kept_results(self.store, self._setup.checkpoint.manifest, results_area(name), own)
@@ -357,3 +358,10 @@ class Session:
         self._setup.checkpoint.positions.check_reader(Offer())
         check_known(name, self._setup.streams, "stream")
         return self._setup.streams[name]
+
+
+def _read_result(path: Path) -> pa.Table:
+    """A file of results in a sink's directory; `StateError` TG511 for a link, which no sink makes."""
+    if path.is_symlink():
+        raise linked(str(path.parent), path.name)
+    return pq.read_table(path)

@@ -33,7 +33,7 @@ from tidegate.runtime.spark.jobs import described
 from tidegate.runtime.spark.locations import local_uri
 from tidegate.runtime.spark.names import col
 from tidegate.runtime.state.codec import encode
-from tidegate.runtime.state.errors import DATA, StateError, storage_errors
+from tidegate.runtime.state.errors import DATA, FOREIGN, StateError, storage_errors
 from tidegate.runtime.state.local import LocalStore
 from tidegate.runtime.state.paths import slug
 from tidegate.runtime.state.segments import verify
@@ -56,6 +56,7 @@ def bounded_inputs(setup: Setup, store: LocalStore) -> dict[str, Source]:
                 check_content(name, known, _content(data, setup.streams[name], source))
         else:
             with storage_errors(f"writing the rows of {name}"):
+                _check_replaceable(store, f"{area}/rows")
                 Path(files.directory).parent.mkdir(parents=True, exist_ok=True)
             content = _write_input(data, Path(files.directory), setup.streams[name], source)
             with storage_errors(f"writing the rows of {name}"):
@@ -63,6 +64,16 @@ def bounded_inputs(setup: Setup, store: LocalStore) -> dict[str, Source]:
                 store.create_exclusive(f"{area}/complete", encode("inputs", written))
         made[name] = replace(source, data=files, bounded=True)
     return made
+
+
+def _check_replaceable(store: LocalStore, directory: str) -> None:
+    """`StateError` TG511 for somebody else's file in a directory that is written over, or a link."""
+    for found in store.foreign_files(directory):
+        raise StateError(
+            FOREIGN,
+            f"{found} in {store.where} is no file of the checkpoint, and its directory is written over",
+            hint="move it out of the checkpoint",
+        )
 
 
 def _check_files(store: LocalStore, stream: str, files: Files) -> Content:
@@ -118,12 +129,12 @@ def _measured(frame: DataFrame, names: list[str], found: Mapping[str, Any]) -> C
     return Content(columns, found["rows"], str(found["digest"]))
 
 
-def stored_statics(setup: Setup, root: str) -> dict[str, str]:
+def stored_statics(setup: Setup, store: LocalStore) -> dict[str, str]:
     """Static tables as files that workers read, named by their content; written at every start, so never damaged ones."""
     paths = {}
     for name, frame in setup.statics.items():
-        path = Path(root) / "statics" / f"{slug(name)}-{static_digest(frame)}.parquet"
-        temporary = path.with_suffix(".tmp")
+        named = f"statics/{slug(name)}-{static_digest(frame)}"
+        path, temporary = (Path(str(store.local_path(f"{named}.{end}"))) for end in ("parquet", "tmp"))
         with storage_errors(f"writing static table {name}"):
             path.parent.mkdir(parents=True, exist_ok=True)
             pq.write_table(as_table(frame), temporary)

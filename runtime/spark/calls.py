@@ -170,7 +170,7 @@ class ProgressCalls:
 
 def call_ticks(spark: SparkSession, root: str) -> DataFrame:
     """A streaming DataFrame with a row for each call: one that says nothing, but lets Spark run a batch."""
-    directory = Path(root) / AREA
+    directory = Path(str(LocalStore(root).local_path(AREA)))
     directory.mkdir(exist_ok=True)
     reader = spark.readStream.format("binaryFile").schema(BINARY_FILE).option("ignoreMissingFiles", "true")
     files = reader.load(literal(directory))

@@ -190,7 +190,7 @@ def start(
         if missing:
             raise QueryError("TG407", f"no source for stream {', '.join(missing)}", hint="pass sources={name: source}")
         check_query_id(root)
-        paths = stored_statics(setup, root)
+        paths = stored_statics(setup, store)
         # Whatever the driver makes, workers may have to read.
         local = EmbeddedExecutor(store, setup.statics, setup.options, setup.written, held_bytes=0)
         executor = SparkExecutor(own_session(spark), local, root, paths, driver_bytes, shard_bytes)

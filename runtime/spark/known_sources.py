@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tidegate.runtime.spark.own_files import how_to_go_on
 from tidegate.runtime.state.codec import decode, encode
-from tidegate.runtime.state.errors import DATA, REPLAY, StateError, storage_errors
+from tidegate.runtime.state.errors import DATA, FOREIGN, REPLAY, StateError, storage_errors
 from tidegate.runtime.state.local import LocalStore
 
 #: Beside what Spark writes, so that it goes where that goes.
@@ -44,10 +43,10 @@ def known_sources(
     """
     root = Path(store.where)
     with storage_errors(f"looking for sources in {store.where}"):
-        _remove_replaced(root)  # of a run that ended while it did
+        store.delete_all(_REPLACED)  # of a run that ended while it did
         begun = _begun(store, streams)
         if begun is not None and files and (begun.clock != clock or ends_early(begun)):
-            _discard(root)
+            _discard(store)
             begun = None
         if begun is None:
             begun = KnownSources(tuple(sorted(streams)), clock)
@@ -80,11 +79,18 @@ def _begun(store: LocalStore, streams: Sequence[str]) -> KnownSources | None:
     return found
 
 
-def _discard(root: Path) -> None:
-    """Removes Spark's checkpoint; a crash leaves it whole or not at all."""
+def _discard(store: LocalStore) -> None:
+    """Removes Spark's checkpoint; a crash leaves it whole or not at all.
+
+    `StateError` TG511 where somebody else's files lie in it, or in the place to which it goes for that.
+    """
+    foreign = [*store.foreign_files(_REPLACED), *store.foreign_files("spark")]
+    if foreign:
+        raise StateError(
+            FOREIGN,
+            f"Spark's part of {store.where} has to be begun anew, and {foreign[0]} in it is no file of Spark's",
+            hint="move it out of the checkpoint",
+        )
+    root = Path(store.where)
     os.replace(root / "spark", root / _REPLACED)
-    _remove_replaced(root)
-
-
-def _remove_replaced(root: Path) -> None:
-    shutil.rmtree(root / _REPLACED, ignore_errors=True)
+    store.delete_all(_REPLACED)

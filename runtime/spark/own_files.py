@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 from uuid import UUID
 
-from tidegate.runtime.state.errors import DATA, StateError
+from tidegate.runtime.state.errors import DATA, StateError, storage_errors
+from tidegate.runtime.state.local import LocalStore
 
 
 def how_to_go_on(root: str) -> str:
@@ -17,7 +18,12 @@ def how_to_go_on(root: str) -> str:
 
 
 def check_query_id(root: str) -> None:
-    """`StateError` TG505 where Spark can not say which query its checkpoint belongs to; a missing file it reports itself."""
+    """`StateError` TG505 where Spark can not say which query its checkpoint belongs to; a missing file it reports itself.
+
+    Spark follows links, so one in its part of the checkpoint is refused (TG511).
+    """
+    with storage_errors(f"looking for Spark's part of {root}"):
+        LocalStore(root).list_files("spark")
     path = Path(root) / "spark" / "metadata"
     try:
         UUID(json.loads(path.read_bytes())["id"])

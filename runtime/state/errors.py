@@ -19,10 +19,21 @@ REPLAY: Final = "TG506"  # positions or Spark's ids do not continue this checkpo
 INTENT: Final = "TG507"  # intent file damaged
 OUTPUT: Final = "TG508"  # an output can not be published exactly once
 STORAGE: Final = "TG509"  # the file system refused an operation
+FOREIGN: Final = "TG511"  # a link, or somebody else's file, in the place of a file or directory of a checkpoint
 
 
 class StateError(TidegateError):
     """A checkpoint, its files or its file system can not be used as asked; nothing was half-done."""
+
+
+def linked(where: str, path: str) -> StateError:
+    """A link stands where a file or directory of ours belongs: what is behind it is somebody else's."""
+    return StateError(
+        FOREIGN,
+        f"{where}/{path} is a link",
+        hint="no link in a directory of Tidegate's is followed: remove it, or put what it leads to in its place "
+        "(the directory that you name may be a link itself)",
+    )
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Collecting files: what no retained manifest names is deleted, nothing else."""
+"""Collecting files: of the checkpoint's own files those that no retained manifest names are deleted, nothing else."""
 
 from __future__ import annotations
 

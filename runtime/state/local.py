@@ -7,6 +7,7 @@ import fcntl
 import os
 import shutil
 import socket
+import stat
 import uuid
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,8 +16,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from tidegate.runtime.state.errors import LOCATION, OUTPUT, STORAGE, WRITER, StateError
+from tidegate.runtime.state.errors import FOREIGN, LOCATION, OUTPUT, STORAGE, WRITER, StateError, linked
 from tidegate.runtime.state.failpoints import Failpoints
+from tidegate.runtime.state.own import TOP, check_own, is_own
 from tidegate.runtime.state.packs import Part, part_of, table_of
 from tidegate.runtime.state.paths import check_relative, local_directory
 from tidegate.runtime.state.store import FileRef, Lock
@@ -25,12 +27,14 @@ _NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK)
 _CHUNK = 1 << 20
 _LARGE = 1 << 24
 _SYNCS = 16  # at once
+_NOTE_BYTES = 400  # a host's name has at most 255
 
 
 class LocalStore:
     """`Store` under the directory `root`, which is made when something is written.
 
     With `sync=False` nothing is forced to the disk: a run then survives the death of its process, not of its machine.
+    The root may be a link, since the user chose it. Below it every operation looks at each step of its path first.
     """
 
     def __init__(self, root: str | os.PathLike[str], *, sync: bool = True) -> None:
@@ -45,7 +49,8 @@ class LocalStore:
         return str(self._root)
 
     def read_bytes(self, path: str) -> bytes:
-        return self._path(path).read_bytes()
+        with _reader(self._path(path)) as file:
+            return file.read()
 
     def write_bytes(self, path: str, data: bytes) -> FileRef:
         target = self._new(path)
@@ -74,7 +79,8 @@ class LocalStore:
         return created
 
     def note(self, path: str) -> None:
-        self._new(path).touch()
+        flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        os.close(os.open(self._new(path), flags, 0o666))
 
     def write_table(self, path: str, table: Any, *, hasty: bool = False) -> FileRef:
         import pyarrow as pa
@@ -133,12 +139,40 @@ class LocalStore:
                 yield pa.Table.from_batches([batch])
 
     def list_files(self, prefix: str) -> list[str]:
-        top = self._path(prefix) if prefix else self._root
-        found = []
-        for directory, _, names in os.walk(top):
-            inside = Path(directory).relative_to(self._root).as_posix()
-            found += [name if inside == "." else f"{inside}/{name}" for name in names]
-        return sorted(found)
+        if prefix:
+            self._path(prefix)
+        return sorted(path for path, regular in self._below(prefix) if regular and is_own(path))
+
+    def foreign_files(self, prefix: str) -> list[str]:
+        if not self._path(prefix).is_dir():
+            return [prefix] if os.path.lexists(self._root / prefix) and not is_own(prefix) else []
+        return sorted(path for path, regular in self._below(prefix) if not (regular and is_own(path)))
+
+    def delete_all(self, prefix: str) -> None:
+        """Remove the checkpoint's own files below a directory, and the directories that are empty then."""
+        for path in self.list_files(prefix):
+            self.delete(path)
+        for directory, _, _ in os.walk(self._path(prefix), topdown=False):
+            with suppress(OSError):  # somebody else's files keep a directory
+                os.rmdir(directory)
+
+    def _below(self, prefix: str) -> Iterator[tuple[str, bool]]:
+        """What is below a directory, and whether it is a regular file; `StateError` TG511 for a link."""
+        try:
+            with os.scandir(self._root / prefix) as found:
+                entries = list(found)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        for entry in entries:
+            path = f"{prefix}/{entry.name}" if prefix else entry.name
+            if not prefix and path not in TOP:
+                continue
+            if entry.is_symlink():
+                raise linked(self.where, path)
+            if entry.is_dir(follow_symlinks=False):
+                yield from self._below(path)
+            else:
+                yield path, entry.is_file(follow_symlinks=False)
 
     def names(self) -> list[str]:
         try:
@@ -151,7 +185,7 @@ class LocalStore:
             ) from None
 
     def delete(self, path: str) -> None:
-        self._path(path).unlink(missing_ok=True)
+        self._path(check_own(path)).unlink(missing_ok=True)
 
     def exists(self, path: str) -> bool:
         return self._path(path).exists()
@@ -167,14 +201,14 @@ class LocalStore:
         return _checksum(self._path(path)) if part is None else _spell(zlib.crc32(self._bytes_of(part)))
 
     def _bytes_of(self, part: Part) -> bytes:
-        with self._path(part.pack).open("rb") as file:
+        with _reader(self._path(part.pack)) as file:
             file.seek(part.offset)
             return file.read(part.length)
 
     def sync(self, path: str) -> None:
         target = self._path(path)
         if self._sync:
-            with target.open("rb") as file:
+            with _reader(target) as file:
                 os.fsync(file.fileno())
         self._sync_directory(target.parent)
 
@@ -214,12 +248,15 @@ class LocalStore:
         self.failpoints.hit("store-publish-linked")
 
     def _publish_copy(self, source: Path, final: Path) -> None:
-        if final.exists():
+        if os.path.lexists(final):
             self._check_same(source, final)
             return
         # hidden from readers of the directory, and the same name at every attempt, so that none is left behind
         copy = final.with_name(f".{final.name}.tmp")
-        with source.open("rb") as reader, copy.open("wb") as writer:
+        if copy.is_symlink():
+            raise linked(str(copy.parent), copy.name)
+        copy.unlink(missing_ok=True)  # of an attempt that a crash ended; never written over, as it may have other names
+        with _reader(source) as reader, copy.open("xb") as writer:
             shutil.copyfileobj(reader, writer, _CHUNK)
             self._finish(writer)
         self.failpoints.hit("store-publish-copied")
@@ -238,10 +275,26 @@ class LocalStore:
         return _FileLock(self._new("lock"))
 
     def _path(self, path: str) -> Path:
-        return self._root / check_relative(path)
+        """Where a file lies; `StateError` TG511 if it is a link, or a directory on the way from the root is one."""
+        place = str(self._root)
+        for part in check_relative(path).split("/"):
+            place = f"{place}/{part}"
+            try:
+                found = os.lstat(place)
+            except (FileNotFoundError, NotADirectoryError):
+                break
+            if stat.S_ISLNK(found.st_mode):
+                raise linked(self.where, os.path.relpath(place, self._root))
+        return self._root / path
 
     def _target(self, target: str) -> Path:
-        return Path(local_directory(target)) if target.startswith("/") else self._path(target)
+        """Where an output goes; the directory outside may be a link, a file of ours in it may not."""
+        if not target.startswith("/"):
+            return self._path(target)
+        final = Path(local_directory(target))
+        if final.is_symlink():
+            raise linked(str(final.parent), final.name)
+        return final
 
     def _new(self, path: str) -> Path:
         target = self._path(path)
@@ -326,7 +379,17 @@ class _FileLock:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file = path.open("a+b")
+        # It is written over, so it must be ours: not behind a link, no pipe that would wait for a reader, a note or empty.
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        descriptor = os.open(path, flags, 0o666)
+        if not _is_note(descriptor):
+            os.close(descriptor)
+            raise StateError(
+                FOREIGN,
+                f"{path} is no lock of a checkpoint",
+                hint="move it away, or give another directory: it would be written over",
+            )
+        self._file = os.fdopen(descriptor, "a+b")
         self.guaranteed = True
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -356,12 +419,21 @@ class _FileLock:
 
     def held(self) -> bool:
         try:
-            return self._path.read_bytes() == self._note
+            with _reader(self._path) as file:
+                return file.read() == self._note
         except FileNotFoundError:
             return False
 
     def release(self) -> None:
         self._file.close()
+
+
+def _is_note(descriptor: int) -> bool:
+    """Whether this is a regular file with a lock's note in it, or empty; a machine that died can leave zeros for a note."""
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return False
+    found = os.pread(descriptor, _NOTE_BYTES + 1, 0)
+    return len(found) <= _NOTE_BYTES and (found.startswith(b"process ") or not found.strip(b"\0"))
 
 
 class _Checked:
@@ -416,13 +488,18 @@ def _side_by_side(sync: Callable[[Path], None], paths: Sequence[Path]) -> None:
 
 
 def _sync_file(path: Path) -> None:
-    with path.open("rb") as file:
+    with _reader(path) as file:
         os.fsync(file.fileno())
+
+
+def _reader(path: Path) -> BinaryIO:
+    """The file itself, for reading; `OSError` ELOOP for a link."""
+    return open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW))
 
 
 def _checksum(path: Path) -> str:
     crc = 0
-    with path.open("rb") as file:
+    with _reader(path) as file:
         while chunk := file.read(_CHUNK):
             crc = zlib.crc32(chunk, crc)
     return _spell(crc)

@@ -9,6 +9,8 @@ from typing import Final
 from tidegate.algebra.errors import InternalError
 from tidegate.runtime.state.codec import Extended, Json, decode, encode
 from tidegate.runtime.state.errors import INTENT, MANIFEST, StateError
+from tidegate.runtime.state.own import is_own
+from tidegate.runtime.state.packs import file_of
 from tidegate.runtime.state.paths import check_relative
 from tidegate.runtime.state.positions import Offer, Positions, SparkBatch
 from tidegate.runtime.state.quarantine import CLOCK, Quarantine
@@ -190,7 +192,7 @@ def decode_manifest(data: bytes, seq: int) -> Manifest:
     if manifest.seq != seq:
         raise StateError(MANIFEST, f"{where} is the manifest of batch {manifest.seq}", hint=hint)
     for file in manifest.files():
-        if check_relative(file.path).partition("/")[0] not in AREAS:
+        if check_relative(file.path).partition("/")[0] not in AREAS or not is_own(file_of(file.path)):
             raise StateError(MANIFEST, f"{where} names {file.path!r}, which is no state file", hint=hint)
     for segment in manifest.quarantine.files:
         if CLOCK not in segment.bounds:

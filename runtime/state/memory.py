@@ -8,6 +8,7 @@ from typing import Any
 
 from tidegate.runtime.state.errors import OUTPUT, WRITER, StateError
 from tidegate.runtime.state.failpoints import Failpoints
+from tidegate.runtime.state.own import check_own, is_own
 from tidegate.runtime.state.packs import Part, part_of, table_of
 from tidegate.runtime.state.paths import check_relative
 from tidegate.runtime.state.store import FileRef, Lock
@@ -71,13 +72,16 @@ class MemoryStore:
 
     def list_files(self, prefix: str) -> list[str]:
         start = prefix + "/" if prefix else ""
-        return sorted(path for path in self.files if path.startswith(start))
+        return sorted(path for path in self.files if path.startswith(start) and is_own(path))
+
+    def foreign_files(self, prefix: str) -> list[str]:
+        return sorted(path for path in self.files if path.startswith(prefix + "/") and not is_own(path))
 
     def names(self) -> list[str]:
         return sorted({path.partition("/")[0] for path in self.files})
 
     def delete(self, path: str) -> None:
-        self.files.pop(check_relative(path), None)
+        self.files.pop(check_own(path), None)
 
     def exists(self, path: str) -> bool:
         return check_relative(path) in self.files

@@ -14,9 +14,8 @@ from tidegate.runtime.state.errors import LOCATION, MANIFEST, PROGRAM, StateErro
 from tidegate.runtime.state.store import Store
 
 META: Final = "meta.json"
-_OWN = frozenset(
-    {"lock", "tmp", "spark"}
-)  # what may be there before meta.json is: Spark's own checkpoint can lie below ours
+#: What a start that ended before meta.json was written leaves behind; Spark's own checkpoint can lie below ours.
+_FIRST = ("lock", "spark", "tmp")
 _SHOWN = 20
 
 
@@ -40,13 +39,18 @@ def read_meta(store: Store) -> Meta | None:
         if store.exists(META):
             hint = "restore the whole checkpoint from a backup, or start with a new one"
             return decode("meta", Meta, store.read_bytes(META), code=MANIFEST, where=META, hint=hint)
-        names = set(store.names()) - _OWN
-    if names & {"manifests", "intents", "segments"}:
-        raise StateError(MANIFEST, f"{META} is missing in {store.where}", hint="restore the checkpoint from a backup")
-    if names:
+        names = set(store.names()) - set(_FIRST)
+        foreign = sorted(names) or [path for area in _FIRST for path in store.foreign_files(area)]
+    if held := sorted(names & {"manifests", "intents", "segments"}):
+        raise StateError(
+            MANIFEST,
+            f"{META} is missing in {store.where}, which holds {held[0]!r}",
+            hint="restore the checkpoint from a backup; where it never was one, give a new or empty directory",
+        )
+    if foreign:
         raise StateError(
             LOCATION,
-            f"{store.where} is no checkpoint and not empty: it holds {min(names)!r}",
+            f"{store.where} is no checkpoint and not empty: it holds {foreign[0]!r}",
             hint="give a new or empty directory",
         )
     return None

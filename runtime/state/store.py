@@ -36,7 +36,8 @@ class Store(Protocol):
 
     Files are written once under a new name and never changed. A write returns only when the file and its directory entry are
     durable, unless it is said to be `hasty`. Where a file is read, the path may name a part of a pack (`packs.py`). Tables are `pyarrow.Table`. A missing file is a `FileNotFoundError`, other failures are `OSError` or Arrow's
-    errors; the callers in this package turn them into `StateError`.
+    errors; the callers in this package turn them into `StateError`. A link in the place of a file, or of a directory that
+    leads to it, is never followed: every operation refuses it (TG511).
     """
 
     failpoints: Failpoints
@@ -71,13 +72,19 @@ class Store(Protocol):
         """The table in a file as tables of at most so many rows, of which one at a time is in memory."""
 
     def list_files(self, prefix: str) -> list[str]:
-        """All files below a directory, sorted; none if there is no such directory."""
+        """The checkpoint's own files below a directory, sorted; none if there is no such directory.
+
+        Files whose names have another form (`own.is_own`) are somebody else's and left out.
+        """
+
+    def foreign_files(self, prefix: str) -> list[str]:
+        """What else there is below a directory, sorted; the path itself if it is no directory."""
 
     def names(self) -> list[str]:
         """Names of the files and directories at the top, sorted."""
 
     def delete(self, path: str) -> None:
-        """Remove a file if it exists."""
+        """Remove a file if it exists; `InternalError` for a path that is not of the checkpoint's own form."""
 
     def exists(self, path: str) -> bool: ...
 

@@ -8,6 +8,7 @@ from tools.planted import (
     common,
     counting,
     directories,
+    foreign,
     freed,
     given,
     grids,
@@ -70,4 +71,5 @@ GROUPS = (
     which_files.GROUP,
     directories.GROUP,
     text.GROUP,
+    foreign.GROUP,
 )

@@ -63,7 +63,10 @@ GROUP = Group(
             "    if found.streams != tuple(streams):\n",
         ),
         bug(
-            "what was replaced stays", KNOWN, "        _remove_replaced(root)  # of a run that ended while it did\n", ""
+            "what was replaced stays",
+            KNOWN,
+            "        store.delete_all(_REPLACED)  # of a run that ended while it did\n",
+            "",
         ),
     ),
 )

@@ -60,6 +60,10 @@ class FaultyStore:
         self._before("list_files", prefix)
         return self.inner.list_files(prefix)
 
+    def foreign_files(self, prefix: str) -> list[str]:
+        self._before("foreign_files", prefix)
+        return self.inner.foreign_files(prefix)
+
     def names(self) -> list[str]:
         self._before("names", "")
         return self.inner.names()

@@ -93,12 +93,12 @@ def test_a_file_that_was_put_beside_the_rows_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", sorted(damage_kinds()))
 def test_damaged_static_tables_are_written_anew(tmp_path: Path, kind: str) -> None:
     setup, store = opened(tmp_path)
-    path = Path(stored_statics(setup, store.where)["N"])
+    path = Path(stored_statics(setup, store)["N"])
     whole, damaged = path.read_bytes(), damage_kinds()[kind](path.read_bytes())
     path.unlink()
     if damaged is not None:
         path.write_bytes(damaged)
-    assert stored_statics(setup, store.where) == {"N": str(path)}
+    assert stored_statics(setup, store) == {"N": str(path)}
     assert path.read_bytes() == whole
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
@@ -116,11 +116,11 @@ def test_a_disk_that_takes_nothing_is_told(
 
     with monkeypatch.context() as full:
         full.setattr("tidegate.runtime.spark.bounded.pq.write_table", failing)
-        for write in (lambda: bounded_inputs(setup, store), lambda: stored_statics(setup, store.where)):
+        for write in (lambda: bounded_inputs(setup, store), lambda: stored_statics(setup, store)):
             with pytest.raises(StateError, match="TG509") as caught:
                 write()
             assert hint in caught.value.hint
-    assert Path(stored_statics(setup, store.where)["N"]).stat().st_size > 3
+    assert Path(stored_statics(setup, store)["N"]).stat().st_size > 3
     made = bounded_inputs(setup, store)["E"].data
     assert isinstance(made, Files)
     assert [Path(file.path).stat().st_size > 3 for file in made.found()] == [True]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
-import shutil
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -89,7 +88,9 @@ def test_what_a_crash_left_of_a_replaced_checkpoint_is_removed_at_the_next_start
     known_sources(store, ["E"], files=True, clock=False)
     planned(store, "{}", "{}")
     with monkeypatch.context() as patched:
-        patched.setattr(shutil, "rmtree", lambda path, **_: crash() if path.exists() else None)
+        patched.setattr(
+            LocalStore, "delete_all", lambda self, area: crash() if (Path(self.where) / area).exists() else None
+        )
         with pytest.raises(SimulatedCrash):
             known_sources(store, ["E"], files=True, clock=True)
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith("spark")] == ["spark-replaced"]

@@ -39,6 +39,7 @@ from tidegate.runtime.state.memory import MemoryStore
 from tidegate.runtime.state.meta import differences
 from tidegate.runtime.state.packs import part_of
 from tidegate.runtime.state.positions import Offer, SourceFile, SparkBatch
+from tidegate.runtime.state.segments import new_path
 
 FILES = source_files(20)
 
@@ -410,10 +411,10 @@ def test_leftovers_of_attempts_are_swept_while_running(place: Place) -> None:
     store = place.store()
     with open_toy(store, place) as checkpoint:
         for number, file in enumerate(source_files(64)):
-            stray = f"segments/b/{number + 1:010d}-zombie-{number}.parquet"
+            stray = new_path("segments", "b", number + 1, "zombie")
             store.write_bytes(stray, b"of a task that lost the race")
             if number == 63:
-                own = f"segments/b/{number + 2:010d}-next-0.parquet"
+                own = new_path("segments", "b", number + 2, "next")
                 store.write_bytes(own, b"of a task of the next batch")
             step(checkpoint, file)
     left = [path for path in store.list_files("segments") if "zombie" in path or "next" in path]

@@ -30,7 +30,7 @@ from tidegate.runtime.state.manifest import (
 )
 from tidegate.runtime.state.positions import Offer, Positions, SourceFile, SourceOffset, SparkBatch
 from tidegate.runtime.state.quarantine import CLOCK, Dropped, Quarantine
-from tidegate.runtime.state.segments import Segment
+from tidegate.runtime.state.segments import Segment, new_path
 from tidegate.runtime.state.store import FileRef
 
 names = st.text(max_size=12) | st.sampled_from(["", "a.b", 'q"uote', "\0", "\u202e", "inf", "ä"])
@@ -45,7 +45,7 @@ json_values = st.recursive(
 
 
 def paths(area: str) -> st.SearchStrategy[str]:
-    return st.text("abc-_.é", min_size=3, max_size=8).map(lambda name: f"{area}/x{name}")
+    return st.builds(new_path, st.just(area), st.text("abc-_.é", max_size=8), st.integers(0, 2**40), st.just("a"))
 
 
 segments = st.builds(
@@ -126,6 +126,7 @@ offers = st.builds(
     spark=spark_batches,
 )
 
+SEGMENT, STAGED = new_path("segments", "b", 12, "a"), new_path("staging", "q", 12, "a")
 SAMPLE = Manifest(
     seq=12,
     intent="i",
@@ -135,8 +136,8 @@ SAMPLE = Manifest(
     clock=5,
     engine=ENGINE,
     spark_batch=SparkBatch("q", 3),
-    segments={"b": (Segment("segments/b/1", 3, 99, "crc32:0", "s", {"t": (INT64_MIN, INT64_MAX)}, 12, 0),)},
-    outputs=(StagedOutput("q", FileRef("staging/q/1", 7, "crc32:1"), 2, "part-1.parquet"),),
+    segments={"b": (Segment(SEGMENT, 3, 99, "crc32:0", "s", {"t": (INT64_MIN, INT64_MAX)}, 12, 0),)},
+    outputs=(StagedOutput("q", FileRef(STAGED, 7, "crc32:1"), 2, "part-1.parquet"),),
     progress={"s.t": 2**53 + 1, "idle.t": -math.inf, "done.t": math.inf},
     counts={"s": SourceCounts(3, 2, {"late": 1})},
     extra={"x": [1, None, "ü", 1.5]},
@@ -248,7 +249,7 @@ def body_with(**changes: Any) -> dict[str, Any]:
         (
             {
                 "outputs": [
-                    {"query": "q", "file": {"path": "staging/1", "bytes": 1, "checksum": ""}, "rows": 1, "name": "a/b"}
+                    {"query": "q", "file": {"path": STAGED, "bytes": 1, "checksum": ""}, "rows": 1, "name": "a/b"}
                 ]
             },
             "names an output 'a/b'",
@@ -256,7 +257,7 @@ def body_with(**changes: Any) -> dict[str, Any]:
         (
             {
                 "outputs": [
-                    {"query": "q", "file": {"path": "staging/1", "bytes": 1, "checksum": ""}, "rows": 1, "name": ".."}
+                    {"query": "q", "file": {"path": STAGED, "bytes": 1, "checksum": ""}, "rows": 1, "name": ".."}
                 ]
             },
             "'..'",
@@ -334,7 +335,8 @@ def test_offer_fingerprint() -> None:
 
 
 def test_manifest_files() -> None:
-    manifest = replace(SAMPLE, kernel={"o": KernelState(1, (FileRef("kernel/o/1", 1, ""),))})
-    assert [file.path for file in manifest.state_files()] == ["segments/b/1", "kernel/o/1"]
-    assert [file.path for file in manifest.files()] == ["segments/b/1", "kernel/o/1", "staging/q/1"]
+    state = new_path("kernel", "o", 12, "a")
+    manifest = replace(SAMPLE, kernel={"o": KernelState(1, (FileRef(state, 1, ""),))})
+    assert [file.path for file in manifest.state_files()] == [SEGMENT, state]
+    assert [file.path for file in manifest.files()] == [SEGMENT, state, STAGED]
     assert {field.name for field in fields(Manifest)} >= {"segments", "kernel", "outputs", "quarantine", "positions"}

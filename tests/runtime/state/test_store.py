@@ -20,26 +20,27 @@ from tidegate.runtime.state.local import LocalStore
 from tidegate.runtime.state.paths import local_directory, slug
 from tidegate.runtime.state.store import FileRef
 
+STATE = f"kernel/x/0000000001-a-{'0' * 32}.parquet"
 TABLE = pa.table({"t": pa.array([3, 1, 2], pa.int64()), "a.b": ["x", None, "ü"], "a": [1.5, 2.5, None]})
 
 
 def test_bytes(place: Place) -> None:
     store = place.store()
-    file = store.write_bytes("kernel/x/1", b"123456789")
-    assert file == FileRef("kernel/x/1", 9, "crc32:cbf43926")  # the check value of CRC-32
-    assert store.read_bytes("kernel/x/1") == b"123456789"
+    file = store.write_bytes(STATE, b"123456789")
+    assert file == FileRef(STATE, 9, "crc32:cbf43926")  # the check value of CRC-32
+    assert store.read_bytes(STATE) == b"123456789"
     assert store.size(file.path) == 9
     assert store.checksum(file.path) == file.checksum
-    assert store.exists("kernel/x/1")
+    assert store.exists(STATE)
     with pytest.raises(FileExistsError):
-        store.write_bytes("kernel/x/1", b"other")
-    assert store.read_bytes("kernel/x/1") == b"123456789"
-    store.delete("kernel/x/1")
-    store.delete("kernel/x/1")
-    assert not store.exists("kernel/x/1")
+        store.write_bytes(STATE, b"other")
+    assert store.read_bytes(STATE) == b"123456789"
+    store.delete(STATE)
+    store.delete(STATE)
+    assert not store.exists(STATE)
     for read in (store.read_bytes, store.size, store.checksum, store.read_table):
         with pytest.raises(FileNotFoundError):
-            read("kernel/x/1")
+            read(STATE)
 
 
 def test_table(place: Place) -> None:
@@ -68,12 +69,15 @@ def test_list(place: Place) -> None:
     store = place.store()
     assert store.list_files("segments") == []
     assert store.names() == []
-    for path in ("segments/b/2", "segments/b/1", "segments/a/1", "segments2/a", "meta.json"):
+    first, second, other = (
+        f"segments/{name}-a-{'0' * 32}.parquet" for name in ("b/0000000001", "b/0000000002", "a/0000000001")
+    )
+    for path in (second, first, other, "meta.json"):
         store.write_bytes(path, b"")
-    assert store.list_files("segments") == ["segments/a/1", "segments/b/1", "segments/b/2"]
-    assert store.list_files("segments/b") == ["segments/b/1", "segments/b/2"]
-    assert len(store.list_files("")) == 5
-    assert store.names() == ["meta.json", "segments", "segments2"]
+    assert store.list_files("segments") == [other, first, second]
+    assert store.list_files("segments/b") == [first, second]
+    assert store.list_files("") == ["meta.json", other, first, second]
+    assert store.names() == ["meta.json", "segments"]
 
 
 def test_exclusive(place: Place) -> None:

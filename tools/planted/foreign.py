@@ -1,0 +1,58 @@
+"""Slips by which somebody else's files are deleted, written over or followed to."""
+
+from __future__ import annotations
+
+from tools.planted.bugs import Group, bug
+
+LOCAL = "runtime/state/local.py"
+OWN = "runtime/state/own.py"
+
+GROUP = Group(
+    "foreign",
+    ("tests/runtime/state/test_foreign.py",),
+    (
+        bug("every file is listed", LOCAL, "if regular and is_own(path))", "if regular)"),
+        bug("every file can be deleted", LOCAL, "self._path(check_own(path)).unlink", "self._path(path).unlink"),
+        bug(
+            "any name in a state directory is ours",
+            OWN,
+            'rf"{_SLUG}/\\d{{10,}}-[A-Za-z0-9_]{{1,40}}-[0-9a-f]{{32}}\\.parquet"',
+            'r".+"',
+        ),
+        bug("any name that begins as ours does", OWN, "form.fullmatch(rest)", "form.match(rest)"),
+        bug("any temporary file is ours", OWN, '"tmp": r"[0-9a-f]{32}"', '"tmp": r".+"'),
+        bug(
+            "links to directories are followed",
+            LOCAL,
+            "            if stat.S_ISLNK(found.st_mode):\n",
+            "            if stat.S_ISLNK(found.st_mode) and not os.path.isdir(place):\n",
+        ),
+        bug(
+            "links to files are followed",
+            LOCAL,
+            "            if stat.S_ISLNK(found.st_mode):\n",
+            "            if stat.S_ISLNK(found.st_mode) and os.path.isdir(place):\n",
+        ),
+        bug("links are listed", LOCAL, "            if entry.is_symlink():\n", "            if False:\n"),
+        bug("any lock is ours", LOCAL, "        if not _is_note(descriptor):\n", "        if False:\n"),
+        bug("a long text can be a note", LOCAL, "len(found) <= _NOTE_BYTES and (", "("),
+        bug(
+            "a link in the place of a result",
+            LOCAL,
+            "        if final.is_symlink():\n",
+            "        if False:\n",
+        ),
+        bug(
+            "a link in the place of a result's copy",
+            LOCAL,
+            "        if copy.is_symlink():\n",
+            "        if False:\n",
+        ),
+        bug(
+            "somebody else's tmp is no matter",
+            "runtime/state/meta.py",
+            "sorted(names) or [path for area in _FIRST for path in store.foreign_files(area)]",
+            "sorted(names)",
+        ),
+    ),
+)
