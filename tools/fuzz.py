@@ -24,11 +24,12 @@ sys.path.insert(0, str(ROOT))
 
 if TYPE_CHECKING:
     from tests.properties.families import Family
+    from tests.properties.large import LargeFamily
 
 #: What a case depends on: the library, and what draws and checks cases.
 SOURCES = ("algebra", "analysis", "contexts", "runtime", "tests/strategies", "tests/properties")
 
-FAMILIES = ("rules", "staged", "embedded", "windows", "recursive", "recursive-embedded", "situations")
+FAMILIES = ("rules", "staged", "embedded", "windows", "recursive", "recursive-embedded", "situations", "large")
 
 
 @dataclass(slots=True)
@@ -85,7 +86,11 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def _family(name: str) -> Family:
+def _family(name: str) -> Family | LargeFamily:
+    if name == "large":
+        from tests.properties.large import LARGE
+
+        return LARGE
     from tests.properties.families import FAMILIES
 
     return FAMILIES[name]

@@ -16,6 +16,7 @@ from tests.properties.delays import Delays, counting_joined, declared, delayed
 from tests.properties.drive import Broken, Tally, as_tuples, compare, final, instants_of
 from tests.strategies.programs import Case, Row
 from tests.strategies.streams import Script
+from tests.thresholds import drawn, small
 from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.semantics import Row as Tuple
 from tidegate.algebra.semantics import evaluate, evaluate_program
@@ -36,7 +37,8 @@ def check_embedded(
 ) -> None:
     """Runs the script through a session; after every step its results are those that its progress makes final.
 
-    Every other case is left to Polars, which otherwise would see only what NumPy cannot do. With `delays`, every other case
+    Every other case is left to Polars, which otherwise would see only what NumPy cannot do, and of three cases in four one
+    size at which the runtime takes another way is small. With `delays`, every other case
     declares how late its rows may be, and has them in fewer batches: then events are joined to stretches.
     """
     rng = random.Random(f"few rows {case.seed}/{len(script)}")
@@ -45,7 +47,8 @@ def check_embedded(
     if delays and rng.random() < 0.5:
         script, kept = delayed(case, script, rng)
     modes: tuple[PurgeMode, ...] = ("planned", "always", "off") if delays else ("planned", "off")
-    with patch.object(few_rows, "MOST", most), little_work(rng), counting_joined(tally):
+    threshold, value = drawn(random.Random(f"threshold {case.seed}/{len(script)}"))
+    with patch.object(few_rows, "MOST", most), little_work(rng), small(threshold, value), counting_joined(tally):
         _check_steps(case, script, facts, tally, purge, kept, modes)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from tests.strategies.trees import Case, cases
+from tests.thresholds import THRESHOLDS, small
 from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.nodes import Aggregate, Function, Group, Join, JoinKind, Rename, Scan, occurrences
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
@@ -64,6 +66,16 @@ def complete(case: Case) -> Case:
     return Case(case.node, relations)
 
 
+#: Sizes at which the evaluation of whole trees takes other ways.
+SIZES = [
+    one
+    for one in THRESHOLDS
+    if one.module in ("embedded.joins", "embedded.grouping", "embedded.aggregates")
+    and str(one) != "embedded.joins.FEW_ROWS"
+]
+FEW_SIZES = [one for one in THRESHOLDS if one.module in ("embedded.few.joins", "embedded.few.groups")]
+
+
 def check_few(case: Case) -> bool:
     """Whether NumPy takes the case; if it does, it has to be right."""
     try:
@@ -79,8 +91,17 @@ def check_embedded(case: Case) -> None:
     wanted = reference(case.node, case.relations)
     found = embedded(case)
     assert bags_equal(found, wanted), f"{found} is not {wanted}"
+    rng = random.Random(repr(case.relations))
+    with small(rng.choice(FEW_SIZES)):
+        check_few(complete(case))
     check_few(complete(case))
-    # The ways that joins take with many rows: pairs searched for although keys are equal, and seen a few at a time.
+    # The ways that joins take with many rows: as in production, and with one more size set to small by itself.
+    with patch.object(joins, "FEW_ROWS", -1):
+        for threshold in (None, *rng.sample(SIZES, 1)):
+            with small(threshold):
+                found = embedded(case)
+            assert bags_equal(found, wanted), f"many rows, {threshold} small: {found} is not {wanted}"
+    # And all together: pairs searched for although keys are equal, and seen a few at a time.
     with patch.object(joins, "FEW_ROWS", -1), patch.object(joins, "FEW_PAIRS", 0), patch.object(joins, "CHUNK", 3):
         found = embedded(case)
         assert bags_equal(found, wanted), f"searched: {found} is not {wanted}"

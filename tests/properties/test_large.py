@@ -1,0 +1,40 @@
+"""A few of the programs over many rows; `tools/fuzz.py --family large` runs a few hundred."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from tests.properties import large
+from tests.properties.families import seeds
+
+
+@pytest.mark.parametrize("seed", seeds(6))
+def test_programs_over_many_rows_answer_as_sql_does(seed: int) -> None:
+    family = large.LargeFamily()
+    assert family.run(seed) is None
+    assert family.tally.cases == 1
+
+
+def test_cases_cross_the_sizes_and_come_in_batches() -> None:
+    cases = [large.random_large(seed) for seed in range(12)]
+    heights = [rows[stream].height for case in cases for rows, _ in case.batches for stream in "AB"]
+    assert max(heights) >= 65_536
+    assert min(heights) < 5_000
+    assert max(len(case.batches) for case in cases) > 3
+    assert sum(bool(case.program.facts) for case in cases) == len(cases)
+
+
+def test_a_difference_is_told() -> None:
+    one = pl.DataFrame({"a": [1, 2, None], "b": [0.5, 1.0, None]})
+    assert large.difference(one, one.reverse()) is None
+    assert "2 rows instead of 3" in str(large.difference(one.head(2), one))
+    assert "too many: [(3, 1.0)], missing: [(2, 1.0)]" in str(
+        large.difference(pl.DataFrame({"a": [1, 3], "b": [0.5, 1.0]}), pl.DataFrame({"a": [1, 2], "b": [0.5, 1.0]}))
+    )
+
+
+def test_a_wrong_answer_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = large.incrementally
+    monkeypatch.setattr(large, "incrementally", lambda case: (found(case)[0].head(7), 0))
+    assert "7 rows instead of" in str(large.LargeFamily().run(0))

@@ -1,0 +1,347 @@
+"""Joins of two tables by random conditions, in each of the ways that joins take: all pairs that satisfy the condition, once.
+
+Tables are small and boundary-biased, and ways that many rows take are reached by the sizes at which joins choose, each set
+to small by itself too.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tests.thresholds import THRESHOLDS, Threshold, small
+from tidegate.algebra.evaluation import evaluate_term
+from tidegate.algebra.nodes import Join, JoinKind, Scan
+from tidegate.algebra.schema import Attribute, Schema, StreamDef
+from tidegate.algebra.terms import Attr, Lit, Term, call, conjunction
+from tidegate.algebra.types import BIGINT, BOOLEAN, DOUBLE, DURATION, STRING, TIMESTAMP, DataType
+from tidegate.runtime.columns import polars_schema
+from tidegate.runtime.embedded import bands
+from tidegate.runtime.embedded import joins as many
+from tidegate.runtime.embedded.bands import find_bands
+from tidegate.runtime.embedded.few.rows import Few, Unfit
+from tidegate.runtime.embedded.few.trees import Run, few_tree
+from tidegate.runtime.embedded.relational import evaluate
+from tidegate.runtime.joins import Equality, Range, join_parts
+
+Row = tuple[Any, ...]
+Tables = tuple[Sequence[Row], Sequence[Row]]
+KINDS: tuple[JoinKind, ...] = ("inner", "left", "semi", "anti")
+TYPES: dict[str, DataType] = {"k": BIGINT, "s": STRING, "d": DOUBLE, "t": TIMESTAMP, "e": TIMESTAMP, "b": BOOLEAN}
+
+
+def table(name: str) -> StreamDef:
+    """Attributes `k1`, `s1`, …: names of the sides differ."""
+    return StreamDef(name, Schema(tuple(Attribute(f"{a}{name}", type_) for a, type_ in TYPES.items())), static=True)
+
+
+LEFT, RIGHT = table("1"), table("2")
+BOTH = Schema((*LEFT.schema.attributes, *RIGHT.schema.attributes))
+
+
+def one(name: str) -> Term:
+    return Attr(f"{name}1")
+
+
+def two(name: str) -> Term:
+    return Attr(f"{name}2")
+
+
+#: Conjuncts by what they are good for.
+EQUAL = (
+    call("eq", one("k"), two("k")),
+    call("eq", two("s"), one("s")),
+    call("eq_null_safe", one("k"), two("k")),
+    call("eq_null_safe", two("d"), one("d")),
+    call("eq", one("d"), two("d")),
+    call("eq", one("k"), two("d")),
+)
+BETWEEN = (
+    call("le", one("t"), two("t")),
+    call("lt", one("t"), two("t")),
+    call("lt", two("t"), one("t")),
+    call("ge", one("t"), two("t")),
+    call("gt", one("e"), two("t")),
+    call("le", one("t"), two("e")),
+    call("le", two("t"), one("e")),
+    call("lt", two("t"), one("e")),
+    call("lt", one("e"), two("e")),
+    call("lt", one("k"), two("k")),
+)
+ALONE = (
+    call("gt", one("k"), Lit(1, BIGINT)),
+    call("is_not_null", one("s")),
+    call("lt", two("k"), Lit(2, BIGINT)),
+    one("b"),
+    two("b"),
+)
+REST = (
+    call("ne", one("k"), two("k")),
+    call("or", one("b"), two("b")),
+    call("lt", one("d"), two("d")),
+)
+
+
+def condition(rng: random.Random) -> Term:
+    parts = [
+        *rng.sample(EQUAL, rng.choice((0, 1, 1, 2))),
+        *rng.sample(BETWEEN, rng.choice((0, 1, 2, 2, 3, 4))),
+        *(rng.sample(ALONE, 1) if rng.random() < 0.3 else ()),
+        *(rng.sample(REST, 1) if rng.random() < 0.3 else ()),
+    ]
+    rng.shuffle(parts)
+    return conjunction(parts or [REST[0]])
+
+
+def row(rng: random.Random, nulls: float) -> Row:
+    """Instants tie, intervals are seldom the wrong way round."""
+    start = rng.choice((-3, 0, 1, 2, 3, 5))
+    made: Row = (
+        rng.choice((0, 1, 2, 3)),
+        rng.choice(("", "a", "b")),
+        rng.choice((0.0, -0.0, 1.0, 2.0, 2.5, float("nan"))) if nulls else rng.choice((0.0, 1.0, 2.0)),
+        start,
+        start + rng.choice((0, 1, 2, 4, -1)),
+        rng.random() < 0.6,
+    )
+    return tuple(None if rng.random() < nulls else value for value in made)
+
+
+def tables(rng: random.Random) -> Tables:
+    nulls = rng.choice((0, 0, 0.15))
+    return tuple([row(rng, nulls) for _ in range(rng.choice((0, 1, 3, 8, 8, 14)))] for _ in range(2))  # type: ignore[return-value]  # two of them
+
+
+def expected(tree: Join, given: Tables) -> Counter[str]:
+    """By each pair, one after the other."""
+    found: list[Row] = []
+    names = BOTH.names
+    for left in given[0]:
+        partners = [
+            right
+            for right in given[1]
+            if evaluate_term(tree.condition, dict(zip(names, (*left, *right), strict=True)), BOTH) is True
+        ]
+        match tree.kind:
+            case "inner":
+                found += [(*left, *right) for right in partners]
+            case "left":
+                found += [(*left, *right) for right in partners or [(None,) * len(RIGHT.schema)]]
+            case "semi":
+                found += [left] * bool(partners)
+            case _:
+                found += [left] * (not partners)
+    return Counter(map(shown, found))
+
+
+def shown(row: Row) -> str:
+    return repr(tuple(0.0 if value == 0 and isinstance(value, float) else value for value in row))
+
+
+def frames(given: Tables) -> dict[int, pl.DataFrame]:
+    return {
+        i: pl.DataFrame(list(rows), schema=polars_schema(stream.schema), orient="row")
+        for i, (rows, stream) in enumerate(zip(given, (LEFT, RIGHT), strict=True))
+    }
+
+
+def ticks(frame: pl.DataFrame) -> list[Row]:
+    return frame.with_columns(pl.col(pl.Datetime).dt.epoch("us")).rows()
+
+
+def found(tree: Join, given: Tables) -> Counter[str]:
+    return Counter(map(shown, ticks(evaluate(tree, frames(given)))))
+
+
+def by_numpy(tree: Join, given: Tables) -> Counter[str] | None:
+    """The same where NumPy takes it."""
+    step = few_tree(tree)
+    if step is None:
+        return None
+    try:
+        return Counter(map(shown, ticks(step(Run({i: Few.of(f) for i, f in frames(given).items()})).frame())))
+    except Unfit:
+        return None
+
+
+SIZES = [one for one in THRESHOLDS if one.module in ("embedded.joins", "embedded.grouping") and one.small]
+FEW_SIZES = [one for one in THRESHOLDS if one.module == "embedded.few.joins"]
+(FEW_ROWS,) = [one for one in SIZES if str(one) == "embedded.joins.FEW_ROWS"]
+#: Joins of many rows with each other size as it is, and as small: the usual path of production is the first.
+MANY = [(FEW_ROWS,), *((FEW_ROWS, size) for size in SIZES if size is not FEW_ROWS)]
+
+
+def cases(seed: int, count: int) -> list[tuple[Join, Tables]]:
+    rng = random.Random(seed)
+    return [
+        (Join(Scan(LEFT), Scan(RIGHT), condition(rng), kind), tables(rng))
+        for kind in itertools.islice(itertools.cycle(KINDS), count)
+    ]
+
+
+@pytest.mark.parametrize(
+    "sizes", [(), *MANY], ids=lambda sizes: " and ".join(one.name for one in sizes) or "as they are"
+)
+def test_random_joins_find_all_pairs_once(sizes: tuple[Threshold, ...]) -> None:
+    with ExitStack() as stack:
+        for size in sizes:
+            stack.enter_context(small(size))
+        for tree, given in cases(7, 100):
+            assert found(tree, given) == expected(tree, given), f"{tree.kind} {tree.condition}: {given}"
+
+
+@pytest.mark.parametrize("size", [None, *FEW_SIZES], ids=str)
+def test_random_joins_by_numpy_find_all_pairs_once(size: Threshold | None) -> None:
+    taken = 0
+    with small(size, size.small[-1] if size else None):
+        for tree, given in cases(8, 250):
+            pairs = by_numpy(tree, given)
+            taken += pairs is not None
+            assert pairs is None or pairs == expected(tree, given), f"{tree.kind} {tree.condition}: {given}"
+    assert taken > 20
+
+
+def test_joins_of_values_far_apart_go_by_their_places() -> None:
+    """Ranks as distances would not fit into 64 bits beside the groups."""
+    for tree, given in cases(9, 60):
+        with small(FEW_ROWS), patch.object(bands, "_MOST", 2):
+            assert found(tree, given) == expected(tree, given), f"{tree.kind} {tree.condition}: {given}"
+
+
+# What is looked at: a join that finds its pairs among all there are is right, and of no use.
+
+KEY, OTHER = EQUAL[0], EQUAL[1]
+FROM, TO = BETWEEN[0], BETWEEN[6]  # t1 <= t2 and t2 <= e1
+
+
+def parts(*conjuncts: Term) -> Any:
+    return join_parts(conjunction(conjuncts), LEFT.schema, RIGHT.schema)
+
+
+def test_conjuncts_are_sorted_by_what_they_are_good_for() -> None:
+    made = parts(*EQUAL[:2], FROM, BETWEEN[2], BETWEEN[4], ALONE[0], ALONE[2], REST[0])
+    assert made.equalities == (Equality(one("k"), two("k"), False), Equality(one("s"), two("s"), False))
+    assert made.ranges == (
+        Range(one("t"), two("t"), strict=False, left_first=True),
+        Range(two("t"), one("t"), strict=True, left_first=False),
+        Range(two("t"), one("e"), strict=True, left_first=False),
+    )
+    assert (made.left, made.right, made.rest) == ((ALONE[0],), (ALONE[2],), (REST[0],))
+    assert parts(EQUAL[2]).equalities == (Equality(one("k"), two("k"), True),)
+    constant = call("lt", Lit(1, BIGINT), Lit(2, BIGINT))
+    assert parts(KEY, constant).left == (constant,)
+
+
+def test_keys_of_two_types_meet_in_the_wider_one() -> None:
+    (key,) = parts(EQUAL[5]).equalities
+    assert key == Equality(call("cast_double", one("k")), two("d"), False)
+
+
+def test_bounds_of_a_difference_are_ranges_where_nothing_can_overflow() -> None:
+    """`y - x <= 5` is `y <= x + 5`, and `y - x > 5` is `x + 5 < y`, either way round; of plain integers it stays as it is."""
+    x, y = Attr("x"), Attr("y")
+    for temporal in (True, False):
+        left, right = (Schema((Attribute(name, TIMESTAMP, nullable=not temporal, temporal=temporal),)) for name in "xy")
+        five = Lit(5, DURATION)
+        later = call("add", x, five)
+        for condition, expected_range in (
+            (call("le", call("sub", y, x), five), Range(y, later, strict=False, left_first=False)),
+            (call("gt", call("sub", y, x), five), Range(later, y, strict=True, left_first=True)),
+            (call("gt", five, call("sub", y, x)), Range(y, later, strict=True, left_first=False)),
+        ):
+            made = join_parts(condition, left, right)
+            assert made.ranges == ((expected_range,) if temporal else ())
+            assert made.rest == (() if temporal else (condition,))
+
+
+def candidates(made: Any, given: Tables) -> int:
+    """Pairs that are looked at by a join of many rows."""
+    left, right = frames(given).values()
+    ones, others = many._keys(left, right, BOTH, made.equalities)
+    groups = many._groups(left.height, right.height, ones, others)
+    return sum(int(np.maximum(b.stop - b.start, 0).sum()) for b in find_bands(left, right, BOTH, made, groups))
+
+
+def pairs(given: Tables, holds: Any) -> int:
+    return sum(
+        bool(holds(dict(zip(TYPES, left, strict=True)), dict(zip(TYPES, right, strict=True))))
+        for left in given[0]
+        for right in given[1]
+    )
+
+
+def complete(seed: int, count: int = 30) -> Tables:
+    rng = random.Random(seed)
+    return [row(rng, 0) for _ in range(count)], [row(rng, 0) for _ in range(count)]
+
+
+@pytest.mark.parametrize("most_rows", [0, 1 << 20], ids=["compiled", "sorted"])
+def test_a_join_looks_at_no_more_pairs_than_its_ranges_leave(most_rows: int) -> None:
+    """By key, by both bounds of a value, by either way in which intervals overlap, or by one bound."""
+    given = complete(3)
+    with patch("tidegate.runtime.embedded.grouping.MANY_ROWS", most_rows):
+        assert candidates(parts(KEY, REST[0]), given) == pairs(given, lambda a, b: a["k"] == b["k"])
+        inside = pairs(given, lambda a, b: a["k"] == b["k"] and a["t"] <= b["t"] <= a["e"])
+        assert candidates(parts(KEY, FROM, TO), given) == inside
+        assert candidates(parts(KEY, TO, FROM, BETWEEN[8]), given) == inside
+        strictly = pairs(given, lambda a, b: a["t"] < b["t"] < a["e"])
+        assert candidates(parts(BETWEEN[1], BETWEEN[7]), given) == strictly
+        overlap = pairs(
+            given,
+            lambda a, b: a["t"] <= b["t"] <= a["e"] or b["t"] < a["t"] <= b["e"],
+        )
+        assert candidates(parts(BETWEEN[5], TO), given) == overlap
+        below = pairs(given, lambda a, b: a["e"] < b["e"])
+        assert candidates(parts(BETWEEN[8]), given) == below
+
+
+def test_pairs_are_seen_a_few_at_a_time() -> None:
+    """At most CHUNK of them, or those of one row."""
+    made = parts(KEY, REST[0])
+    left, right = frames(complete(4)).values()
+    groups = many._groups(left.height, right.height, *many._keys(left, right, BOTH, made.equalities))
+    (band,) = find_bands(left, right, BOTH, made, groups)
+    whole = candidates(made, complete(4))
+    most = int((band.stop - band.start).max())
+    for chunk in (1, most, 2 * most + 1, 10_000):
+        with patch.object(many, "CHUNK", chunk):
+            pieces = list(many._expanded(band))
+        assert sum(len(outer) for outer, _ in pieces) == whole
+        assert all(len(outer) == len(inner) for outer, inner in pieces)
+        assert all(len(outer) <= chunk or len(set(outer.tolist())) == 1 for outer, _ in pieces)
+        assert len(pieces) <= 2 * whole / max(chunk, 1) + 1, "pieces are as full as they may be"
+
+
+def test_pairs_with_equal_keys_are_listed_where_they_are_few() -> None:
+    """Up to FEW_PAIRS for each row of both sides; rows without a group have none."""
+    ones, others = np.zeros(4, dtype=np.int64), np.zeros(4, dtype=np.int64)
+    for few, listed in ((2, True), (1, False)):  # 16 pairs of 8 rows
+        with patch.object(many, "FEW_PAIRS", few):
+            assert many._few_pairs(ones, others) is listed
+    with patch.object(many, "FEW_PAIRS", 0):
+        assert many._few_pairs(np.array([-1, 0]), np.array([-1, 1]))
+        assert not many._few_pairs(np.array([-1, 0]), np.array([-1, 0]))
+
+
+def test_close_integers_are_their_own_groups() -> None:
+    def dense(left: list[int | None], right: list[int | None]) -> Any:
+        made = many._dense(pl.Series(left, dtype=pl.Int64), pl.Series(right, dtype=pl.Int64))
+        return None if made is None else tuple(part.tolist() for part in made)
+
+    assert dense([5, 7], [6, 5, 5]) == ([0, 2], [1, 0, 0])
+    assert dense([0, 20], [1, 2, 3]) == ([0, 20], [1, 2, 3]), "as far apart as four times the rows"
+    assert dense([0, 21], [1, 2, 3]) is None
+    assert dense([1, None], [2]) is None
+    assert dense([1], [None]) is None
+    assert dense([], [1]) is None
+    assert dense([1], []) is None
+    assert many._dense(pl.Series([True]), pl.Series([True])) is None

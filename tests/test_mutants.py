@@ -1,0 +1,176 @@
+"""The tool that draws mutants: it makes the changes that it says, kills what a test notices, and lists what none does."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tools import mutants
+from tools.mutation import live
+from tools.mutation.groups import GROUPS, Group
+from tools.mutation.operators import mutants_of, mutated
+
+SAMPLE = '''
+"""A module."""
+import os
+
+LIMIT = 7
+
+def one(a: int, b: int = 3) -> int:
+    """Says nothing."""
+    assert a < 1000, "told"
+    if a < b and not b:
+        raise ValueError(f"{a + 1} is wrong")
+    for x in range(a):
+        if x == 2:
+            continue
+        os.close(x)
+    return max(a, b) + a[1:b]
+
+class C:
+    def two(self, on=True):
+        self.found = [x for x in on if x > 1]
+        def inner(y):
+            return searchsorted(y, "left", strict=True)
+        return inner
+'''
+
+
+def test_operators_change_one_place_each() -> None:
+    made = {(one.operator, one.old, one.new) for one in mutants_of("sample.py", SAMPLE)}
+    for wanted in (
+        ("comparison", "a < b", "a <= b"),
+        ("and/or", "a < b and (not b)", "a < b or not b"),
+        ("removed sign or negation", "not b", "b"),
+        ("negated condition", "if x == 2: ...", "if not x == 2: ..."),
+        ("constant", "2", "3"),
+        ("constant", "2", "1"),
+        ("removed statement", "continue", "pass"),
+        ("break/continue", "continue", "break"),
+        ("removed statement", "os.close(x)", "pass"),
+        ("removed statement", "raise ValueError(f'{a + 1} is wrong')", "pass"),
+        ("removed statement", "self.found = [x for x in on if x > 1]", "pass"),
+        ("min/max, any/all", "max(a, b)", "min(a, b)"),
+        ("arithmetic", "max(a, b) + a[1:b]", "max(a, b) - a[1:b]"),
+        ("slice", "a[1:b]", "a[1 + 1:b]"),
+        ("slice", "a[1:b]", "a[1:b - 1]"),
+        ("returned value", "return max(a, b) + a[1:b]", "return None"),
+        ("removed condition", " for x in on if x > 1", " for x in on"),
+        ("swapped arguments", "searchsorted(y, 'left', strict=True)", "searchsorted('left', y, strict=True)"),
+        ("side of a search", "'left'", "'right'"),
+        ("truth value", "True", "False"),
+    ):
+        assert wanted in made, wanted
+
+
+def test_messages_assertions_defaults_and_constants_stay() -> None:
+    made = mutants_of("sample.py", SAMPLE)
+    assert not [one for one in made if {"7", "3", "1000", "a + 1", "a < 1000"} & {one.old}]
+    assert {one.function for one in made} == {"one", "C.two"}
+    assert len({one.key for one in made}) == len(made)
+
+
+def test_each_mutant_differs_and_compiles() -> None:
+    original = ast.unparse(ast.parse(SAMPLE))
+    texts = [ast.unparse(mutated(SAMPLE, one)) for one in mutants_of("sample.py", SAMPLE)]
+    assert original not in texts
+    assert len(set(texts)) > 0.9 * len(texts), "an `if` negated is the same as its branches exchanged"
+    for one in mutants_of("sample.py", SAMPLE):
+        compile(mutated(SAMPLE, one), "sample.py", "exec")
+
+
+def test_draws_go_by_seed_and_have_enough_to_draw_from() -> None:
+    (joins,) = (group for group in GROUPS if group.name == "joins")
+    some = mutants.drawn(joins, 30, 5)
+    assert mutants.drawn(joins, 10, 5) == some[:10]
+    assert mutants.drawn(joins, 30, 6) != some
+    shares = mutants._shares(1200, GROUPS)
+    assert sum(shares) == 1200
+    assert min(shares) > 100
+    assert sum(mutants._shares(10**6, GROUPS)) == sum(len(mutants.all_mutants(group)) for group in GROUPS)
+
+
+def test_tests_and_files_of_groups_are_there() -> None:
+    for group in GROUPS:
+        assert group.paths(mutants.ROOT)
+        assert all((mutants.ROOT / test).exists() for test in group.tests), group.name
+    with pytest.raises(FileNotFoundError):
+        Group("none", ("no/such/*.py",), ()).paths(mutants.ROOT)
+
+
+def test_equivalent_mutants_are_there_and_have_a_reason(tmp_path: Path) -> None:
+    """So that an entry whose function has changed is judged again."""
+    known = {one.key for group in GROUPS for one in mutants.all_mutants(group)}
+    judged = mutants.equivalents()
+    assert judged.keys() <= known, sorted(judged.keys() - known)
+    assert all(len(why) > 20 for why in judged.values())
+    file = tmp_path / "twice.toml"
+    file.write_text('[[mutant]]\nkey = "a"\nwhy = "b"\n[[mutant]]\nkey = "a"\nwhy = "c"\n')
+    with pytest.raises(ValueError, match="more than once"):
+        mutants.equivalents(file)
+
+
+def test_a_mutant_is_put_into_a_child_only() -> None:
+    from tidegate.runtime import joins
+
+    text = (mutants.ROOT / "runtime" / "joins.py").read_text()
+    one = next(m for m in mutants_of("runtime/joins.py", text) if m.function == "_side" and m.new == "return None")
+
+    def told() -> dict[str, str]:
+        before = joins._side.__code__
+        live.put(mutants.ROOT, one)
+        return {"changed": str(joins._side.__code__ is not before)}
+
+    before = joins._side.__code__
+    assert mutants.forked(told, 10, 60) == {"changed": "True"}
+    assert joins._side.__code__ is before
+
+
+def test_a_child_that_does_not_end_is_ended() -> None:
+    def forever() -> dict[str, str]:
+        while True:
+            pass
+
+    assert mutants.forked(forever, 0.1, 60) is None
+
+    def wrong() -> dict[str, str]:
+        raise KeyError("no such")
+
+    assert mutants.forked(wrong, 1, 60) == {"error": "KeyError: 'no such'"}
+
+
+JOINS = "runtime/joins.py"
+SORTED = "tests/runtime/test_joins.py::test_conjuncts_are_sorted_by_what_they_are_good_for"
+KILLED = (
+    f"{JOINS}::join_parts: rest.append(part) => pass",
+    f"{JOINS}::_equality: 1 => 0",
+    f"{JOINS}::_range: relation in ('gt', 'ge') => relation not in ('gt', 'ge')",
+    f"{JOINS}::_side: if names <= set(left): ... => if not names <= set(left): ...",
+)
+#: Of a function that the test does not call.
+SURVIVES = "runtime/embedded/joins.py::_few_pairs: others >= 0 => others > 0"
+
+
+def test_a_sample_is_killed_and_a_survivor_is_listed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    resume = tmp_path / "state.json"
+    command = ["--group", "joins", "--tests", SORTED, "--resume", str(resume), "--only", *KILLED, SURVIVES]
+    assert mutants.main([*command, "--at-least", "0.8"]) == 0
+    told = capfd.readouterr().out
+    assert "5 mutants drawn" in told
+    assert "4 of 5 killed: 80.0 %" in told
+    assert "SURVIVED runtime/embedded/joins.py:" in told
+    assert "- others >= 0\n  + others > 0" in told
+    assert mutants.main([*command, "--at-least", "0.81"]) == 1, "of the file: nothing runs again"
+    assert "without a mutant" not in capfd.readouterr().out
+    state = mutants.State(0, "1/1", 7, "other", [])
+    with pytest.raises(SystemExit, match="another run"):
+        mutants.resumed(resume, state)
+
+
+def test_tests_that_fail_without_a_mutant_end_the_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    test = tmp_path / "test_wrong.py"
+    test.write_text("def test_wrong() -> None:\n    assert 1 == 2\n")
+    assert mutants.main(["--group", "joins", "--tests", str(test), "--only", KILLED[0]]) == 2
+    assert "fail before there is any mutant" in capfd.readouterr().out

@@ -1,0 +1,224 @@
+"""Every size at which the runtime takes another way, so that tests can set each to small by itself.
+
+Set together they hide ways: with all of them small, the usual path of production is not among those that are tested.
+`tests/runtime/test_thresholds.py` compares this with the source: a new number there belongs into one of the two lists.
+"""
+
+from __future__ import annotations
+
+import importlib
+import random
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+from unittest.mock import patch
+
+Where = Literal["embedded", "files", "compiled", "spark"]
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """A number of the source: `module.name`, or `module.Class.field` or `module.function.parameter` for a default.
+
+    `small` are values that a few rows cross. `where`: programs of pushed rows in process cross it ("embedded"), only
+    programs over files do, only Spark does; or it is compiled into a kernel, and only rows enough cross it
+    (`tests/properties/large.py` has them).
+    """
+
+    module: str
+    name: str
+    small: tuple[float, ...]
+    where: Where = "embedded"
+
+    def __str__(self) -> str:
+        return f"{self.module}.{self.name}"
+
+
+EMBEDDED, STATE, KERNELS = "embedded", "state", "kernels"
+THRESHOLDS = (
+    Threshold("embedded.few.rows", "MOST", (-1, 2)),
+    Threshold("embedded.few.joins", "FEW_PAIRS", (-1, 4)),
+    Threshold("embedded.few.joins", "MOST_PAIRS", (-1, 4)),
+    Threshold("embedded.few.groups", "_SAFE", (0, 1)),
+    Threshold("embedded.aggregates", "_SAFE", (0, 1)),
+    Threshold("embedded.filters", "_MANY", (0, 2)),
+    Threshold("embedded.grouping", "MANY_ROWS", (0, 2)),
+    Threshold("embedded.grouping", "FEW_ROWS", (0, 2)),
+    Threshold("embedded.joins", "CHUNK", (1, 3)),
+    Threshold("embedded.joins", "FEW_ROWS", (-1, 4)),
+    Threshold("embedded.joins", "FEW_PAIRS", (0, 1)),
+    Threshold("embedded.partition_states", "LOOSE", (0, 1)),
+    Threshold("embedded.operator_state", "SMALL", (0, 1)),
+    Threshold("embedded.sweep", "ROUNDS", (1,)),
+    Threshold("embedded.events", "_CHUNKS", (1,)),
+    Threshold("embedded.match_order", "_ENOUGH", (1, 2)),
+    Threshold("embedded.executor", "EmbeddedExecutor.cache_bytes", (0, 100)),
+    Threshold("embedded.executor", "EmbeddedExecutor.held_bytes", (0, 100)),
+    Threshold("embedded.executor", "PIECE_BYTES", (0, 100)),
+    Threshold("embedded.executor", "PIECE_ROWS", (1, 2)),
+    Threshold("embedded.unevaluable", "MOST_PAIRS", (1, 4)),
+    Threshold("garbage", "LEAST_REWRITTEN", (0, 2)),
+    Threshold("garbage", "MERGED_BYTES", (0, 100)),
+    Threshold("garbage", "MERGED_ROWS", (0, 2)),
+    Threshold("garbage", "MOST_SEGMENTS", (1, 2)),
+    Threshold("garbage", "REWRITE_COST", (0, 2)),
+    Threshold("garbage", "REWRITTEN", (0, 1)),
+    Threshold("intake", "TOGETHER", (1, 2)),
+    Threshold("sweep", "FLOOR", (0, 2)),
+    Threshold("sweep", "WORTH", (0.0, 1.0)),
+    Threshold("runner", "APART", (0, 1)),
+    Threshold("state.checkpoint", "_SWEEP_EVERY", (1, 2)),
+    Threshold("state.segments", "FANOUT", (2, 3)),
+    Threshold("state.segments", "plan_compaction.max_rows", (1, 4)),
+    Threshold("state.batch", "_MANY", (0, 1)),
+    Threshold("state.packs", "LARGEST_PACK", (0, 100), "files"),
+    Threshold("state.packs", "LARGEST_PART", (0, 100), "files"),
+    Threshold("state.quarantine", "_MOST_BYTES", (0, 100)),
+    Threshold("state.quarantine", "_MOST_ROWS", (0, 2)),
+    Threshold("directory", "APART", (0, 1), "files"),
+    Threshold("directory", "FEW", (0, 1), "files"),
+    Threshold("directory", "_TOGETHER", (1, 2), "files"),
+    Threshold("state.consumed", "FEW", (0, 1), "files"),
+    Threshold("state.consumed", "_SHARE", (1, 2), "files"),
+    Threshold("state.local", "_SYNCS", (1, 2), "files"),
+    Threshold("digests", "_WORDS", (), "files"),
+    Threshold("embedded.read_ahead", "MOST", (0, 100), "files"),
+    Threshold("embedded.session", "_LOOKS_APART", (0, 1), "files"),
+    Threshold("parquet_files", "_FEW_ROWS", (0, 2), "files"),
+    Threshold("state.positions", "_FANOUT", (2, 3), "files"),
+    Threshold("state.positions", "_RECENT", (0, 1), "files"),
+    Threshold("state.local", "_CHUNK", (1, 100), "files"),
+    Threshold("state.local", "_LARGE", (0, 100), "files"),
+    Threshold("kernels.bands", "_MOVES", (), "compiled"),
+    Threshold("kernels.partners", "ROUNDS", (), "compiled"),
+    Threshold("kernels.shelf", "_LOOSE", (0, 2)),
+    Threshold("kernels.slots", "_SMALL_RANGE", (0, 2)),
+    Threshold("kernels.stretches", "BLOCK", (8, 64)),
+    Threshold("plan.sharding", "DRIVER_BYTES", (0,), "spark"),
+    Threshold("plan.sharding", "SHARD_BYTES", (0,), "spark"),
+    Threshold("spark.executor", "PARTITION_BYTES", (100,), "spark"),
+    Threshold("spark.executor", "MOST_SHARDS", (1, 2), "spark"),
+    Threshold("spark.kept", "KEPT", (1,), "spark"),
+    Threshold("spark.sums", "_PLAIN", (0, 1), "spark"),
+    Threshold("spark.workers", "FLUSH_BYTES", (0, 100), "spark"),
+    Threshold("spark.session", "ARROW_ROWS_PER_BATCH", (1,), "spark"),
+)
+
+#: Numbers of the source that are no sizes at which rows take another way, each with what it is.
+OTHERS = {
+    "batch_report.KEPT_REPORTS": "reports that are kept",
+    "directory._UNSETTLED_NS": "a span of time",
+    "inputs._MOST_DIGITS": "digits of a number",
+    "quarantine._TRIES": "tries",
+    "state.quarantine._PARTS": "parts of an age",
+    "values._MOST_DIGITS": "digits of a number",
+    "doctor.COMFORTABLE_DISK": "of advice",
+    "doctor.COMFORTABLE_MEMORY": "of advice",
+    "embedded.aggregates._HALF": "a part of a number",
+    "embedded.few.groups._HALF": "a part of a number",
+    "embedded.grouping._HALF": "a part of a number",
+    "embedded.grouping._LARGE": "a limit of values, which random values pass",
+    "embedded.kept_checks._MOST_RUNS": "a limit of 64 bits",
+    "embedded.match_order.THRESHOLD": "a share, not a size",
+    "embedded.match_order.WEIGHT": "a share, not a size",
+    "embedded.operator_state.VERSION": "of a format",
+    "embedded.terms._LARGEST": "the size of an expression, not of data: tests/runtime/test_terms_random.py",
+    "embedded.terms._LONG": "a limit of values",
+    "embedded.bands._MOST": "a limit of 64 bits: tests/runtime/test_joins.py sets it",
+    "embedded.kept_tables.NOTHING": "a mark",
+    "embedded.situations.NO_LIMIT": "a mark",
+    "given._MOST_THREADS": "a limit of an option",
+    "kernels.accumulate._NEVER_DUE": "a mark",
+    "kernels.grouping._FREE": "a mark",
+    "kernels.layout.NONE": "a mark",
+    "kernels.pattern_plan._CERTAIN": "a set of bits",
+    "kernels.pattern_plan._LARGE": "a limit of 64 bits",
+    "kernels.situations.NEVER": "a mark",
+    "kernels.situations.OPEN": "a mark",
+    "kernels.situations._FULL": "bits",
+    "kernels.slots._FREE": "a mark",
+    "metrics._DAY": "a unit",
+    "metrics._SECOND": "a unit",
+    "operations._DAY": "a unit",
+    "operations._MOST_ROWS": "of the conformance table of operations",
+    "plan.graph._LINE": "characters of a line",
+    "plan.lower.MOST_CONDITIONS": "bits of an integer: tests/runtime/test_stretching.py",
+    "raw_rows._CONTINUED": "a byte",
+    "raw_rows._MOST_BYTES": "a limit of Arrow's offsets",
+    "runner.ENDLESS": "a limit beyond which a program is refused",
+    "intake._SHOWN": "characters of a message",
+    "spark.aggregates._LOW": "a part of a number",
+    "spark.java.OLDEST_JAVA": "a version",
+    "spark.listener._WAITING": "reports that a listener keeps",
+    "spark.sums._LARGEST": "a limit of values",
+    "spark.sums._WIDTH": "bits of a number",
+    "spark.terms._LARGEST": "the size of an expression, not of data",
+    "state.codec.FORMAT_VERSION": "of a format",
+    "state.codec.INT64_MAX": "a limit of 64 bits",
+    "state.codec.INT64_MIN": "a limit of 64 bits",
+    "state.garbage.RETAINED": "manifests that are kept",
+    "state.meta._SHOWN": "of a message",
+    "state_listing._TRIES": "tries",
+    "timeline._MINUTE": "a unit",
+    "timeline._TICKS": "of a drawing",
+    "validation._YEAR_1": "an instant",
+}
+
+
+@contextmanager
+def small(threshold: Threshold | None, value: float | None = None) -> Iterator[None]:
+    """Everything inside sees the threshold at this value (by default the first of `small`), wherever it was imported to."""
+    if threshold is None:
+        yield
+        return
+    value = threshold.small[0] if value is None else value
+    module = importlib.import_module(f"tidegate.runtime.{threshold.module}")
+    owner, _, name = threshold.name.rpartition(".")
+    with ExitStack() as stack:
+        if owner:
+            _patch_default(stack, getattr(module, owner), name, value)
+            yield
+            return
+        kept = getattr(module, name)
+        for other in list(sys.modules.values()):
+            path = getattr(other, "__name__", "")
+            if path.startswith("tidegate.runtime") and _has(other, name, kept) and _of(other, module, name):
+                stack.enter_context(patch.object(other, name, value))
+        for function in [one for one in vars(module).values() if getattr(one, "__kwdefaults__", None)]:
+            for parameter, default in list(function.__kwdefaults__.items()):
+                if parameter == name.lower() and default == kept:
+                    _patch_default(stack, function, parameter, value)
+        yield
+
+
+def _has(module: Any, name: str, kept: object) -> bool:
+    return name in vars(module) and vars(module)[name] == kept
+
+
+def _of(other: Any, module: Any, name: str) -> bool:
+    """Whether a module has the number from this one: it is that one, or imports it and has no such number of its own."""
+    own = {f"tidegate.runtime.{one.module}" for one in THRESHOLDS if one.name == name}
+    return other is module or other.__name__ not in own
+
+
+def _patch_default(stack: ExitStack, of: Any, name: str, value: float) -> None:
+    function: Any = vars(of)["__init__"] if isinstance(of, type) else of
+    if name in (function.__kwdefaults__ or {}):
+        changed = {**function.__kwdefaults__, name: value}
+        stack.enter_context(patch.object(function, "__kwdefaults__", changed))
+        return
+    code, defaults = function.__code__, list(function.__defaults__)
+    places = code.co_varnames[code.co_argcount - len(defaults) : code.co_argcount]
+    defaults[places.index(name)] = value
+    stack.enter_context(patch.object(function, "__defaults__", tuple(defaults)))
+
+
+def drawn(rng: random.Random, *where: Where) -> tuple[Threshold | None, float | None]:
+    """One threshold of these places and a small value of it, or none in one of four draws."""
+    some = [one for one in THRESHOLDS if one.small and one.where in (where or ("embedded",))]
+    if rng.random() < 0.25:
+        return None, None
+    threshold = rng.choice(some)
+    return threshold, rng.choice(threshold.small)

@@ -1,0 +1,409 @@
+"""Mutants drawn by a tool: changes of one place in one function, of which the tests have to notice each.
+
+    python tools/mutants.py --count 1000 --shard 1/2 --resume out/mutants-1.json
+    python tools/mutants.py --group joins --count 50 --seed 3
+    python tools/mutants.py --group joins --only "runtime/joins.py::_side: ..."
+
+Mutants are drawn by seed, as many of each group of `tools/mutation/groups.py`; shard i of k takes each k-th. A group is one
+process: tests are collected there, each runs once to see that it passes, what it takes, and which functions it calls. For
+each mutant the process forks; the child has the mutant, runs the tests that call its function, the quickest first, and
+ends at the first that fails. A child that takes ten times as long as these tests did has noticed the mutant as well.
+
+`tools/mutation/equivalent.toml` lists mutants that mean the same as the original, each with the reason; they are not run,
+printed, and not counted. The score is killed / (drawn - equivalent). Exit status 0 iff the score is at least `--at-least`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+import pytest  # noqa: E402  # found from wherever this is started
+
+from tools.fuzz import code_hash  # noqa: E402
+from tools.mutation import live  # noqa: E402
+from tools.mutation.groups import GROUPS, Group  # noqa: E402
+from tools.mutation.operators import Mutant, mutants_of  # noqa: E402
+
+EQUIVALENT = ROOT / "tools" / "mutation" / "equivalent.toml"
+SOURCES = ("algebra", "analysis", "contexts", "runtime", "tests", "tools")
+#: A test takes at most so many times what it took without a mutant, and so many seconds more; of the process's own time.
+SLOWER, MORE = 10, 5
+#: Seconds that a child may take at most, whatever it does: one that waits takes no time of its own.
+WAITING = 300
+MEMORY = 8 << 30
+
+
+@dataclass(slots=True)
+class State:
+    """What a run has found so far, of which code; what a resume file holds."""
+
+    seed: int
+    shard: str
+    count: int
+    code: str
+    groups: list[str]
+    results: dict[str, list[Any]] = field(default_factory=dict)
+
+    def belongs_to(self, other: State) -> bool:
+        mine, its = ((one.seed, one.shard, one.count, one.groups) for one in (self, other))
+        return mine == its
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a test did without a mutant: its own time, and the functions that it called."""
+
+    seconds: float
+    called: frozenset[str]
+
+
+@cache
+def all_mutants(group: Group, root: Path = ROOT) -> tuple[Mutant, ...]:
+    return tuple(
+        one for file in group.paths(root) for one in mutants_of(file, (root / file).read_text(encoding="utf-8"))
+    )
+
+
+def drawn(group: Group, count: int, seed: int, root: Path = ROOT) -> list[Mutant]:
+    """So many of a group, or all if they are fewer; a greater count begins with those of a smaller one."""
+    every = [*all_mutants(group, root)]
+    random.Random(f"{seed} {group.name}").shuffle(every)
+    return every[:count]
+
+
+def equivalents(file: Path = EQUIVALENT) -> dict[str, str]:
+    """The reason by key of all mutants that mean the same as the original."""
+    entries = tomllib.loads(file.read_text(encoding="utf-8"))["mutant"]
+    found = {entry["key"]: entry["why"] for entry in entries}
+    if len(found) < len(entries):
+        twice = [key for key, times in Counter(entry["key"] for entry in entries).items() if times > 1]
+        raise ValueError(f"{file} has these more than once: {twice}")
+    return found
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = _options(arguments)
+    groups = [group for group in GROUPS if not options.group or group.name in options.group]
+    known = {one.key for group in GROUPS for one in all_mutants(group)}
+    judged = equivalents()
+    if stale := sorted(judged.keys() - known):
+        print(f"{EQUIVALENT.name} lists mutants that there are no more: " + "\n  ".join(["", *stale]))
+        return 2
+    if unknown := sorted({*options.only} - known):
+        print("no mutants of these names: " + "\n  ".join(["", *unknown]))
+        return 2
+    if options.child:
+        return _run_group(groups[0], [*options.only], options)
+    index, shards = (int(part) for part in options.shard.split("/"))
+    state = resumed(
+        options.resume,
+        State(options.seed, options.shard, options.count, code_hash(ROOT, SOURCES), [group.name for group in groups]),
+    )
+    started = time.monotonic()
+    chosen: dict[str, Mutant] = {}
+    for group, size in zip(groups, _shares(options.count, groups), strict=True):
+        some = drawn(group, size, options.seed)
+        if options.only:
+            some = [one for one in all_mutants(group) if one.key in options.only]
+        mine = some[index - 1 :: shards]
+        chosen |= {one.key: one for one in mine}
+        left = [one.key for one in mine if one.key not in judged and one.key not in state.results]
+        if options.list:
+            print("\n".join(one.key for one in mine))
+        elif left and not _in_process(group, left, options, state):
+            return 2
+    if options.list:
+        return 0
+    return _told(chosen, judged, state, time.monotonic() - started, options.at_least)
+
+
+def _shares(count: int, groups: Sequence[Group]) -> list[int]:
+    """As many of each group; what a group has not, others have."""
+    sizes = [len(all_mutants(group)) for group in groups]
+    shares = [0] * len(groups)
+    while (rest := min(count, sum(sizes)) - sum(shares)) > 0:
+        open_ = [i for i, size in enumerate(sizes) if shares[i] < size]
+        for number, i in enumerate(open_):
+            shares[i] = min(sizes[i], shares[i] + rest // len(open_) + (number < rest % len(open_)))
+    return shares
+
+
+def _in_process(group: Group, keys: list[str], options: argparse.Namespace, state: State) -> bool:
+    """Runs mutants of a group in a process of its own; whether its tests pass without one."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", "POLARS_MAX_THREADS": "1"}
+    if group.uncompiled:
+        environment["NUMBA_DISABLE_JIT"] = "1"
+    command = [sys.executable, __file__, "--child", "--group", group.name, "--seconds", str(options.seconds)]
+    command += ["--tests", *(options.tests or [])] if options.tests else []
+    with tempfile.TemporaryFile("w+") as errors:
+        running = subprocess.Popen(
+            [*command, "--only", *keys], cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True
+        )
+        assert running.stdout is not None
+        for line in running.stdout:
+            if line.startswith("{"):
+                found = json.loads(line)
+                state.results[found["key"]] = [found["verdict"], found["by"], found["seconds"]]
+                save(options.resume, state)
+                if options.verbose:
+                    print(f"{found['verdict']:9} {found['seconds']:6.1f} s  {found['key']}", flush=True)
+            else:
+                print(line, end="", flush=True)
+        if running.wait() not in (0, 5):
+            errors.seek(0)
+            print(f"{group.name}: the run broke (exit status {running.returncode})\n{errors.read()[-3000:]}")
+            return False
+    return True
+
+
+class Plugin:
+    """Runs the collected tests once, then with each mutant, in children of this process."""
+
+    def __init__(self, group: Group, keys: list[str], seconds: float) -> None:
+        self.mutants = {one.key: one for one in all_mutants(group)}
+        self.group, self.keys, self.seconds = group, keys, seconds
+        self.broken = False
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        items = session.items
+        told = forked(lambda: self._without_mutant(items), None, None)
+        if told is None or "broken" in told:
+            detail = "it ended early" if told is None else told["broken"]
+            print(f"{self.group.name}: the tests fail before there is any mutant: {detail}", flush=True)
+            self.broken = True
+            return True
+        baseline = [Told(seconds, frozenset(called)) for seconds, called in told["tests"]]
+        taken = sum(one.seconds for one in baseline)
+        print(f"{self.group.name}: {len(items)} tests pass in {taken:.0f} s without a mutant", flush=True)
+        for key in self.keys:
+            print(json.dumps({"key": key, **self._with_mutant(self.mutants[key], items, baseline)}), flush=True)
+        return True
+
+    def _without_mutant(self, items: list[pytest.Item]) -> dict[str, Any]:
+        lines = {
+            str(ROOT / file): live.first_lines(file, (ROOT / file).read_text(encoding="utf-8"))
+            for file in self.group.paths(ROOT)
+        }
+        linked = {str(ROOT / "tidegate" / file): known for file, known in _relative(lines).items()} | lines
+        called: set[str] = set()
+
+        def profile(frame: FrameType, event: str, _: object) -> None:
+            if event == "call" and (known := linked.get(frame.f_code.co_filename)) is not None:
+                function = known.get(frame.f_code.co_firstlineno)
+                if function is not None:
+                    called.add(function)
+
+        tests = []
+        for item in items:
+            called.clear()
+            began = time.process_time()
+            threading.setprofile(profile)
+            sys.setprofile(profile)
+            failure = failed(item)
+            sys.setprofile(None)
+            if failure is not None:
+                return {"broken": f"{item.nodeid}\n{failure}"}
+            tests.append((time.process_time() - began, sorted(called)))
+        return {"tests": tests}
+
+    def _with_mutant(self, mutant: Mutant, items: list[pytest.Item], baseline: list[Told]) -> dict[str, Any]:
+        function = f"{mutant.file}::{mutant.function}"
+        calling = sorted(
+            (i for i, one in enumerate(baseline) if function in one.called), key=lambda i: baseline[i].seconds
+        )
+        some: list[int] = []
+        budget = 0.0
+        for i in calling:
+            if some and budget + baseline[i].seconds > self.seconds:
+                break
+            some.append(i)
+            budget += baseline[i].seconds
+        if not some:
+            return {"verdict": "survived", "by": "no test calls the function", "seconds": 0.0}
+
+        def run() -> dict[str, Any]:
+            live.put(ROOT, mutant)
+            for i in some:
+                if failed(items[i]) is not None:
+                    return {"verdict": "killed", "by": items[i].nodeid}
+            left_out = f" of {len(calling)}" if len(some) < len(calling) else ""
+            return {"verdict": "survived", "by": f"{len(some)}{left_out} tests pass"}
+
+        began = time.monotonic()
+        found = forked(run, SLOWER * budget + MORE, WAITING)
+        if found is None:
+            found = {"verdict": "killed", "by": "the tests did not end"}
+        elif "error" in found:
+            found = {"verdict": "unfit", "by": found["error"]}
+        return {**found, "seconds": round(time.monotonic() - began, 2)}
+
+
+def _relative(lines: dict[str, dict[int, str]]) -> dict[str, dict[int, str]]:
+    return {Path(path).relative_to(ROOT).as_posix(): known for path, known in lines.items()}
+
+
+def failed(item: pytest.Item) -> str | None:
+    """Runs a test alone, with all of its fixtures; what it says where it fails."""
+    from _pytest.runner import runtestprotocol
+
+    for report in runtestprotocol(item, log=False, nextitem=None):
+        if report.failed:
+            return str(report.longrepr)[-2000:]
+    return None
+
+
+def forked(run: Callable[[], dict[str, Any]], own: float | None, waiting: float | None) -> dict[str, Any] | None:
+    """What a function returns in a child of this process; None where the child died or took too long."""
+    reading, writing = os.pipe()
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:  # pragma: no cover  # ends here, whatever happens
+        status = 1
+        try:
+            os.setpgid(0, 0)
+            os.close(reading)
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            for number in (0, 1, 2):
+                os.dup2(nowhere, number)
+            resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+            if own is not None:
+                seconds = int(time.process_time() + own) + 1
+                resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
+            try:
+                found = run()
+            except Exception as error:  # noqa: BLE001  # told to the parent
+                found = {"error": f"{type(error).__name__}: {error}"}
+            with os.fdopen(writing, "w") as pipe:
+                json.dump(found, pipe)
+            status = 0
+        finally:
+            os._exit(status)
+    os.close(writing)
+    watch = threading.Timer(waiting, _kill, [child]) if waiting is not None else None
+    if watch is not None:
+        watch.daemon = True
+        watch.start()
+    with os.fdopen(reading) as pipe:
+        text = pipe.read()
+    os.waitpid(child, 0)
+    if watch is not None:
+        watch.cancel()
+    _kill(child)
+    return json.loads(text) if text else None
+
+
+def _kill(child: int) -> None:
+    """Ends a child's process group: the child, and what its tests have started."""
+    with suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)
+
+
+def _run_group(group: Group, keys: list[str], options: argparse.Namespace) -> int:
+    plugin = Plugin(group, keys, options.seconds)
+    folder = Path(tempfile.mkdtemp(prefix="mutants-"))
+    own = ["-q", "-p", "no:cacheprovider", "-m", "not long and not spark", "--no-header", "--no-summary"]
+    place = [f"--basetemp={folder / 'tests'}", "-o", "tmp_path_retention_policy=none"]
+    try:
+        status = pytest.main([*own, *place, *(options.tests or group.tests)], plugins=[plugin])
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return 2 if plugin.broken else int(status)
+
+
+def _told(chosen: dict[str, Mutant], judged: dict[str, str], state: State, seconds: float, at_least: float) -> int:
+    """Prints score, survivors and equivalent ones; the exit status."""
+    same = [key for key in chosen if key in judged]
+    found = {key: state.results[key] for key in chosen if key not in judged}
+    by = Counter(verdict for verdict, _, _ in found.values())
+    unfit, survived = (
+        [key for key, (verdict, *_) in found.items() if verdict == what] for what in ("unfit", "survived")
+    )
+    for key in survived:
+        print(f"SURVIVED {chosen[key]}\n  ({found[key][1]})")
+    for key in unfit:
+        print(f"UNFIT {chosen[key]}\n  ({found[key][1]})")
+    for key in same:
+        print(f"equivalent {chosen[key]}\n  ({judged[key]})")
+    counted = len(found) - len(unfit)
+    score = by["killed"] / counted if counted else 1.0
+    print(
+        f"{len(chosen)} mutants drawn (seed {state.seed}, shard {state.shard}), {len(same)} of them equivalent, "
+        f"{len(unfit)} do not fit; {by['killed']} of {counted} killed: {100 * score:.1f} %, in {seconds:.0f} s"
+    )
+    if score < at_least:
+        print(
+            f"that is less than the {100 * at_least:g} % asked for: a survivor wants a test, or a reason in {EQUIVALENT.name}"
+        )
+        return 1
+    return 0
+
+
+def resumed(file: Path | None, fresh: State) -> State:
+    """Where a run goes on: as its file says if that is of this code, else at the beginning."""
+    if file is None or not file.exists():
+        return fresh
+    try:
+        found = State(**json.loads(file.read_text(encoding="utf-8")))
+    except TypeError:
+        sys.exit(f"{file} is no file of this tool; remove it")
+    if not found.belongs_to(fresh):
+        sys.exit(
+            f"{file} belongs to another run: seed {found.seed}, shard {found.shard}, {found.count} of {found.groups}"
+        )
+    if found.code != fresh.code:
+        print(f"{file} is of other code ({found.code}, this is {fresh.code}): starting anew", flush=True)
+        return fresh
+    return found
+
+
+def save(file: Path | None, state: State) -> None:
+    if file is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        temporary = file.with_suffix(".tmp")
+        temporary.write_text(json.dumps(asdict(state)), encoding="utf-8")
+        temporary.replace(file)
+
+
+def _options(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--group", nargs="*", default=[], choices=[group.name for group in GROUPS], metavar="GROUP")
+    parser.add_argument("--count", type=int, default=1000, help="mutants of all shards together")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--shard", default="1/1", help="i/k, from 1")
+    parser.add_argument("--only", nargs="*", default=[], help="keys of mutants")
+    parser.add_argument("--tests", nargs="*", help="instead of those of the group")
+    parser.add_argument("--seconds", type=float, default=30, help="of tests without the mutant, that one may take")
+    parser.add_argument("--at-least", type=float, default=0.0, help="share of mutants that have to be killed")
+    parser.add_argument("--resume", type=Path, help="file that remembers what was found")
+    parser.add_argument("--list", action="store_true", help="print the keys of the mutants that would be drawn")
+    parser.add_argument("--verbose", action="store_true", help="print each mutant as it is judged")
+    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

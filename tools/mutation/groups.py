@@ -1,0 +1,77 @@
+"""Parts of the library that are mutated, and the tests that should kill their mutants."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Files, as patterns from the root, and tests; with `uncompiled`, kernels run as Python."""
+
+    name: str
+    files: tuple[str, ...]
+    tests: tuple[str, ...]
+    uncompiled: bool = False
+
+    def paths(self, root: Path) -> list[str]:
+        found = [path.relative_to(root).as_posix() for file in self.files for path in sorted(root.glob(file))]
+        if not found:
+            raise FileNotFoundError(f"no files of the group {self.name}")
+        return [path for path in found if not path.endswith("__init__.py")]
+
+
+EMBEDDED = "runtime/embedded"
+STATE = "runtime/state"
+GROUPS = (
+    Group("kernels", ("runtime/kernels/*.py",), ("tests/runtime/kernels",), uncompiled=True),
+    Group(
+        "joins",
+        (
+            "runtime/joins.py",
+            *(f"{EMBEDDED}/{name}.py" for name in ("joins", "hash_joins", "bands")),
+            f"{EMBEDDED}/few/joins.py",
+            f"{EMBEDDED}/few/rows.py",
+            f"{EMBEDDED}/few/terms.py",
+            f"{EMBEDDED}/few/trees.py",
+        ),
+        ("tests/runtime/test_relational.py", "tests/runtime/test_joins.py"),
+    ),
+    Group(
+        "grouping",
+        (*(f"{EMBEDDED}/{name}.py" for name in ("grouping", "aggregates", "sums")), f"{EMBEDDED}/few/groups.py"),
+        ("tests/runtime/test_relational.py", "tests/runtime/test_aggregates.py", "tests/runtime/test_thresholds.py"),
+    ),
+    Group(
+        "garbage",
+        ("runtime/garbage.py", "runtime/sweep.py", f"{EMBEDDED}/sweep.py", f"{STATE}/garbage.py"),
+        (
+            "tests/runtime/test_purge.py",
+            "tests/runtime/test_live_state.py",
+            "tests/runtime/state/test_checkpoint.py",
+            "tests/runtime/state/test_segments.py",
+            "tests/runtime/test_thresholds.py",
+            "tests/properties/test_purge.py",
+        ),
+    ),
+    Group(
+        "commit",
+        (
+            *(f"{STATE}/{name}.py" for name in ("batch", "checkpoint", "outputs", "positions", "segments", "intent")),
+            "runtime/runner.py",
+        ),
+        (
+            "tests/runtime/state",
+            "tests/runtime/test_session.py",
+            "tests/runtime/test_schedule.py",
+            "tests/runtime/test_recursion.py",
+            "tests/runtime/faults/test_failpoints.py",
+        ),
+    ),
+    Group(
+        "analysis",
+        ("analysis/*.py",),
+        ("tests/analysis", "tests/properties/test_rules.py", "tests/properties/test_rejections.py"),
+    ),
+)
