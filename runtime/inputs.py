@@ -24,6 +24,7 @@ from tidegate.algebra.time import EPOCH, INF, Extended, instant_ticks
 from tidegate.algebra.types import MAX_INSTANT, Kind
 from tidegate.runtime.intake import Arrival
 from tidegate.runtime.parquet_files import read_parquet
+from tidegate.runtime.put_away import check_stays
 from tidegate.runtime.raw_rows import Rows
 from tidegate.runtime.sources import FileFormat, Files, Source
 from tidegate.runtime.stored_rows import read_stored
@@ -88,6 +89,7 @@ def hold_static(stream: StreamDef, data: Any) -> pl.DataFrame:
     if isinstance(data, Source):
         data = data.data
     if isinstance(data, Files):
+        check_stays(stream.name, data)
         format_, found = data.format, data.found()
         parts = [_hold_rows(stream, read_file(file.path, format_, stream.schema), file.path) for file in found]
         return pl.concat(parts or [_hold_rows(stream, [])])

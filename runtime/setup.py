@@ -32,6 +32,7 @@ from tidegate.runtime.plan.layout import layout
 from tidegate.runtime.plan.lower import PurgeMode, lower
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.progress import check_known, input_streams, static_tables
+from tidegate.runtime.put_away import putting_away
 from tidegate.runtime.schedule import Schedule, Timetable, checked_schedule
 from tidegate.runtime.sinks import CallbackSink, DiscardSink, MemorySink, ParquetSink, Sink
 from tidegate.runtime.sources import Files, Source, SourceOptions
@@ -43,12 +44,11 @@ from tidegate.runtime.state.manifest import StagedOutput
 from tidegate.runtime.state.outputs import Sink as StateSink
 from tidegate.runtime.state.paths import slug, without_secrets
 from tidegate.runtime.state.positions import ChangedFile, Offer, SourceFile
+from tidegate.runtime.state.put_away import PuttingAway
 from tidegate.runtime.state.quarantine import Retention
 from tidegate.runtime.state.store import Store
 
 FoundFiles = Mapping[str, tuple[SourceFile, ...]]
-#: Instead of the fingerprint of an offer, where files are only looked at.
-_A_LOOK = "a look"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,6 @@ class Setup:
 
         Those that a batch may read, and of each source `at_least` so many, are as they are now.
         """
-        self.checkpoint.admit(Offer(fingerprint=_A_LOOK))  # `StateError` where this run may not go on
         found = {}
         for name, directory in self.directories.items():
             most = directory.files.per_batch
@@ -182,12 +181,13 @@ def prepare(
                 hint="check the path, or make the directory",
             )
     _check_directories(sources, sinks)
+    leaving = putting_away(sources, sinks, store)
     options = {name: sources.get(name, Source(None)).options(stream) for name, stream in streams.items()}
     tables = hold_statics(plan, statics)
     held = tables | _static_results(plan, tables)
     inner = {query.stream for query in plan.queries if query.facts.query.inner}
     every_sink = {name: sinks.get(name, MemorySink()) for name in results} | {name: DiscardSink() for name in inner}
-    checkpoint = _open(store, plan, tables, options, every_sink, quarantine_keep)
+    checkpoint = _open(store, plan, tables, options, every_sink, quarantine_keep, leaving)
     return Setup(plan, streams, dict(sources), options, held, every_sink, checkpoint, timetable)
 
 
@@ -238,6 +238,7 @@ def _open(
     options: Mapping[str, SourceOptions],
     sinks: Mapping[str, Sink],
     quarantine_keep: Retention | None,
+    leaving: Mapping[str, PuttingAway],
 ) -> Checkpoint:
     # Of the tables as given: what follows from them comes in any order.
     description = dict(plan.description) | {f"table {name}": static_digest(frame) for name, frame in statics.items()}
@@ -256,6 +257,7 @@ def _open(
         quarantine_keep=quarantine_keep,
         version=tidegate.__version__,
         layout=plain(layout(plan, remembered)),
+        putting_away=leaving,
     )
 
 

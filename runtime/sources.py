@@ -74,13 +74,28 @@ class Files:
     """A directory of Parquet, CSV or JSON-lines files, or one such file; files appear whole and are never changed.
 
     Names that start with . or _ or end with ._COPYING_ are left out: of what is being written, or lies beside the data.
+    Files that were read go to the directory `archive`, or are removed where `delete` is true.
     """
 
     directory: str
     format: FileFormat
     per_batch: int | None = None
+    archive: str | None = None
+    delete: bool = False
 
     def __post_init__(self) -> None:
+        if type(self.delete) is not bool:
+            raise QueryError(
+                "TG425",
+                f"{self.directory}: delete={shown(self.delete)} says neither yes nor no",
+                hint="give True or False",
+            )
+        if self.delete and self.archive is not None:
+            raise QueryError(
+                "TG425",
+                f"{self.directory}: files that were read can not both be deleted and go to {self.archive}",
+                hint="give archive=, or delete=True",
+            )
         if self.per_batch is not None and not (type(self.per_batch) is int and self.per_batch >= 1):
             raise QueryError(
                 "TG401",
@@ -379,27 +394,54 @@ def source(
 
 
 @called()
-def parquet(directory: str | os.PathLike[str], *, per_batch: int | None = None, **options: Any) -> Source:
-    """A directory of Parquet files; `per_batch` limits the files read in one batch."""
-    return _files("parquet", directory, per_batch, options)
+def parquet(
+    directory: str | os.PathLike[str],
+    *,
+    per_batch: int | None = None,
+    archive: str | os.PathLike[str] | None = None,
+    delete: bool = False,
+    **options: Any,
+) -> Source:
+    """A directory of Parquet files; `per_batch` limits the files read in one batch. Read files may leave it (`archive`, `delete`)."""
+    return _files("parquet", directory, per_batch, archive, delete, options)
 
 
 @called()
-def csv(directory: str | os.PathLike[str], *, per_batch: int | None = None, **options: Any) -> Source:
+def csv(
+    directory: str | os.PathLike[str],
+    *,
+    per_batch: int | None = None,
+    archive: str | os.PathLike[str] | None = None,
+    delete: bool = False,
+    **options: Any,
+) -> Source:
     """A directory of CSV files with a header line."""
-    return _files("csv", directory, per_batch, options)
+    return _files("csv", directory, per_batch, archive, delete, options)
 
 
 @called()
-def json(directory: str | os.PathLike[str], *, per_batch: int | None = None, **options: Any) -> Source:
+def json(
+    directory: str | os.PathLike[str],
+    *,
+    per_batch: int | None = None,
+    archive: str | os.PathLike[str] | None = None,
+    delete: bool = False,
+    **options: Any,
+) -> Source:
     """A directory of files with one JSON object per line."""
-    return _files("json", directory, per_batch, options)
+    return _files("json", directory, per_batch, archive, delete, options)
 
 
 def _files(
-    format_: FileFormat, directory: str | os.PathLike[str], per_batch: int | None, options: Mapping[str, Any]
+    format_: FileFormat,
+    directory: str | os.PathLike[str],
+    per_batch: int | None,
+    archive: str | os.PathLike[str] | None,
+    delete: bool,
+    options: Mapping[str, Any],
 ) -> Source:
-    known = ["per_batch", *(name for name in signature(source).parameters if name != "data")]
+    known = ["per_batch", "archive", "delete", *(name for name in signature(source).parameters if name != "data")]
     with Here():
         check_options(f"tg.{format_}", options, known)
-        return source(Files(local_directory(directory), format_, per_batch), **options)
+        kept = None if archive is None else local_directory(archive)
+        return source(Files(local_directory(directory), format_, per_batch, kept, delete), **options)

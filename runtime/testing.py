@@ -60,7 +60,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 #: Where `Drive.kill` can stop a step; the others are passed when a checkpoint is opened.
-PLACES_TO_DIE = tuple(name for name in FAILPOINTS if not name.startswith(("open-", "recover-", "store-publish-copied")))
+PLACES_TO_DIE = tuple(
+    name for name in FAILPOINTS if not name.startswith(("open-", "recover-", "store-publish-copied", "put-away-"))
+)
 #: So late that no row is ahead of it: the clock of a test that gives none.
 LAST_CLOCK = dt.datetime(9999, 1, 1, tzinfo=dt.UTC)
 

@@ -189,7 +189,7 @@ class Session:
 
     def step(self) -> BatchReport:
         """Run one batch over what was pushed and what is new in the sources' directories."""
-        return self._step(self._setup.unread(), ahead=False)
+        return self._step(self._unread(), ahead=False)
 
     def _step(self, fresh: FoundFiles, *, ahead: bool) -> BatchReport:
         """One batch over files that were not read yet; with `ahead` another follows, its files are read meanwhile."""
@@ -242,7 +242,7 @@ class Session:
         while True:
             if not self._goes_on(fresh) or time.monotonic() - looked > _LOOKS_APART * (looked - began):
                 began = time.monotonic()
-                fresh = self._setup.unread()
+                fresh = self._unread()
                 looked = time.monotonic()
                 if reports and not (any(fresh.values()) or self._pushed):
                     return list(reports)
@@ -259,7 +259,11 @@ class Session:
 
     def waiting_files(self) -> int:
         """Files in the sources' directories that no batch has read yet."""
-        return sum(map(len, self._setup.unread().values()))
+        return sum(map(len, self._unread().values()))
+
+    def _unread(self) -> FoundFiles:
+        self._setup.admit(Offer())  # `StateError` where this session may not go on
+        return self._setup.unread()
 
     def table(self, name: str) -> pa.Table:
         """All results of a stream so far, as users see them; for streams whose sink is memory or a directory."""

@@ -18,6 +18,8 @@ from tidegate.runtime.state.manifest import (
     Engine,
     Intent,
     Manifest,
+    away_path,
+    decode_intent,
     decode_manifest,
     encode_manifest,
     intent_path,
@@ -27,7 +29,8 @@ from tidegate.runtime.state.manifest import (
 )
 from tidegate.runtime.state.meta import Meta, create_or_check, read_meta
 from tidegate.runtime.state.outputs import Sink, publish_outputs
-from tidegate.runtime.state.positions import ChangedFile, Offer, PositionLog, Positions, SparkBatch
+from tidegate.runtime.state.positions import ChangedFile, Offer, PositionLog, Positions, SourceFile, SparkBatch
+from tidegate.runtime.state.put_away import PuttingAway, put_away
 from tidegate.runtime.state.quarantine import Retention
 from tidegate.runtime.state.segments import check_size, verify
 from tidegate.runtime.state.store import Lock, Store
@@ -67,6 +70,7 @@ class Checkpoint:
         self._log = PositionLog(store, Positions())
         self._batch: Batch | None = None
         self._usable = False
+        self._putting_away: dict[str, PuttingAway] = {}
 
     @classmethod
     def open(
@@ -80,13 +84,15 @@ class Checkpoint:
         version: str = "",
         layout: Json = None,
         check: Literal["full", "size"] = "full",
+        putting_away: Mapping[str, PuttingAway] | None = None,
     ) -> Checkpoint:
         """Open or make the checkpoint in `store`, and bring it to the state after its last commit.
 
         `description` says in readable form what `fingerprint` stands for: schemas, program text, number of shards; `layout`
         is kept for tools. `sinks` has an absolute output directory or a function per query, `quarantine_keep` says which rejected
         rows are kept (all, unless it is given). `check` is how far state files
-        are compared with the manifest: byte for byte, or by size. Refuses with TG501 (another program), TG502 (format), TG503 (another writer),
+        are compared with the manifest: byte for byte, or by size. `putting_away` says per source what becomes of
+        its files once they were read. Refuses with TG501 (another program), TG502 (format), TG503 (another writer),
         TG504 (damaged manifest), TG505 (damaged state), TG507 (damaged intent), TG508 (output lost).
         """
         read_meta(store)  # refuse what is no checkpoint before a lock file is put there
@@ -95,6 +101,7 @@ class Checkpoint:
         try:
             meta = create_or_check(store, fingerprint, description, version, layout)
             checkpoint = cls(store, meta, sinks or {}, quarantine_keep or Retention(), lock)
+            checkpoint._putting_away = dict(putting_away or {})
             checkpoint._recover(check)
         except BaseException:
             lock.release()
@@ -221,6 +228,9 @@ class Checkpoint:
             if not store.exists(marker_path(manifest.seq)):
                 store.failpoints.hit("recover-before-publish")
                 self._publish(manifest, recovering=True)
+        self._log.put_away(self._putting_away)
+        if manifest is not None and self._putting_away:
+            self._put_away(manifest.seq, self._read_last(manifest.seq), store.exists(away_path(manifest.seq)))
         store.failpoints.hit("recover-before-sweep")
         if self._lock.guaranteed:  # without locks, another run could still be writing what looks like leftovers
             with storage_errors("removing leftovers"):
@@ -249,6 +259,7 @@ class Checkpoint:
         self.manifest, self.pending = manifest, None
         self._retained.append(manifest)
         self._publish(manifest)
+        self._put_away(manifest.seq, batch.intent.offer, done=False)
         store.failpoints.hit("commit-before-gc")
         try:
             self._collect(batch.unnamed(manifest))
@@ -263,6 +274,31 @@ class Checkpoint:
         if manifest.outputs:
             with storage_errors("noting that outputs are published"):
                 self.store.note(marker_path(manifest.seq))
+
+    def _read_last(self, seq: int) -> Offer:
+        """What the last batch read; nothing where its intent is gone."""
+        path = intent_path(seq)
+        with storage_errors(f"reading {path}"):
+            return decode_intent(self.store.read_bytes(path), seq).offer if self.store.exists(path) else Offer()
+
+    def _put_away(self, seq: int, last: Offer, done: bool) -> None:
+        """Files that were read leave their directories: the batch that read them is committed, and its results are out.
+
+        With `done` those that the `last` batch read are known to have left.
+        """
+        whole = bool(self._putting_away)
+        for source, rule in self._putting_away.items():
+            own = frozenset(last.files.get(source, ()))
+            gone: list[SourceFile] = []
+            if files := self._log.leaving[source]:
+                with storage_errors(f"putting away files of {source} that were read"):
+                    known = own if done else ()
+                    gone, self._log.leaving[source] = put_away(rule, files, self.store.failpoints, known)
+                self._log.gone(source, gone)
+            whole = whole and own <= set(gone)
+        if whole and not done:
+            with storage_errors("noting that files have left"):
+                self.store.note(away_path(seq))
 
     def _collect(self, unnamed: list[str]) -> None:
         for path in unnamed:

@@ -33,10 +33,16 @@ FAILPOINTS = (
     "commit-after-manifest",
     "commit-after-output",  # after each output
     "commit-before-marker",  # all outputs are published, the note of it is not written
+    "put-away-before",  # before each file that was read and leaves its directory
+    "put-away-archived",  # it is in the archive too
+    "put-away-removed",  # its name in the directory is gone, nothing says so yet
     "commit-before-gc",
     "commit-during-gc",  # before each deletion
     "commit-after-gc",
 )
+
+PUT_AWAY = frozenset(name for name in FAILPOINTS if name.startswith("put-away-"))
+"""Failpoints that only a source with `archive` or `delete` passes."""
 
 COMMITTED = frozenset(name for name in FAILPOINTS[FAILPOINTS.index("commit-after-manifest") :])
 """Failpoints that only a committed batch reaches."""

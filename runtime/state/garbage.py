@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from tidegate.runtime.state.manifest import AREAS, Manifest, intent_path, manifest_path, marker_path, sequence_of
+from tidegate.runtime.state.manifest import (
+    AREAS,
+    Manifest,
+    away_path,
+    intent_path,
+    manifest_path,
+    marker_path,
+    sequence_of,
+)
 from tidegate.runtime.state.packs import file_of
 from tidegate.runtime.state.store import Store
 
@@ -21,6 +29,7 @@ def collect(store: Store, retired: Manifest, retained: Sequence[Manifest]) -> No
     """Delete a retired manifest, then the files that only it names."""
     kept = named(retained)
     dead = [manifest_path(retired.seq), intent_path(retired.seq), marker_path(retired.seq)]
+    dead += [away_path(retired.seq)]
     dead += [path for path in named([retired]) if path not in kept]
     for path in dead:
         store.failpoints.hit("commit-during-gc")
@@ -42,7 +51,7 @@ def sweep(store: Store, retained: Sequence[Manifest], *, running: bool) -> int:
         dead += [path for path in found if path not in kept and not (running and _sequence(path) > newest)]
     if not running:
         dead += store.list_files("tmp")
-    for area in ("manifests", "intents", "published"):
+    for area in ("manifests", "intents", "published", "away"):
         dead += [path for path in store.list_files(area) if (seq := sequence_of(path)) is not None and seq < oldest]
     for path in dead:
         if not running:

@@ -172,6 +172,11 @@ def marker_path(seq: int) -> str:
     return f"published/{seq:010d}"
 
 
+def away_path(seq: int) -> str:
+    """The note that all files which a batch read have left their directories, where they are to."""
+    return f"away/{seq:010d}"
+
+
 def sequence_of(path: str) -> int | None:
     """The batch number in a path of one of the three kinds above, None for any other file."""
     name = path.rpartition("/")[2].removesuffix(".json")

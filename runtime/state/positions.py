@@ -7,7 +7,7 @@ there are few, since they are merged by size tiers. So n files cost n·log n row
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from operator import attrgetter
@@ -126,6 +126,28 @@ class PositionLog:
             sizes, mtimes = (rows[name].to_numpy() for name in ("size", "mtime_ns"))
             self._of(source).add_many(rows["path"], sizes, mtimes)
         self._count(positions.recent)
+        self.leaving: dict[str, list[SourceFile]] = {}
+        """Per source whose files are put away those that were read and are to leave."""
+        self._gone: set[tuple[str, SourceFile]] = set()
+        self._logged: set[tuple[str, SourceFile]] = set()
+        """Those that are to leave and stand in tables of the log."""
+
+    def put_away(self, sources: Iterable[str]) -> None:
+        """Files of these sources leave once they were read; those that were read before, now."""
+        self.leaving = {source: [] for source in sources}
+        for source, rows in self._tables() if self.leaving else ():
+            if source in self.leaving:
+                self.leaving[source] += (SourceFile(*row) for row in rows.drop("source").iter_rows())
+        self._logged = {(source, file) for source, files in self.leaving.items() for file in files}
+        for source, files in self.positions.recent.items():
+            if source in self.leaving:
+                self.leaving[source] += files
+
+    def gone(self, source: str, files: Sequence[SourceFile]) -> None:
+        """These are not in their directory any more: a file of such a name is a new one. The next batch forgets them."""
+        if files:
+            self._of(source).discard(file.path for file in files)
+            self._gone |= {(source, file) for file in files}
 
     def __len__(self) -> int:
         return sum(map(len, self._consumed.values()))
@@ -200,10 +222,17 @@ class PositionLog:
 
     def appended(self, offer: Offer, seq: int, attempt: str) -> Positions:
         """The positions after reading `offer`, written durably but not yet counted: see `accept`."""
-        log = self.positions.log
-        recent = dict(self.positions.recent)
-        for source, files in offer.files.items():
-            if files:
+        log = self._without_gone(seq, attempt)
+        recent = {
+            source: kept
+            for source, files in self.positions.recent.items()
+            if (kept := tuple(file for file in files if (source, file) not in self._gone))
+        }
+        # What will be put away stays in the manifest: the next one does without it.
+        new = {source: files for source, files in offer.files.items() if files}
+        leaving = {source: files for source, files in new.items() if source in self.leaving}
+        for source, files in new.items():
+            if source not in leaving:
                 recent[source] = (*recent.get(source, ()), *files)
         rows = [(source, file) for source, files in recent.items() for file in files]
         if len(rows) > _RECENT:
@@ -211,6 +240,9 @@ class PositionLog:
                 self._store, "files", log, _table(rows), (), seq, attempt, area="positions", fanout=_FANOUT
             )
             recent = {}
+            self._logged |= {row for row in rows if row[0] in self.leaving}
+        for source, files in leaving.items():
+            recent[source] = (*recent.get(source, ()), *files)
         offsets = dict(self.positions.offsets)
         for source, value in offer.offsets.items():
             offsets[source] = SourceOffset(value, offer.reader)
@@ -220,6 +252,24 @@ class PositionLog:
         """Count what was appended: its batch is committed."""
         self._count(offer.files)
         self.positions = positions
+        self._gone.clear()
+        for source in self.leaving.keys() & offer.files.keys():
+            self.leaving[source] += offer.files[source]
+
+    def _without_gone(self, seq: int, attempt: str) -> tuple[Segment, ...]:
+        """The tables of the log, written anew where files in them were put away: those of a source that was not told to do so
+        before, or of which that failed for long."""
+        if self._gone.isdisjoint(self._logged):
+            return self.positions.log
+        rows = [
+            (source, SourceFile(*row)) for source, some in self._tables() for row in some.drop("source").iter_rows()
+        ]
+        kept = [row for row in rows if row not in self._gone]
+        if not kept:
+            return ()
+        return append_segment(
+            self._store, "files", (), _table(kept), (), seq, attempt, area="positions", fanout=_FANOUT
+        )
 
     def _count(self, files: Mapping[str, Sequence[SourceFile]]) -> None:
         for source, found in files.items():

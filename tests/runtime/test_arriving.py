@@ -41,7 +41,7 @@ def written(folder: Path, rng: random.Random, files: int) -> None:
 
 
 def outcome(folder: Path, per_batch: int, delay: int) -> dict[str, Any]:
-    options = {"delay": delay, "bounded": True, "key": ["k", "t"], "policy": "quarantine"}
+    options: dict[str, Any] = {"delay": delay, "bounded": True, "key": ["k", "t"], "policy": "quarantine"}
     with Session(program().facts, sources={"R": parquet(folder, per_batch=per_batch, **options)}) as session:
         session.process()
         results = {name: sorted(map(str, session.results(name))) for name in ("Found", "Counted", "Twice")}

@@ -25,6 +25,7 @@ from tools.planted import (
     protocol,
     purging,
     pushed,
+    put_away,
     recursive,
     required,
     runtime,
@@ -70,6 +71,7 @@ GROUPS = (
     pushed.GROUP,
     which_files.GROUP,
     directories.GROUP,
+    put_away.GROUP,
     text.GROUP,
     foreign.GROUP,
 )

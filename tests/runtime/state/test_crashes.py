@@ -22,13 +22,21 @@ from tests.runtime.state.toy import (
 )
 from tidegate.runtime.state.checkpoint import Checkpoint, inspect
 from tidegate.runtime.state.errors import STORAGE, StateError
-from tidegate.runtime.state.failpoints import COMMITTED, FAILPOINTS, SimulatedCrash, crash, disk_full, exit_hard
+from tidegate.runtime.state.failpoints import (
+    COMMITTED,
+    FAILPOINTS,
+    PUT_AWAY,
+    SimulatedCrash,
+    crash,
+    disk_full,
+    exit_hard,
+)
 from tidegate.runtime.state.local import LocalStore
 from tidegate.runtime.state.manifest import decode_manifest, marker_path
 from tidegate.runtime.state.packs import file_of
 
-# reached only in recovery after a crash, or when publishing to another file system
-ELSEWHERE = {"recover-before-publish", "recover-during-sweep", "store-publish-copied"}
+# reached only in recovery after a crash, when publishing to another file system, or where files are put away
+ELSEWHERE = {"recover-before-publish", "recover-during-sweep", "store-publish-copied", *PUT_AWAY}
 # no commit ever depends on what follows: a failing deletion is left to the next sweep
 TOLERATED = {"commit-during-gc"}
 

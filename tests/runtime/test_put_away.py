@@ -1,0 +1,295 @@
+"""Files that were read leave their directory: only once their rows are durable, each once, and nothing else is touched."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import tidegate as tg
+from tidegate.runtime.embedded.session import Session
+from tidegate.runtime.sources import parquet
+from tidegate.runtime.state import LocalStore, inspect
+from tidegate.runtime.state.failpoints import PUT_AWAY, SimulatedCrash, crash
+
+events = tg.stream("E", "n bigint, t bigint", progress="t")
+program = tg.program(Found=events.where(events.n >= 0))
+WAYS: tuple[dict[str, Any], ...] = ({"archive": "kept"}, {"delete": True})
+
+
+def put(place: Path, number: int, name: str | None = None) -> Path:
+    path = place / "in" / f"day={number % 2}" / (name or f"{number:03}.parquet")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pl.DataFrame({"n": [number], "t": [number]}).write_parquet(path)
+    os.utime(path, ns=(0, 1_700_000_000_000_000_000 + number * 1_000_000_000))
+    return path
+
+
+def opened(place: Path, per_batch: int | None = 1, store: LocalStore | None = None, **options: Any) -> Session:
+    if "archive" in options:
+        options["archive"] = place / options["archive"]
+    sources = {"E": parquet(place / "in", per_batch=per_batch, delay=0, **options)}
+    return Session(program.facts, store or LocalStore(place / "state"), sources)
+
+
+def check_read(session: Session, count: int) -> None:
+    """The rows of so many files were read, each once; the last is not final yet."""
+    assert session.counts["E"].rows_in == session.counts["E"].accepted == count
+    assert [row["n"] for row in session.results("Found")] == list(range(count - 1))
+
+
+def below(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir())
+
+
+def known(place: Path) -> int:
+    """Files that the checkpoint remembers."""
+    manifest = inspect(LocalStore(place / "state")).manifest
+    assert manifest is not None
+    logged = sum(segment.rows for segment in manifest.positions.log)
+    return logged + sum(map(len, manifest.positions.recent.values()))
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_read_files_leave(tmp_path: Path, way: dict[str, Any]) -> None:
+    for number in range(6):
+        put(tmp_path, number)
+    with opened(tmp_path, **way) as session:
+        session.step()
+        assert below(tmp_path / "in") == [f"day={n % 2}/{n:03}.parquet" for n in (2, 4, 1, 3, 5)]
+        session.process()
+        assert below(tmp_path / "in") == []
+        assert known(tmp_path) == 1
+        check_read(session, 6)
+        put(tmp_path, 6, "000.parquet")  # a name that was read is a new file
+        session.process()
+        check_read(session, 7)
+    expected = [f"day={n % 2}/{n:03}.parquet" for n in (0, 2, 4, 1, 3, 5)]
+    expected.insert(0, "day=0/000.2.parquet")
+    assert below(tmp_path / "kept") == ([] if "delete" in way else expected)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+@pytest.mark.parametrize("per_batch", [1, 3])
+@pytest.mark.parametrize("skip", [0, 1, 4])
+@pytest.mark.parametrize("failpoint", [*sorted(PUT_AWAY), "commit-before-manifest", "commit-after-manifest"])
+def test_a_crash_at_any_step(tmp_path: Path, way: dict[str, Any], per_batch: int, skip: int, failpoint: str) -> None:
+    for number in range(6):
+        put(tmp_path, number)
+    store = LocalStore(tmp_path / "state")
+    store.failpoints.arm(failpoint, crash, skip=skip if failpoint in PUT_AWAY else skip % 2)
+    try:
+        opened(tmp_path, per_batch, store, **way).process()
+        assert failpoint == "put-away-archived"
+        assert "delete" in way
+    except SimulatedCrash:
+        pass
+    with opened(tmp_path, per_batch, **way) as session:
+        session.process()
+        check_read(session, 6)
+        put(tmp_path, 6)
+        session.process()
+        check_read(session, 7)
+    assert below(tmp_path / "in") == []
+    # What a crash left between a removal and the note of it stays known: it could be elsewhere, and come back.
+    unsure = per_batch - 1 if failpoint == "put-away-removed" and "delete" in way else 0
+    assert known(tmp_path) <= 1 + unsure + (failpoint == "put-away-removed")
+    if "archive" in way:
+        assert below(tmp_path / "kept") == [f"day={n % 2}/{n:03}.parquet" for n in (0, 2, 4, 6, 1, 3, 5)]
+
+
+def test_a_batch_that_fails_puts_nothing_away(tmp_path: Path) -> None:
+    put(tmp_path, 0)
+    (tmp_path / "in" / "bad.parquet").write_bytes(b"no Parquet")
+    with opened(tmp_path, None, delete=True) as session, pytest.raises(tg.QueryError, match="TG412"):
+        session.step()
+    assert below(tmp_path / "in") == ["bad.parquet", "day=0/000.parquet"]
+
+
+@pytest.mark.parametrize("crashing", [False, True])
+def test_an_archive_in_another_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, crashing: bool) -> None:
+    link = os.link
+
+    def link_here(source: Any, target: Any, **places: Any) -> None:
+        if (
+            places
+            and places["src_dir_fd"] != places["dst_dir_fd"]
+            and not (Path(f"/proc/self/fd/{places['dst_dir_fd']}").readlink() / target).exists()
+        ):
+            raise OSError(errno.EXDEV, "another file system")
+        link(source, target, **places)
+
+    monkeypatch.setattr(os, "link", link_here)
+    whole = put(tmp_path, 0).read_bytes()
+    store = LocalStore(tmp_path / "state")
+    if crashing:
+        store.failpoints.arm("put-away-archived", crash)
+        with pytest.raises(SimulatedCrash):
+            opened(tmp_path, store=store, archive="kept").step()
+    with opened(tmp_path, archive="kept") as session:
+        session.process()
+        check_read(session, 1)
+    assert below(tmp_path / "in") == []
+    assert below(tmp_path / "kept") == ["day=0/000.parquet"]
+    kept = tmp_path / "kept" / "day=0" / "000.parquet"
+    assert (kept.read_bytes(), kept.stat().st_mtime_ns) == (whole, 1_700_000_000_000_000_000)
+
+
+def test_nothing_in_the_archive_is_overwritten(tmp_path: Path) -> None:
+    put(tmp_path, 0)
+    (tmp_path / "kept" / "day=0").mkdir(parents=True)
+    (tmp_path / "kept" / "day=0" / "000.parquet").write_text("foreign")
+    (tmp_path / "kept" / "day=0" / "000.2.parquet").symlink_to("000.parquet")
+    with opened(tmp_path, archive="kept") as session:
+        session.process()
+    assert below(tmp_path / "kept") == [f"day=0/000{n}.parquet" for n in (".2", ".3", "")]
+    assert (tmp_path / "kept" / "day=0" / "000.parquet").read_text() == "foreign"
+
+
+def test_links_are_not_followed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A link among the files stays, with what it leads to; behind a link in the archive nothing is put."""
+    elsewhere = put(tmp_path / "elsewhere", 0)
+    put(tmp_path, 1)
+    (tmp_path / "in" / "link.parquet").symlink_to(elsewhere)
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "day=1").symlink_to(elsewhere.parent)
+    with opened(tmp_path, archive="kept") as session:
+        session.process()
+        check_read(session, 2)
+    assert elsewhere.exists()
+    assert below(elsewhere.parent) == [elsewhere.name]
+    assert below(tmp_path / "in") == ["day=1/001.parquet", "link.parquet"]
+    assert "link.parquet was read and stays: it is a link" in caplog.text
+    assert "001.parquet was read and could not be put away, which is tried again" in caplog.text
+    (tmp_path / "kept" / "day=1").unlink()
+    with opened(tmp_path, archive="kept") as session:
+        check_read(session, 2)
+    assert below(tmp_path / "in") == ["link.parquet"]
+
+
+def test_what_fails_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in range(30):
+        put(tmp_path, number)
+    with opened(tmp_path, 15, delete=True) as session:
+        with monkeypatch.context() as full:
+            unlink = os.unlink
+
+            def failing(path: Any, *, dir_fd: int | None = None) -> None:
+                if dir_fd is not None:
+                    raise OSError(errno.EACCES, "not yours")
+                unlink(path)
+
+            full.setattr(os, "unlink", failing)
+            session.step()
+        assert caplog.text.count("tried again") == 8
+        assert len(below(tmp_path / "in")) == 30
+        session.process()
+        check_read(session, 30)
+    assert below(tmp_path / "in") == []
+
+
+def test_files_of_before_leave_too(tmp_path: Path) -> None:
+    """Also those of the tables of the log, which forget them."""
+    for number in range(100):
+        put(tmp_path, number)
+    with opened(tmp_path, None) as session:
+        session.process()
+    assert known(tmp_path) == 100
+    with opened(tmp_path, None, archive="kept") as session:
+        assert below(tmp_path / "in") == []
+        put(tmp_path, 100)
+        session.process()
+        check_read(session, 101)
+    assert known(tmp_path) == 1
+    assert len(below(tmp_path / "kept")) == 101
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_names_are_free_after_a_restart(tmp_path: Path, way: dict[str, Any]) -> None:
+    """That the last batch's files have left is known, so the checkpoint forgets them."""
+    for number in range(3):
+        put(tmp_path, number, "same.parquet")
+        with opened(tmp_path, **way) as session:
+            session.process()
+            check_read(session, number + 1)
+    assert known(tmp_path) == 1
+
+
+def test_another_version_stays(tmp_path: Path) -> None:
+    """A file that was written again before it could leave is told as changed, not taken away."""
+    path = put(tmp_path, 0)
+    store = LocalStore(tmp_path / "state")
+    store.failpoints.arm("commit-after-manifest", crash)
+    with pytest.raises(SimulatedCrash):
+        opened(tmp_path, store=store, delete=True).step()
+    put(tmp_path, 8, path.name)
+    with opened(tmp_path, delete=True) as session, pytest.raises(tg.QueryError, match="TG411"):
+        session.step()
+    assert path.exists()
+
+
+def test_a_directory_that_is_not_there_for_a_while(tmp_path: Path) -> None:
+    """What was not seen to leave may come back, and is not read twice: a mount that failed."""
+    put(tmp_path, 0)
+    store = LocalStore(tmp_path / "state")
+    store.failpoints.arm("commit-after-manifest", crash)
+    with pytest.raises(SimulatedCrash):
+        opened(tmp_path, store=store, delete=True).step()
+    (tmp_path / "in").rename(tmp_path / "away")
+    (tmp_path / "in").mkdir()
+    with opened(tmp_path, delete=True) as session:
+        session.step()
+    (tmp_path / "in").rmdir()
+    (tmp_path / "away").rename(tmp_path / "in")
+    with opened(tmp_path, delete=True) as session:
+        session.process()
+        check_read(session, 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ({"archive": "in"}, "TG423"),
+        ({"archive": "in/old"}, "TG423"),
+        ({"archive": "."}, "TG423"),
+        ({"archive": "state/old"}, "TG423"),
+        ({"archive": "linked/old"}, "TG423"),
+        ({"archive": "kept", "delete": True}, "TG425"),
+        ({"delete": "yes"}, "TG425"),
+    ],
+    ids=str,
+)
+def test_what_is_not_safe_is_refused(tmp_path: Path, options: dict[str, Any], code: str) -> None:
+    put(tmp_path, 0)
+    (tmp_path / "linked").symlink_to(tmp_path / "in")
+    with pytest.raises(tg.QueryError, match=code):
+        opened(tmp_path, **options)
+    assert below(tmp_path / "in") == ["day=0/000.parquet"]
+
+
+def test_two_streams_of_a_directory_and_runs_without_a_checkpoint(tmp_path: Path) -> None:
+    put(tmp_path, 0)
+    other = tg.stream("F", "n bigint, t bigint", progress="t")
+    both = tg.program(A=events.where(events.n >= 0), B=other.where(other.n >= 0))
+    given = {"E": parquet(tmp_path / "in", delete=True), "F": parquet(tmp_path / "in" / "day=0")}
+    with pytest.raises(tg.QueryError, match="TG425"):
+        both.session(sources=given, checkpoint=tmp_path / "state")
+    with pytest.raises(tg.QueryError, match="TG424"):
+        program.session(sources={"E": parquet(tmp_path / "in", delete=True)})
+    with pytest.raises(tg.QueryError, match="TG425"):
+        program.session(
+            sources={"E": parquet(tmp_path / "in" / "day=0" / "000.parquet", delete=True)},
+            checkpoint=tmp_path / "state",
+        )
+    table = tg.table("T", "n bigint, t bigint")
+    e, t = events.as_("e"), table.as_("t")
+    joined = tg.program(A=e.join(t, t.n == e.n))
+    with pytest.raises(tg.QueryError, match="TG424"):
+        joined.session(statics={"T": parquet(tmp_path / "in", delete=True)}, checkpoint=tmp_path / "state")
+    assert below(tmp_path / "in") == ["day=0/000.parquet"]

@@ -1,0 +1,81 @@
+"""Slips in how files that were read leave their directory."""
+
+from __future__ import annotations
+
+from tools.planted.bugs import Group, bug
+
+AWAY = "runtime/state/put_away.py"
+CHECKPOINT = "runtime/state/checkpoint.py"
+POSITIONS = "runtime/state/positions.py"
+
+GROUP = Group(
+    "files that leave",
+    ("tests/runtime/test_put_away.py",),
+    (
+        bug(
+            "a file leaves in whatever version it is",
+            AWAY,
+            "if (status.st_size, status.st_mtime_ns) != (file.size, file.mtime_ns):",
+            "if False:",
+        ),
+        bug(
+            "links leave",
+            AWAY,
+            "            if not stat.S_ISREG(status.st_mode):\n                _logger",
+            "            if False:\n                _logger",
+        ),
+        bug("links on the way are followed", AWAY, "_FOLDER | os.O_NOFOLLOW, dir_fd", "_FOLDER, dir_fd"),
+        bug(
+            "a file that a crash left in both places is archived twice",
+            AWAY,
+            "(there.st_dev, there.st_ino) == (status.st_dev, status.st_ino)",
+            "False",
+        ),
+        bug(
+            "a file that can not be seen has left",
+            AWAY,
+            'return "gone" if known or archived else "kept"',
+            'return "gone"',
+        ),
+        bug("what fails is never tried again", AWAY, '        elif outcome == "failed":\n', "        elif False:\n"),
+        bug("every failure is tried", AWAY, "if failures == _FAILURES:", "if False:"),
+        bug("copies lose their time", AWAY, "os.utime(writing, ns=(status.st_atime_ns, status.st_mtime_ns))", "pass"),
+        bug(
+            "what a crash left is not put away",
+            CHECKPOINT,
+            "        self._log.put_away(self._putting_away)\n        if manifest is not None and self._putting_away:",
+            "        self._log.put_away(self._putting_away)\n        if False:",
+        ),
+        bug("a restart does not know what has left", CHECKPOINT, "known = own if done else ()", "known = ()"),
+        bug(
+            "files leave without their batch",
+            CHECKPOINT,
+            '        store.failpoints.hit("commit-before-manifest")\n',
+            '        self._put_away(manifest.seq, batch.intent.offer, done=False)\n        store.failpoints.hit("commit-before-manifest")\n',
+        ),
+        bug(
+            "the log never forgets",
+            POSITIONS,
+            "if (kept := tuple(file for file in files if (source, file) not in self._gone))",
+            "if (kept := files)",
+        ),
+        bug(
+            "tables of the log never forget",
+            POSITIONS,
+            "        if self._gone.isdisjoint(self._logged):",
+            "        if True:",
+        ),
+        bug(
+            "a name that was read is never free",
+            POSITIONS,
+            "            self._of(source).discard(file.path for file in files)\n",
+            "            pass\n",
+        ),
+        bug(
+            "an archive inside the directory",
+            "runtime/put_away.py",
+            "return os.path.commonpath(places) in places",
+            "return len(places) == 1",
+        ),
+    ),
+)
