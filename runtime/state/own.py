@@ -36,6 +36,7 @@ _AREAS: Final = {
         "manifests": r"\d{10}\.json",
         "intents": r"\d{10}\.json",
         "published": r"\d{10}",
+        "away": r"\d{10}",
         "segments": _STATE,
         "packs": r"\d{10,}-[A-Za-z0-9_]{1,40}-[0-9a-f]{32}\.pack",  # see `packs.PackWriter`
         "kernel": _STATE,
