@@ -179,7 +179,9 @@ def _explain(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace) -> int:
     from tidegate.runtime.run_query import print_results
 
-    print_results(_asked(options, options.name).run(options.threads), options.name, options.out)
+    asked = _asked(options, options.name)
+    asked.check_out(options.out)
+    print_results(asked.run(options.threads), options.name, options.out)
     return 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 import re
 import sys
 from collections import Counter
@@ -25,9 +26,10 @@ from tidegate.algebra.text.reader import Asked, Dialect, read_query, source_of
 from tidegate.algebra.text.wording import in_words_of_text
 from tidegate.algebra.types import Kind
 from tidegate.runtime.parquet_schema import FileSchema, schema_of_parquet
+from tidegate.runtime.places import is_below
 from tidegate.runtime.program import program
 from tidegate.runtime.sources import FileFormat, Files, Source
-from tidegate.runtime.state.errors import storage_errors
+from tidegate.runtime.state.errors import linked, storage_errors
 from tidegate.runtime.timeline import Timeline, timeline
 
 if TYPE_CHECKING:
@@ -58,6 +60,22 @@ class QueryRun:
         with in_words_of_text():
             relation, sources = self._read()
             return self._results({self.name: relation}, sources, threads)
+
+    def check_out(self, out: Path | None) -> None:
+        """`QueryError` TG409 where the file of results in this directory would be, or be written over, one of the inputs."""
+        if out is None:
+            return
+        target = out / f"{self.name}.parquet"
+        if target.is_symlink():
+            raise linked(str(out), target.name)
+        for name, path in self.inputs.items():
+            real, input_ = os.path.realpath(target), os.path.realpath(path)
+            if real == input_ or is_below(real, input_):
+                raise QueryError(
+                    "TG409",
+                    f"the results in {target} would be read as input of {name} ({path})",
+                    hint="give --out another directory",
+                )
 
     def timeline(self, most: int) -> Timeline:
         """The situations of the query's pattern and its matches, as a picture."""

@@ -27,6 +27,7 @@ from tidegate.runtime.garbage import GarbageCollection
 from tidegate.runtime.given import kind_of
 from tidegate.runtime.inputs import hold_static, static_digest
 from tidegate.runtime.keys import key_memory
+from tidegate.runtime.places import check_apart, read_places
 from tidegate.runtime.plan.common import Demand
 from tidegate.runtime.plan.layout import layout
 from tidegate.runtime.plan.lower import PurgeMode, lower
@@ -180,7 +181,9 @@ def prepare(
                 f"{name}: there is no directory {given.data.directory}",
                 hint="check the path, or make the directory",
             )
-    _check_directories(sources, sinks)
+    reads = read_places({name: one.data for name, one in sources.items()})
+    reads |= read_places({name: one.data if isinstance(one, Source) else one for name, one in statics.items()})
+    check_apart(reads, sinks, directory_of(store))
     leaving = putting_away(sources, sinks, store)
     options = {name: sources.get(name, Source(None)).options(stream) for name, stream in streams.items()}
     tables = hold_statics(plan, statics)
@@ -261,24 +264,15 @@ def _open(
     )
 
 
+def directory_of(store: Store) -> str | None:
+    """The directory in which a store's files lie; None for one in memory."""
+    lock = store.local_path("lock")
+    return None if lock is None else os.path.dirname(lock)
+
+
 def results_area(stream: str) -> str:
     """Where the results of a stream with a memory sink stay inside the store."""
     return f"results/{slug(stream)}"
-
-
-def _check_directories(sources: Mapping[str, Source], sinks: Mapping[str, Sink]) -> None:
-    """Results of different streams, or results and inputs, in one directory could not be told apart."""
-    used = {os.path.realpath(s.data.directory): name for name, s in sources.items() if isinstance(s.data, Files)}
-    for name, sink in sinks.items():
-        if isinstance(sink, ParquetSink):
-            place = os.path.realpath(sink.directory)
-            if place in used:
-                raise QueryError(
-                    "TG409",
-                    f"{name} and {used[place]} use the same directory {sink.directory}",
-                    hint="give each its own",
-                )
-            used[place] = name
 
 
 def _target(stream: str, sink: Sink) -> StateSink | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException, StreamingQueryException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate.algebra.errors import QueryError, TidegateError
@@ -23,6 +23,7 @@ from tidegate.runtime.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.explain import ProgramExplanation
 from tidegate.runtime.garbage import GarbageCollection
 from tidegate.runtime.given import check_clock, check_on_batch, mapping_of
+from tidegate.runtime.places import check_apart
 from tidegate.runtime.plan.lower import PurgeMode
 from tidegate.runtime.plan.places import limits_of
 from tidegate.runtime.plan.sharding import DRIVER_BYTES, SHARD_BYTES
@@ -44,6 +45,7 @@ from tidegate.runtime.spark.own_files import check_query_id
 from tidegate.runtime.spark.run import SparkRun
 from tidegate.runtime.spark.session import check_session, own_session
 from tidegate.runtime.spark.union import union_of
+from tidegate.runtime.spark.watched import watched_directories
 from tidegate.runtime.spark.which_files import ends_early
 from tidegate.runtime.state.local import LocalStore
 from tidegate.runtime.why import why
@@ -182,6 +184,9 @@ def start(
     sinks = mapping_of("sinks", sinks, 'tg.parquet_sink("a directory")')
     kept = retention(quarantine_keep)
     advance = mapping_of("advance", advance, '{"time": ...}')
+    frames = {**statics, **{key: source.data for key, source in given.items()}}
+    watched = {key: watched_directories(frame) for key, frame in frames.items() if isinstance(frame, DataFrame)}
+    check_apart(watched, sinks, root)
     with described(spark, "start: rows of static tables"):
         setup = prepare(facts, store, given, statics, sinks, collect_garbage, purging, schedule, kept)
     try:

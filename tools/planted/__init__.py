@@ -22,6 +22,7 @@ from tools.planted import (
     orders,
     outputs,
     patterns,
+    places,
     protocol,
     purging,
     pushed,
@@ -74,4 +75,5 @@ GROUPS = (
     put_away.GROUP,
     text.GROUP,
     foreign.GROUP,
+    places.GROUP,
 )

@@ -1,0 +1,45 @@
+"""Slips by which a run reads what it writes."""
+
+from __future__ import annotations
+
+from tools.planted.bugs import Group, bug
+
+PLACES = "runtime/places.py"
+
+GROUP = Group(
+    "places",
+    ("tests/runtime/test_places.py",),
+    (
+        bug("links are other places", PLACES, "os.path.realpath(self.path)", "os.path.abspath(self.path)"),
+        bug("below an input is apart", PLACES, "if is_below(written.real, other.real):", "if False:"),
+        bug("around an input is apart", PLACES, "if is_below(other.real, written.real):", "if False:"),
+        bug(
+            "names that begin alike are below",
+            PLACES,
+            "os.path.commonpath([path, directory]) == directory",
+            "path.startswith(directory)",
+        ),
+        bug(
+            "a checkpoint may be an input",
+            PLACES,
+            "for written in (*out, *state) for other in read",
+            "for written in out for other in read",
+        ),
+        bug(
+            "results may lie in the checkpoint",
+            PLACES,
+            "for written in out for other in state",
+            "for written in () for other in state",
+        ),
+        bug("static tables do not count", "runtime/setup.py", "    reads |= read_places(", "    read_places("),
+        bug(
+            "what Spark watches does not count",
+            "runtime/spark/engine.py",
+            "    check_apart(watched, sinks, root)\n",
+            "",
+        ),
+        bug(
+            "results over an input", "runtime/run_query.py", "if real == input_ or is_below(real, input_):", "if False:"
+        ),
+    ),
+)
