@@ -1,4 +1,4 @@
-"""The command line: `tidegate check`, `explain`, `run`, `timeline`, `why`, `state`, `doctor` and `version`."""
+"""The command line: `tidegate check`, `explain`, `run`, `timeline`, `why`, `state`, `compact`, `doctor` and `version`."""
 
 from __future__ import annotations
 
@@ -93,6 +93,11 @@ def parser() -> argparse.ArgumentParser:
     state.add_argument("--check", action="store_true", help="read every state file and compare it with its checksum")
     state.add_argument("--json", action="store_true", help="print the listing as JSON")
     state.set_defaults(command=_state)
+
+    compact = commands.add_parser("compact", help="merge the small files in directories of results")
+    compact.add_argument("results", type=Path, nargs="+", help="directories that were given as tg.parquet_sink(...)")
+    compact.add_argument("--json", action="store_true", help="print what was done as JSON")
+    compact.set_defaults(command=_compact)
 
     why = commands.add_parser("why", help="say what a result in a checkpoint waits for")
     why.add_argument("checkpoint", type=Path, help="the checkpoint's directory, of a run that goes on or has stopped")
@@ -232,6 +237,24 @@ def _state(options: argparse.Namespace) -> int:
         print(json.dumps({"problems": [problem.to_dict() for problem in error.problems]}, indent=2))
         return 1
     print(json.dumps(listing.to_dict(), indent=2) if options.json else listing)
+    return 0
+
+
+def _compact(options: argparse.Namespace) -> int:
+    from dataclasses import asdict
+
+    from tidegate.runtime.state.compaction import compact
+
+    done = []
+    for directory in options.results:
+        one = compact(directory)
+        done.append(asdict(one))
+        if not options.json:
+            print(
+                f"{directory}: {one.files_before} files became {one.files}, {one.bytes_before} bytes became {one.bytes}"
+            )
+    if options.json:
+        print(json.dumps(done, indent=2))
     return 0
 
 

@@ -20,6 +20,7 @@ from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.shown import shown
 from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.pipeline import ProgramFacts
+from tidegate.runtime.compactions import Compactions
 from tidegate.runtime.directory import Directory
 from tidegate.runtime.embedded.executor import no_rows
 from tidegate.runtime.embedded.increment import increment, read_leaves
@@ -66,12 +67,16 @@ class Setup:
     timetable: Timetable
     directories: Mapping[str, Directory] = field(init=False)
     """What is new in the directories of sources."""
+    compactions: Compactions = field(init=False)
 
     def __post_init__(self) -> None:
         log = self.checkpoint.positions
         files = {name: s.data for name, s in self.sources.items() if isinstance(s.data, Files)}
         made = {name: Directory(name, data, log) for name, data in files.items()}
         object.__setattr__(self, "directories", made)
+        object.__setattr__(self, "compactions", Compactions(self.sinks))
+        for data in files.values():
+            self.checkpoint.reads(data.directory)
 
     @property
     def written(self) -> frozenset[str]:
@@ -279,7 +284,7 @@ def _target(stream: str, sink: Sink) -> StateSink | None:
     match sink:
         case MemorySink():
             return results_area(stream)
-        case ParquetSink(directory):
+        case ParquetSink(directory, _):
             with storage_errors(f"making the directory {directory} for results of {stream}"):
                 make_directory(directory)
             return directory

@@ -8,15 +8,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidegate.algebra.dsl.calls import called
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.shown import shown
 from tidegate.runtime.given import check_function
 from tidegate.runtime.state.paths import local_directory
 
 
 @dataclass(frozen=True, slots=True)
 class ParquetSink:
-    """A directory in which whoever lists it sees the results of committed batches only, each exactly once."""
+    """A directory in which whoever lists it sees the results of committed batches only, each exactly once.
+
+    With `compact` small files become few between batches, as `tidegate compact` does it.
+    """
 
     directory: str
+    compact: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +46,17 @@ Sink = ParquetSink | MemorySink | CallbackSink | DiscardSink
 
 
 @called()
-def parquet_sink(directory: str | os.PathLike[str]) -> ParquetSink:
-    """A directory of Parquet files, readable by anyone as of the last commit."""
-    return ParquetSink(local_directory(directory))
+def parquet_sink(directory: str | os.PathLike[str], *, compact: bool = False) -> ParquetSink:
+    """A directory of Parquet files, readable by anyone as of the last commit.
+
+    With `compact` its small files are merged as batches go by. Whoever lists it sees each row once, also meanwhile; whoever
+    opens a file long after listing it may find it gone, and lists again. Not for a directory that is read as a stream.
+    """
+    if not isinstance(compact, bool):
+        raise QueryError(
+            "TG401", f"compact={shown(compact)} is neither True nor False", hint="compact=True merges small files"
+        )
+    return ParquetSink(local_directory(directory), compact)
 
 
 @called()

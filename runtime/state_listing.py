@@ -6,6 +6,7 @@ Read from the last commit without a lock, so also while a run writes.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -29,6 +30,7 @@ from tidegate.runtime.state.codec import parse_plain
 from tidegate.runtime.state.errors import LOCATION, MANIFEST, StateError
 from tidegate.runtime.state.manifest import Manifest
 from tidegate.runtime.state.quarantine import Quarantine
+from tidegate.runtime.state.result_names import result_of
 from tidegate.runtime.state.segments import Segment, check_size, covering, verify
 from tidegate.runtime.state.store import Store
 
@@ -70,6 +72,29 @@ class BufferState:
 
 
 @dataclass(frozen=True, slots=True)
+class ResultFiles:
+    """How many files of results a directory has; None where it is gone."""
+
+    directory: str
+    files: int | None
+    bytes: int
+
+    def __str__(self) -> str:
+        if self.files is None:
+            return f"results {self.directory}: there is no such directory"
+        return f"results {self.directory}: {count_of(self.files, 'file')}, {count_of(self.bytes, 'byte')}"
+
+
+def _result_files(directory: str) -> ResultFiles:
+    try:
+        with os.scandir(directory) as entries:
+            sizes = [entry.stat().st_size for entry in entries if result_of(entry.name) is not None]
+    except FileNotFoundError:
+        return ResultFiles(directory, None, 0)
+    return ResultFiles(directory, len(sizes), sum(sizes))
+
+
+@dataclass(frozen=True, slots=True)
 class StateListing:
     """A checkpoint after its last commit; `str()` is text for people, `to_dict()` the same as JSON."""
 
@@ -78,6 +103,12 @@ class StateListing:
     layout: Layout
     buffers: tuple[BufferState, ...]
     situations: tuple[SituationState, ...]
+
+    @property
+    def results(self) -> tuple[ResultFiles, ...]:
+        """The directories of results as they are now; a run may have published more since its last commit was read."""
+        manifest = self.snapshot.manifest
+        return tuple(map(_result_files, sorted(set(manifest.results.values())))) if manifest is not None else ()
 
     @property
     def quarantine(self) -> Quarantine:
@@ -96,7 +127,8 @@ class StateListing:
 
     def __str__(self) -> str:
         parts = [_head(self), *map(_buffer_text, self.buffers), *map(situation_text, self.situations)]
-        return "\n\n".join(part for part in (*parts, _quarantine_text(self.quarantine)) if part)
+        results = "\n".join(map(str, self.results))
+        return "\n\n".join(part for part in (*parts, _quarantine_text(self.quarantine), results) if part)
 
     def to_dict(self) -> dict[str, object]:
         manifest = self.snapshot.manifest
@@ -116,6 +148,7 @@ class StateListing:
             "buffers": [_buffer_dict(one) for one in self.buffers],
             "situations": [situation_dict(one) for one in self.situations],
             "quarantine": _quarantine_dict(self.quarantine),
+            "results": [{"directory": r.directory, "files": r.files, "bytes": r.bytes} for r in self.results],
         }
 
 

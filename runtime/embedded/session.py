@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -44,8 +45,9 @@ from tidegate.runtime.sources import Files, Source
 from tidegate.runtime.state.errors import linked
 from tidegate.runtime.state.manifest import Engine, SourceCounts
 from tidegate.runtime.state.memory import MemoryStore
-from tidegate.runtime.state.outputs import is_output_of, kept_results
+from tidegate.runtime.state.outputs import kept_results
 from tidegate.runtime.state.positions import Offer
+from tidegate.runtime.state.result_names import is_output_of
 from tidegate.runtime.state.store import Store
 from tidegate.runtime.stored_rows import input_table
 from tidegate.runtime.why import why
@@ -217,6 +219,7 @@ class Session:
         work = Work(arrivals, self._advances | ended, self._close_at, self._declared, waiting)
         report = self._runner.run(batch, work)
         self._setup.read(reading)
+        self._setup.compactions.after(report)
         self._frames.clear()
         self._noted.clear()
         self.discard()
@@ -285,9 +288,8 @@ class Session:
         """The result files of a stream, one after the other."""
         sink = self.sinks.get(name, MemorySink())
         if isinstance(sink, ParquetSink):
-            paths = sorted(Path(sink.directory).glob("part-*.parquet"))
             own = [query.name for query in self.plan.queries if query.stream == name]
-            return map(_read_result, [path for query in own for path in paths if is_output_of(query, path.name)])
+            return _published(sink.directory, own)
         if isinstance(sink, MemorySink):
             own = [query.name for query in self.plan.queries if query.stream == name]
             return kept_results(self.store, self._setup.checkpoint.manifest, results_area(name), own)
@@ -364,8 +366,27 @@ class Session:
         return self._setup.streams[name]
 
 
-def _read_result(path: Path) -> pa.Table:
-    """A file of results in a sink's directory; `StateError` TG511 for a link, which no sink makes."""
-    if path.is_symlink():
-        raise linked(str(path.parent), path.name)
-    return pq.read_table(path)
+def _published(directory: str, queries: Iterable[str]) -> Iterator[pa.Table]:
+    """The files of some queries in a directory of results, as it is now: also where compaction exchanges it meanwhile."""
+    held = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    names = sorted(os.listdir(held))
+
+    def opened(name: str, flags: int) -> int:
+        try:
+            return os.open(name, flags | os.O_NOFOLLOW, dir_fd=held)
+        except OSError as error:
+            if error.errno == errno.ELOOP:  # no sink makes a link
+                raise linked(directory, name) from None
+            raise
+
+    def tables() -> Iterator[pa.Table]:
+        try:
+            for query in queries:
+                for name in names:
+                    if is_output_of(query, name):
+                        with open(name, "rb", opener=opened) as file:
+                            yield pq.read_table(file)
+        finally:
+            os.close(held)
+
+    return tables()

@@ -151,6 +151,7 @@ class SparkRun:
         work = Work(arrivals, advances, self.closing.waiting, self.calls.declared(), waiting)
         report = self.runner.run(batch, work)
         self.setup.read(reading)
+        self.setup.compactions.after(report)
         self.recorded()
         if self.lasts and any(directory.waiting for directory in self.setup.directories.values()):
             self.calls.tick()  # Spark may have seen them all already

@@ -14,13 +14,13 @@ from tidegate.runtime.state.outputs import (
     Sink,
     concatenated,
     is_inside,
-    output_name,
     read_outputs,
     target_of,
 )
 from tidegate.runtime.state.packs import PackWriter, file_of
 from tidegate.runtime.state.positions import PositionLog
 from tidegate.runtime.state.quarantine import CLOCK, Quarantine, Retention, appended, set_aside
+from tidegate.runtime.state.result_names import output_name
 from tidegate.runtime.state.segments import (
     FANOUT,
     Segment,
@@ -268,6 +268,7 @@ class Batch:
             outputs=tuple(self._outputs),
             gathered=gathered,
             quarantine=quarantine,
+            results={q: s for q, s in self._sinks.items() if isinstance(s, str) and s.startswith("/")},
             progress=dict(progress),
             counts=total,
             batch_counts=dict(counts),

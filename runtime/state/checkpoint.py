@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import logging
+import os
 import uuid
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from tidegate.algebra.errors import InternalError
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.codec import Json
+from tidegate.runtime.state.compaction import hold, shared
 from tidegate.runtime.state.errors import MANIFEST, PROGRAM, REPLAY, WRITER, StateError, storage_errors
 from tidegate.runtime.state.garbage import RETAINED, collect, sweep
 from tidegate.runtime.state.intent import pending_intent, record_intent, replays
@@ -65,6 +68,7 @@ class Checkpoint:
         self.swept = 0
         self._sinks = dict(sinks)
         self._keep = keep
+        self._held: list[int] = []
         self._lock = lock
         self._retained: list[Manifest] = []
         self._log = PositionLog(store, Positions())
@@ -188,6 +192,11 @@ class Checkpoint:
         )
         return self._batch
 
+    def reads(self, directory: str) -> None:
+        """Until this is closed, no compaction exchanges the directory: its files are known by their names."""
+        if (descriptor := hold(directory)) is not None:
+            self._held.append(descriptor)
+
     def discard_intent(self) -> None:
         """Forget a batch that was begun and not committed: harmless, since nobody can have seen its effects."""
         self._check_usable()
@@ -199,6 +208,8 @@ class Checkpoint:
     def close(self) -> None:
         """Give up the right to write. A batch that was begun stays recorded as pending."""
         self._usable = False
+        while self._held:
+            os.close(self._held.pop())
         self._lock.release()
 
     def __enter__(self) -> Checkpoint:
@@ -269,7 +280,12 @@ class Checkpoint:
         self._usable = True
 
     def _publish(self, manifest: Manifest, *, recovering: bool = False) -> None:
-        publish_outputs(self.store, manifest, self._sinks, recovering=recovering)
+        directories = {sink for o in manifest.outputs if isinstance(sink := self._sinks.get(o.query), str)}
+        with ExitStack() as held:
+            for directory in sorted(directories):
+                if directory.startswith("/"):
+                    held.enter_context(shared(directory))
+            publish_outputs(self.store, manifest, self._sinks, recovering=recovering)
         self.store.failpoints.hit("commit-before-marker")
         if manifest.outputs:
             with storage_errors("noting that outputs are published"):

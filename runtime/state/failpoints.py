@@ -44,6 +44,12 @@ FAILPOINTS = (
 PUT_AWAY = frozenset(name for name in FAILPOINTS if name.startswith("put-away-"))
 """Failpoints that only a source with `archive` or `delete` passes."""
 
+COMPACTION = (
+    "compaction-merged",  # merged files lie in the directory beside, the results are as they were
+    "compaction-linked",  # so do links to the files that stay
+    "compaction-exchanged",  # the directory beside has the place of the results, its entry is not synced
+)
+
 COMMITTED = frozenset(name for name in FAILPOINTS[FAILPOINTS.index("commit-after-manifest") :])
 """Failpoints that only a committed batch reaches."""
 
@@ -78,7 +84,7 @@ class Failpoints:
 
     def arm(self, name: str, action: Callable[[], None], *, skip: int = 0) -> None:
         """Run `action` at the `skip`+1-th passing of `name` from now on; it disarms itself then."""
-        if name not in FAILPOINTS:
+        if name not in (*FAILPOINTS, *COMPACTION):
             raise InternalError("TG590", f"no failpoint is named {name!r}")
         self._armed[name] = (skip, action)
 

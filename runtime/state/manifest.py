@@ -113,7 +113,7 @@ class Manifest:
     """The complete state of a run after batch `seq`.
 
     `segments` per buffer id; `kernel` per operator id; `outputs` of this batch only; `gathered` per query results without a
-    sink that are still too few for a file of their own; `quarantine` all rejected rows that are kept; `progress` per source or
+    sink that are still too few for a file of their own; `quarantine` all rejected rows that are kept; `results` the directories per query; `progress` per source or
     query and attribute; `counts` per source since the beginning, `batch_counts` of this batch; `clock` in ticks; `spark` the
     last batch per Spark query id; `extra` small values of the run, opaque here.
     """
@@ -131,6 +131,7 @@ class Manifest:
     outputs: tuple[StagedOutput, ...] = ()
     gathered: Mapping[str, tuple[StagedOutput, ...]] = field(default_factory=dict)
     quarantine: Quarantine = field(default_factory=Quarantine)
+    results: Mapping[str, str] = field(default_factory=dict)
     progress: Mapping[str, Extended] = field(default_factory=dict)
     counts: Mapping[str, SourceCounts] = field(default_factory=dict)
     batch_counts: Mapping[str, SourceCounts] = field(default_factory=dict)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from tidegate.runtime.state.errors import OUTPUT, StateError, storage_errors
 from tidegate.runtime.state.manifest import Manifest, StagedOutput, marker_path
-from tidegate.runtime.state.paths import slug
 from tidegate.runtime.state.segments import check_size, read_checked, verify
 from tidegate.runtime.state.store import Store
 
@@ -17,19 +15,6 @@ Deliver = Callable[[int, StagedOutput, Any], None]
 
 Sink = str | Deliver
 """An output directory (absolute path), or a function to call."""
-
-_NAME = re.compile(r"part-\d+-(.+)-\d+\.parquet")
-
-
-def output_name(seq: int, query: str, part: int) -> str:
-    """The name of a query's file of results, by which files sort in the order of the batches."""
-    return f"part-{seq:010d}-{slug(query)}-{part:05d}.parquet"
-
-
-def is_output_of(query: str, name: str) -> bool:
-    """Whether this is the name of a file with results of the query."""
-    found = _NAME.fullmatch(name)
-    return found is not None and found[1] == slug(query)
 
 
 def target_of(sink: str, name: str) -> str:

@@ -16,8 +16,10 @@ from typing import Any, Final, Literal
 import polars as pl
 
 from tidegate.runtime.state.codec import Json, digest
+from tidegate.runtime.state.compaction import READ, parts_of
 from tidegate.runtime.state.consumed import ConsumedFiles
-from tidegate.runtime.state.errors import DATA, LOCATION, REPLAY, StateError
+from tidegate.runtime.state.errors import DATA, LOCATION, REPLAY, StateError, storage_errors
+from tidegate.runtime.state.result_names import result_of
 from tidegate.runtime.state.segments import Segment, append_segment, read_segments
 from tidegate.runtime.state.store import Store
 
@@ -199,15 +201,32 @@ class PositionLog:
         return flags
 
     def check_names(self, offer: Offer) -> None:
-        """`StateError` TG500 for a file name that can not be written down."""
-        for files in offer.files.values():
+        """`StateError` TG500 for a file name that can not be written down, TG527 for results read before that were merged since."""
+        for source, files in offer.files.items():
             for file in files:
+                self._check_merged(source, file)
                 try:
                     file.path.encode("utf-8")
                 except UnicodeEncodeError:
                     raise StateError(
                         LOCATION, f"a file name is not UTF-8: {file.path!r}", hint="rename the file"
                     ) from None
+
+    def _check_merged(self, source: str, file: SourceFile) -> None:
+        directory, _, name = file.path.rpartition("/")
+        result = result_of(name)
+        if result is None or not result.merged:
+            return
+        with storage_errors(f"reading {file.path}"):
+            parts = parts_of(file.path)
+        read = sum(self.read_among(source, [f"{directory}/{part}" for part in parts]))
+        if read:
+            raise StateError(
+                READ,
+                f"{source}: {file.path} holds the rows of {len(parts)} files that were merged, {read} of which were read before",
+                hint="a directory that is read as a stream must not be compacted: give this program a new checkpoint, and the "
+                "directory's writer no compact=True",
+            )
 
     def check_reader(self, offer: Offer) -> None:
         """`StateError` TG506 if another reader goes on, who does not know where sources that are not made of files stand."""

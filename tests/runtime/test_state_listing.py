@@ -74,6 +74,10 @@ buffer Payments#0: 2 rows of Payments, N bytes in 1 segment
               until p(ordered) reaches 2026-03-02T12:40:00Z
 
 buffer Payments#1: 0 partial aggregates of Payments
+
+quarantine: 1 row, N bytes in 1 file
+  oldest      2026-03-02T12:40:00Z, by the clock
+  newest      2026-03-02T12:40:00Z
 """
 
 

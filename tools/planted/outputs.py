@@ -10,21 +10,21 @@ GROUP = Group(
     (
         bug(
             "results of queries whose names end alike are one",
-            "runtime/state/outputs.py",
-            "found[1] == slug(query)",
-            "found[1].endswith(slug(query))",
+            "runtime/state/result_names.py",
+            "found.query == slug(query)",
+            "found.query.endswith(slug(query))",
         ),
         bug(
             "any part of a file's name is a query's",
-            "runtime/state/outputs.py",
-            "found is not None and found[1] == slug(query)",
+            "runtime/state/result_names.py",
+            "found is not None and found.query == slug(query)",
             'f"-{slug(query)}-" in name',
         ),
         bug(
             "a query is known by its name as it is written",
-            "runtime/state/outputs.py",
-            "found[1] == slug(query)",
-            "found[1] == query",
+            "runtime/state/result_names.py",
+            "found.query == slug(query)",
+            "found.query == query",
         ),
     ),
 )

@@ -1,0 +1,377 @@
+"""Result directories: small files become few, and whoever lists the directory sees every row exactly once, always."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset
+import pyarrow.parquet as pq
+import pytest
+
+import tidegate as tg
+from tidegate.runtime.cli import main
+from tidegate.runtime.embedded.session import Session
+from tidegate.runtime.state import SimulatedCrash, StateError
+from tidegate.runtime.state.compaction import compact, hold, parts_of, shared
+from tidegate.runtime.state.failpoints import COMPACTION, Failpoints, crash
+from tidegate.runtime.state.result_names import Result, output_name, result_of
+from tidegate.runtime.state_listing import list_state
+
+events = tg.stream("E", "n bigint, t bigint", progress="t")
+
+
+def opened(place: Path, **options: Any) -> Session:
+    sink = tg.parquet_sink(place / "out", **options)
+    return tg.program(Out=events.select("n", "t")).session(checkpoint=place / "state", sinks={"Out": sink})
+
+
+def batches(session: Session, first: int, count: int) -> None:
+    for n in range(first, first + count):
+        session.push("E", [(n, n)])
+        session.advance("E", {"t": n})
+        session.step()
+
+
+def rows(directory: Path) -> list[int]:
+    """All rows, as a program reads them that lists the directory once and then opens what it has found there."""
+    return sorted(pl.read_parquet(f"{directory}/*.parquet")["n"].to_list())
+
+
+def parts(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
+
+
+def published(directory: Path, count: int) -> None:
+    """Files as batches publish them, a row each."""
+    directory.mkdir(parents=True)
+    for seq in range(1, count + 1):
+        pq.write_table(pa.table({"n": [seq]}), directory / output_name(seq, "Q", 0))
+
+
+def test_files_of_many_batches_become_few(tmp_path: Path) -> None:
+    written = []
+    with opened(tmp_path) as session:
+        for number in range(20):
+            batches(session, 20 * number, 20)
+            done = compact(tmp_path / "out")
+            written.append(done.rows)
+            assert done.files == len(parts(tmp_path / "out")) <= 15 * 2 + 20
+            assert rows(tmp_path / "out") == list(range(20 * number + 20))
+        assert session.table("Out")["n"].to_pylist() == list(range(400))  # in the order of batches
+    assert sum(written) <= 400 * 3
+
+
+def test_by_itself_between_batches(tmp_path: Path) -> None:
+    with opened(tmp_path, compact=True) as session:
+        batches(session, 0, 100)
+        assert rows(tmp_path / "out") == list(range(100))
+    assert len(parts(tmp_path / "out")) <= 15 + 16 + 1
+    with opened(tmp_path, compact=True) as session:  # after a restart too
+        batches(session, 100, 100)
+        assert rows(tmp_path / "out") == list(range(200))
+        assert [row["n"] for row in session.results("Out")] == list(range(200))
+    assert len(parts(tmp_path / "out")) <= 15 + 16 + 1
+
+
+def test_without_it_files_stay(tmp_path: Path) -> None:
+    with opened(tmp_path) as session:
+        batches(session, 0, 40)
+    assert len(parts(tmp_path / "out")) == 40
+
+
+def by_name(directory: Path) -> list[int]:
+    """The batches of which a list of the names has files, one for each."""
+    listed = [result_of(name) for name in os.listdir(directory) if not name.startswith(".")]
+    return sorted(seq - 1 for one in listed if one is not None for seq in range(one.first, one.last + 1))
+
+
+def by_arrow(directory: Path) -> list[int]:
+    numbers: list[int] = pa.dataset.dataset(directory).to_table()["n"].to_pylist()
+    return sorted(numbers)
+
+
+@pytest.mark.parametrize("read", [by_name, rows, by_arrow])
+def test_every_listing_has_each_row_once(tmp_path: Path, read: Callable[[Path], list[int]]) -> None:
+    """Another thread reads the directory all the time, while batches publish and files are merged.
+
+    A list is never wrong. Whoever opens the files of an older list may find one gone: that is an error, not another result.
+    """
+    out, over = tmp_path / "out", Event()
+    seen, wrong = [0], list[object]()
+
+    def look() -> None:
+        while not over.is_set():
+            try:
+                numbers = read(out)
+            except (OSError, pl.exceptions.PolarsError) as error:
+                if read is by_name or "No such file" not in str(error):
+                    wrong.append(error)
+                continue
+            if numbers != list(range(len(numbers))) or len(numbers) < seen[-1]:
+                wrong.append(numbers)
+            seen.append(len(numbers))
+
+    with opened(tmp_path, compact=True) as session:
+        batches(session, 0, 1)
+        reader = Thread(target=look)
+        reader.start()
+        try:
+            batches(session, 1, 150)
+        finally:
+            over.set()
+            reader.join()
+    assert wrong == []
+    assert len(set(seen)) > 5
+    assert rows(out) == list(range(151))
+
+
+@pytest.mark.parametrize("failpoint", COMPACTION)
+def test_a_crash_leaves_every_row_once(tmp_path: Path, failpoint: str) -> None:
+    out = tmp_path / "out"
+    published(out, 40)
+    points = Failpoints()
+    points.arm(failpoint, crash)
+    with pytest.raises(SimulatedCrash):
+        compact(out, failpoints=points)
+    assert rows(out) == list(range(1, 41))
+    assert (len(parts(out)) == 2) == (failpoint == "compaction-exchanged")
+    compact(out)
+    assert rows(out) == list(range(1, 41))
+    assert len(parts(out)) == 2  # all but the newest batch, and that
+    published(tmp_path / "more", 1)
+    os.rename(tmp_path / "more" / output_name(1, "Q", 0), out / output_name(41, "Q", 0))
+    assert compact(out).files == 3
+
+
+def test_a_batch_may_be_published_again_after_a_compaction(tmp_path: Path) -> None:
+    """The machine dies after the commit, and the note that results are out is lost."""
+    with opened(tmp_path) as session:
+        batches(session, 0, 20)
+    compact(tmp_path / "out")
+    (tmp_path / "state" / "published" / "0000000020").unlink()
+    with opened(tmp_path) as session:
+        assert rows(tmp_path / "out") == list(range(20))
+        batches(session, 20, 1)
+    assert rows(tmp_path / "out") == list(range(21))
+
+
+def test_files_of_several_queries_and_schemas_are_not_mixed(tmp_path: Path) -> None:
+    for seq in range(1, 60):
+        for query in ("A", "B b"):
+            table = pa.table({"n": [seq], "v": ["x"]} if seq < 30 else {"n": [seq], "v": [1]})
+            (tmp_path / "out").mkdir(exist_ok=True)
+            pq.write_table(table, tmp_path / "out" / output_name(seq, query, 0))
+    done = compact(tmp_path / "out")
+    assert done.files == 2 * (2 + 1)
+    merged = [path for path in sorted((tmp_path / "out").iterdir()) if "-to-" in path.name]
+    assert [len(parts_of(path)) for path in merged] == [29, 29, 29, 29]
+    assert sorted(n for path in merged for n in pq.read_table(path)["n"].to_pylist()) == sorted([*range(1, 59)] * 2)
+
+
+def test_large_files_stay_and_one_merged_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidegate.runtime.state.compaction._MOST_ROWS", 20)
+    published(tmp_path / "out", 200)
+    compact(tmp_path / "out")
+    sizes = [pq.read_metadata(path).num_rows for path in (tmp_path / "out").iterdir()]
+    assert max(sizes) < 40
+    assert len(sizes) <= 200 // 20 + 15 + 1
+    assert rows(tmp_path / "out") == list(range(1, 201))
+
+
+def test_parts_and_times_of_merged_files(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    published(out, 17)
+    os.utime(out / output_name(16, "Q", 0), ns=(1, 123_456_789))
+    compact(out)
+    merged = out / "part-0000000001-to-0000000016-Q-00000.parquet"
+    assert parts(out) == [merged.name, output_name(17, "Q", 0)]
+    assert parts_of(merged) == tuple(output_name(seq, "Q", 0) for seq in range(1, 17))
+    assert parts_of(out / output_name(17, "Q", 0)) == ()
+    assert merged.stat().st_mtime_ns == 123_456_789
+    more = tmp_path / "more"
+    published(more, 4)
+    assert compact(more, fanout=2).files == 2
+    for seq in (5, 6):
+        pq.write_table(pa.table({"n": [seq]}), more / output_name(seq, "Q", 0))
+    assert compact(more, fanout=2).rows == 5
+    assert parts_of(more / parts(more)[0]) == tuple(output_name(seq, "Q", 0) for seq in range(1, 6))
+    assert rows(more) == list(range(1, 7))
+
+
+def test_foreign_files_are_refused_and_untouched(tmp_path: Path) -> None:
+    makers: list[Callable[[Path], object]] = [
+        lambda path: (path / "notes.txt").write_text("mine"),
+        lambda path: (path / "folder").mkdir(),
+        lambda path: (path / output_name(99, "Q", 0)).symlink_to("/etc/hostname"),
+        lambda path: (path / "part-1.parquet").write_text("mine"),
+    ]
+    for number, make in enumerate(makers):
+        out = tmp_path / str(number)
+        published(out, 20)
+        make(out)
+        before = parts(out)
+        with pytest.raises(StateError, match="TG526"):
+            compact(out)
+        assert parts(out) == before
+    beside = tmp_path / ".there.compacted"
+    beside.mkdir()
+    (beside / "mine").write_text("mine")
+    published(tmp_path / "there", 20)
+    with pytest.raises(StateError, match="TG526"):
+        compact(tmp_path / "there")
+    assert (beside / "mine").read_text() == "mine"
+    published(tmp_path / "linked", 20)
+    (tmp_path / ".linked.compacted").symlink_to(tmp_path / "there")
+    with pytest.raises(StateError):
+        compact(tmp_path / "linked")
+    assert len(parts(tmp_path / "there")) == 20
+
+
+def test_a_run_goes_on_where_its_results_can_not_be_compacted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with opened(tmp_path, compact=True) as session:
+        batches(session, 0, 3)
+        (tmp_path / "out" / "notes.txt").write_text("mine")
+        batches(session, 3, 40)
+        assert [row["n"] for row in session.results("Out")] == list(range(43))
+    assert "notes.txt" in caplog.text
+
+
+def test_a_directory_that_is_read_as_a_stream_is_left_alone(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    published(out, 20)
+    reader = tg.program(Again=tg.stream("R", "n bigint", progress="n").select("n"))
+
+    def reading(directory: Path) -> Session:
+        return reader.session(sources={"R": tg.parquet(directory)}, checkpoint=tmp_path / "reader")
+
+    with reading(out) as session:
+        session.process()
+        with pytest.raises(StateError, match="TG527"):
+            compact(out)
+        assert len(parts(out)) == 20
+    compact(out)
+    with reading(out) as session, pytest.raises(StateError, match="TG527"):
+        session.process()  # rather than the same rows again
+    with reader.session(sources={"R": tg.parquet(out)}) as session:  # one that begins reads them once
+        session.process()
+        assert session.counts["R"].accepted == 20
+
+
+def test_two_compactions_at_once_and_batches_that_publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidegate.runtime.state.compaction._TRIES", 1)
+    out = tmp_path / "out"
+    published(out, 20)
+    with shared(str(out)), pytest.raises(StateError, match="TG527"):
+        compact(out)
+    other = hold(str(tmp_path / ".out.compacted"))
+    assert other is not None
+    with pytest.raises(StateError, match="is being compacted"):
+        compact(out)
+    os.close(other)
+    assert compact(out).files == 2
+
+
+def test_whoever_waited_for_the_directory_gets_the_new_one(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    published(out, 20)
+    before = os.open(out, os.O_RDONLY)
+    compact(out)
+    now = hold(str(out))
+    assert now is not None
+    assert os.path.samestat(os.fstat(now), os.stat(out))
+    assert not os.path.samestat(os.fstat(now), os.fstat(before))
+    assert len(os.listdir(before)) == 20  # whoever has the old one open reads on
+    os.close(before)
+    os.close(now)
+    assert hold(str(tmp_path / "none")) is None
+
+
+def test_a_batch_that_publishes_keeps_compaction_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidegate.runtime.state.compaction._TRIES", 1)
+    tried = []
+
+    def meanwhile() -> None:
+        with pytest.raises(StateError, match="TG527"):
+            compact(tmp_path / "out")
+        tried.append(len(parts(tmp_path / "out")))
+
+    with opened(tmp_path) as session:
+        batches(session, 0, 20)
+        session.store.failpoints.arm("commit-after-output", meanwhile)
+        batches(session, 20, 1)
+    assert tried == [21]
+    assert compact(tmp_path / "out").files == 2
+
+
+def test_batches_wait_while_the_directory_is_exchanged(tmp_path: Path) -> None:
+    published(tmp_path / "out", 20)
+    points, held = Failpoints(), list[bool]()
+
+    def meanwhile() -> None:
+        descriptor = os.open(tmp_path / "out", os.O_RDONLY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            held.append(True)
+        os.close(descriptor)
+
+    points.arm("compaction-linked", meanwhile)
+    compact(tmp_path / "out", failpoints=points)
+    assert held == [True]
+
+
+def test_a_directory_is_exchanged_while_someone_waits_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out, flock, waited = tmp_path / "out", fcntl.flock, list[int]()
+    published(out, 20)
+
+    def slow(descriptor: int, operation: int) -> None:
+        if not waited:
+            waited.append(descriptor)
+            compact(out)
+        flock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", slow)
+    held = hold(str(out))
+    assert held is not None
+    assert os.path.samestat(os.fstat(held), os.stat(out))
+    os.close(held)
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("a", "b"):
+        published(tmp_path / name, 17)
+    assert main(["compact", str(tmp_path / "a")]) == 0
+    assert "17 files became 2" in capsys.readouterr().out
+    assert main(["compact", "--json", str(tmp_path / "a"), str(tmp_path / "b")]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [(one["files_before"], one["files"], one["rows"]) for one in found] == [(2, 2, 0), (17, 2, 16)]
+    assert main(["compact", str(tmp_path / "nowhere")]) == 1
+
+
+def test_the_listing_of_the_state_has_the_directories(tmp_path: Path) -> None:
+    with opened(tmp_path) as session:
+        batches(session, 0, 20)
+        size = sum(path.stat().st_size for path in (tmp_path / "out").iterdir())
+        listing = list_state(session.store)
+        assert f"results {tmp_path}/out: 20 files, {size:,} bytes" in str(listing)
+        assert listing.to_dict()["results"] == [{"directory": f"{tmp_path}/out", "files": 20, "bytes": size}]
+    os.rename(tmp_path / "out", tmp_path / "away")
+    assert f"results {tmp_path}/out: there is no such directory" in str(list_state(session.store))
+
+
+def test_names_of_results() -> None:
+    assert result_of(output_name(7, "Q", 3)) == Result(7, 3, 7, "Q", "part-0000000007-Q-00003.parquet")
+    merged = result_of("part-0000000001-to-0000000016-Q-00000.parquet")
+    assert merged is not None
+    assert (merged.first, merged.last, merged.query, merged.merged) == (1, 16, "Q", True)
+    assert not Result(7, 3, 7, "Q", "part-0000000007-Q-00003.parquet").merged
+    for name in ("part-1-Q-00000.parquet", "part-0000000001-Q-00000.parquet.tmp", ".part-0000000001-Q-00000.parquet"):
+        assert result_of(name) is None

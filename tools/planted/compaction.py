@@ -1,0 +1,54 @@
+"""Slips in compacting directories of results."""
+
+from __future__ import annotations
+
+from tools.planted.bugs import Group, bug
+
+GROUP = Group(
+    "compaction",
+    ("tests/runtime/state/test_compaction.py",),
+    (
+        bug(
+            "the newest batch's files are merged too",
+            "runtime/state/compaction.py",
+            "one.result.last < newest",
+            "one.result.last <= newest",
+        ),
+        bug(
+            "merged parts stay in the directory",
+            "runtime/state/compaction.py",
+            "if result.name not in gone:",
+            "if True:",
+        ),
+        bug(
+            "a directory that is read as a stream is compacted",
+            "runtime/state/compaction.py",
+            "fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)\n        except BlockingIOError:\n            if attempt",
+            "pass\n        except BlockingIOError:\n            if attempt",
+        ),
+        bug(
+            "batches publish without the directory's lock",
+            "runtime/state/checkpoint.py",
+            "held.enter_context(shared(directory))",
+            "pass",
+        ),
+        bug(
+            "whoever waited for a directory keeps the one that is gone",
+            "runtime/state/compaction.py",
+            "if os.path.samestat(os.fstat(descriptor), os.stat(directory)):",
+            "if descriptor:",
+        ),
+        bug(
+            "files of several schemas are merged",
+            "runtime/state/compaction.py",
+            "(stretch and stretch[-1][-1].schema != run[0].schema)",
+            "False",
+        ),
+        bug(
+            "merged files are read as if nothing of them had been",
+            "runtime/state/positions.py",
+            "        if read:\n            raise StateError(\n                READ,",
+            "        if False:\n            raise StateError(\n                READ,",
+        ),
+    ),
+)

@@ -1,0 +1,36 @@
+"""Slips in merging rejected rows and in dropping old ones."""
+
+from __future__ import annotations
+
+from tools.planted.bugs import Group, bug
+
+GROUP = Group(
+    "quarantine",
+    ("tests/runtime/state/test_quarantine.py",),
+    (
+        bug(
+            "a merged file does not take the place of its parts",
+            "runtime/state/quarantine.py",
+            "result = replaced(result, list(parts), replace(next(iter(parts)), segment=merged))",
+            "result = (*result, replace(next(iter(parts)), segment=merged))",
+        ),
+        bug(
+            "retention goes by the oldest row of a file",
+            "runtime/state/quarantine.py",
+            "segment.bounds[CLOCK][1] < clock - keep.age",
+            "segment.bounds[CLOCK][0] < clock - keep.age",
+        ),
+        bug(
+            "what was dropped is not counted",
+            "runtime/state/quarantine.py",
+            "                dropped = dropped.and_then(segment)\n        return self",
+            "        return self",
+        ),
+        bug(
+            "retention waits for a rejected row",
+            "runtime/state/quarantine.py",
+            "        return before.kept(keep, clock)\n",
+            "        return before\n",
+        ),
+    ),
+)
