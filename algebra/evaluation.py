@@ -233,6 +233,11 @@ def aggregate(function: Function, arguments: Sequence[Value], by: Sequence[Value
             return order_values(present)[-1] if present else None
         case Function.SUM:
             return _sum(present, type_, name) if present else None
+        case Function.TRY_SUM:
+            try:
+                return _sum(present, type_, name) if present else None
+            except EvaluationError:
+                return None
         case Function.AVG:
             if not present:
                 return None
@@ -261,7 +266,7 @@ def _sum(present: Sequence[Value], type_: DataType, name: str) -> Value:
 
 def sum_out_of_range(name: str, type_: DataType, total: int | None = None) -> EvaluationError:
     """TG301 of an aggregate: a sum, as it is held, that its type has no room for; None where it is not known."""
-    hint = "sum fewer rows per group"
+    hint = "try_sum yields NULL instead; sum fewer rows per group"
     if type_.kind is not Kind.DURATION:
         hint += ", or cast to double first: such a sum is rounded"
     because = () if total is None else (f"total = {value_text(total, type_)}",)

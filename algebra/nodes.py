@@ -92,11 +92,15 @@ class Imbed(_Hashed):
 
 
 class Function(Enum):
-    """Aggregate functions; NULL arguments are skipped, `count` without argument counts rows."""
+    """Aggregate functions; NULL arguments are skipped, `count` without argument counts rows.
+
+    `try_sum` is NULL where `sum` fails, as a total is beyond its type; no other aggregate can fail.
+    """
 
     COUNT = "count"
     COUNT_DISTINCT = "count_distinct"
     SUM = "sum"
+    TRY_SUM = "try_sum"
     MIN = "min"
     MAX = "max"
     AVG = "avg"

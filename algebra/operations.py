@@ -667,8 +667,8 @@ OPERATIONS: Mapping[str, Operation] = _table()
 def aggregate_type(aggregate: Aggregate, argument: DataType | None, by: DataType | None) -> DataType:
     """Type of an aggregate; NULL arguments are skipped by all, and an empty rest yields NULL (0 for the counts).
 
-    sum: bigint, duration and decimal stay what they are (decimals with 18 digits) and fail where the total overflows,
-    whatever the order of rows; of doubles it is compensated. avg: double. first, last: among rows where neither the
+    sum: bigint, duration and decimal stay what they are (decimals with 18 digits) and fail where the total overflows
+    (try_sum: are NULL), whatever the order of rows; of doubles it is compensated. avg: double. first, last: among rows where neither the
     argument nor `by` is NULL; of equal `by` the smallest argument.
     """
     from tidegate.algebra.nodes import Function
@@ -690,14 +690,14 @@ def aggregate_type(aggregate: Aggregate, argument: DataType | None, by: DataType
             if argument == NULL:
                 raise QueryError("TG102", f"{function.value} of NULL has no type", hint="cast it")
             return argument
-        case Function.SUM if argument.kind is Kind.DECIMAL:
+        case Function.SUM | Function.TRY_SUM if argument.kind is Kind.DECIMAL:
             return decimal(MAX_DECIMAL_PRECISION, argument.scale)
-        case Function.SUM if argument in (BIGINT, DOUBLE, DURATION):
+        case Function.SUM | Function.TRY_SUM if argument in (BIGINT, DOUBLE, DURATION):
             return argument
         case Function.AVG if argument.is_numeric:
             return DOUBLE
-        case Function.SUM | Function.AVG:
-            takes = "numbers or durations" if function is Function.SUM else "numbers"
+        case Function.SUM | Function.TRY_SUM | Function.AVG:
+            takes = "numbers" if function is Function.AVG else "numbers or durations"
             hint = (
                 'average .cast("bigint") of the duration, in microseconds'
                 if argument == DURATION

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from tidegate.algebra.nodes import (
     Derive,
@@ -59,13 +59,13 @@ def row_terms(node: Node, stream: str) -> Iterator[Node]:
         if any(one.name == stream for one in occurrences(node.input)):
             terms = [] if isinstance(node, Group) else [node.condition]
             terms += [term for one in node.aggregates for term in (one.argument, one.by) if term is not None]
-            yield _with_terms(node.input, terms)
+            yield with_terms(node.input, terms)
         return
     for child in children(node):
         yield from row_terms(child, stream)
 
 
-def _with_terms(node: Node, terms: list[Term]) -> Node:
+def with_terms(node: Node, terms: Iterable[Term]) -> Node:
     """The rows of a node with the terms as further attributes."""
     mark = "~" * (1 + max(len(name) - len(name.lstrip("~")) for name in node.schema))
     for number, term in enumerate(terms):

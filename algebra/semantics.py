@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Final, assert_never
 
@@ -26,6 +27,7 @@ from tidegate.algebra.nodes import (
     Derive,
     Difference,
     Distinct,
+    Function,
     Given,
     Group,
     Imbed,
@@ -38,14 +40,16 @@ from tidegate.algebra.nodes import (
     Scan,
     Select,
     Union,
+    children,
     occurrences,
+    with_children,
 )
 from tidegate.algebra.operations import resolve
 from tidegate.algebra.program import ProgramDef
 from tidegate.algebra.row_wise import row_terms
-from tidegate.algebra.schema import Schema
+from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.situation_semantics import matches, situations
-from tidegate.algebra.terms import Term, Value, term_type
+from tidegate.algebra.terms import Term, Value, conjunction, conjuncts, term_type
 from tidegate.algebra.types import BIGINT, DataType
 
 Row = tuple[Value, ...]
@@ -61,8 +65,10 @@ __all__ = [
     "as_bag",
     "bags_equal",
     "evaluate",
+    "evaluate_leniently",
     "evaluate_program",
     "evaluate_term",
+    "split_by_failure",
     "unevaluable",
 ]
 
@@ -115,6 +121,76 @@ def unevaluable(nodes: Iterable[Node], stream: str, row: Row, statics: Mapping[s
         except EvaluationError:
             return True
     return False
+
+
+def split_by_failure(condition: Term, schema: Schema) -> tuple[Term, Term]:
+    """The conjuncts of a condition that cannot fail, and those that can."""
+    parts = conjuncts(condition)
+    hard = [part for part in parts if resolve(part, schema).fallible]
+    return conjunction([part for part in parts if part not in hard]), conjunction(hard)
+
+
+def evaluate_leniently(node: Node, relations: Mapping[str, Sequence[Row]]) -> list[Row]:
+    """Rows of a query in which rows without a value are set aside, and sums that do not fit are NULL.
+
+    A row leaves the query where a selection, a new attribute or an aggregate's argument has no value for it. Of a join, those pairs
+    are looked at for which every conjunct is true that cannot fail. Where the others have no value, the pair leaves; of a
+    left, semi- or anti-join the left row does, as nobody knows whether it has a partner.
+    """
+    match node:
+        case Select(input_, condition):
+            rows = evaluate_leniently(input_, relations)
+            return [row for row in rows if _value_of(input_.schema, condition, row) == (True,)]
+        case Imbed(input_, _, term):
+            rows = evaluate_leniently(input_, relations)
+            return [(*row, *value) for row in rows if (value := _value_of(input_.schema, term, row))]
+        case Group(input_, keys, aggregates):
+            terms = [term for one in aggregates for term in (one.argument, one.by) if term is not None]
+            rows = [
+                row
+                for row in evaluate_leniently(input_, relations)
+                if all(_value_of(input_.schema, term, row) for term in terms)
+            ]
+            tried = tuple(
+                replace(one, function=Function.TRY_SUM) if one.function is Function.SUM else one for one in aggregates
+            )
+            return _group(rows, input_.schema, keys, tried)
+        case Join(left, right, condition, kind):
+            both = Schema((*left.schema.attributes, *right.schema.attributes))
+            plain, hard = split_by_failure(condition, both)
+            found: list[Row] = []
+            padding: Row = (None,) * len(right.schema)
+            others = evaluate_leniently(right, relations)
+            for one in evaluate_leniently(left, relations):
+                pairs = [other for other in others if _value_of(both, plain, one + other) == (True,)]
+                told = [(other, _value_of(both, hard, one + other)) for other in pairs]
+                partners = [other for other, value in told if value == (True,)]
+                if kind != "inner" and not all(value for _, value in told):
+                    continue
+                match kind:
+                    case "inner" | "left":
+                        found += [one + other for other in partners or ([padding] if kind == "left" else [])]
+                    case "semi" | "anti":
+                        found += [one] if bool(partners) == (kind == "semi") else []
+            return found
+        case Derive() | Given() | Match():
+            return evaluate(node, relations)
+        case _:
+            inputs = children(node)
+            held = [f"\0{number}" for number in range(len(inputs))]
+            scans = tuple(
+                Scan(StreamDef(name, one.schema, static=True)) for name, one in zip(held, inputs, strict=True)
+            )
+            rows_of = {name: evaluate_leniently(one, relations) for name, one in zip(held, inputs, strict=True)}
+            return evaluate(with_children(node, scans), {**relations, **rows_of})
+
+
+def _value_of(schema: Schema, term: Term, row: Row) -> tuple[Value] | None:
+    """The term's value over a row, None where it has none."""
+    try:
+        return (_over(schema, term)(row),)
+    except EvaluationError:
+        return None
 
 
 def evaluate_program(program: ProgramDef, inputs: Mapping[str, Sequence[Row]]) -> dict[str, list[Row]]:

@@ -17,7 +17,8 @@ from tidegate.algebra.operations import resolve
 from tidegate.algebra.pretty import value_text
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.situations import END, START, condition_of, endpoint_schema, measures
-from tidegate.algebra.terms import Value
+from tidegate.algebra.terms import Value, attributes_of
+from tidegate.algebra.types import DataType
 
 Row = tuple[Value, ...]
 #: The value of an aggregate over some rows of a relation.
@@ -86,13 +87,41 @@ def _in_order(node: Derive, events: list[Row]) -> list[Row]:
     ordered = sorted(events, key=lambda event: tuple(ranked(event[place]) for place in places))
     for one, other in itertools.pairwise(ordered):
         if all(key_of(one[place]) == key_of(other[place]) for place in places):
-            at = value_text(one[places[0]], schema[node.time].type)
-            raise EvaluationError(
-                "TG304",
-                f"two events of one partition at {at}: nothing says which comes first",
-                hint='name an attribute that orders them: partition_by(..., tie="sequence")',
-            )
+            raise tied(one[places[0]], schema[node.time].type)
     return ordered
+
+
+def tied(at: Value, type_: DataType) -> EvaluationError:
+    """TG304 of events at an instant."""
+    return EvaluationError(
+        "TG304",
+        f"two events of one partition at {value_text(at, type_)}: nothing says which comes first",
+        hint='name an attribute that orders them: partition_by(..., tie="sequence")',
+    )
+
+
+def untied(nodes: Sequence[Derive], events: Sequence[Row]) -> list[Row]:
+    """The events of situations that share partition, time and tie-break, without ties.
+
+    Of those that are equal in all of these, in which conditions are true, and in what aggregates read, the first stays: they
+    could be exchanged. Of others with one partition, time and tie-break none stays.
+    """
+    node, names = nodes[0], nodes[0].input.schema.names
+    order = [names.index(name) for name in (*node.keys, node.time, node.tie) if name is not None]
+    read = [names.index(name) for name in sorted(aggregated(nodes))]
+    conditions = [evaluator(resolve(one.condition, node.input.schema)) for one in nodes]
+    found: dict[tuple[object, ...], dict[tuple[object, ...], Row]] = {}
+    for event in events:
+        values = dict(zip(names, event, strict=True))
+        counts = (*(holds(values) is True for holds in conditions), *(key_of(event[place]) for place in read))
+        found.setdefault(tuple(key_of(event[place]) for place in order), {}).setdefault(counts, event)
+    return [event for same in found.values() if len(same) == 1 for event in same.values()]
+
+
+def aggregated(nodes: Sequence[Derive]) -> frozenset[str]:
+    """The attributes that aggregates of situations read."""
+    terms = [term for node in nodes for one in node.aggregates for term in (one.argument, one.by) if term is not None]
+    return frozenset[str]().union(*map(attributes_of, terms))
 
 
 def _compare(one: Value, other: Value) -> int:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tidegate.runtime.quarantine import Keep
     from tidegate.runtime.schedule import Schedule
     from tidegate.runtime.sinks import Sink
+    from tidegate.runtime.sources import OnError
 
 #: What a start on Spark does not do without, and how it looks.
 _NEEDED = {"sources": '{"Name": tg.parquet("a directory")}', "checkpoint": '"a directory"'}
@@ -83,6 +84,7 @@ def session(
     schedule: Schedule | None = None,
     threads: int = 1,
     quarantine_keep: Keep | None = None,
+    on_error: OnError | Mapping[str, OnError] = "quarantine",
 ) -> Session:
     """A push-style session in this process; with `checkpoint` its state survives in that directory, else in memory."""
     from tidegate.runtime.clock import system_clock
@@ -124,6 +126,7 @@ def session(
         schedule=schedule,
         threads=threads,
         quarantine_keep=quarantine_keep,
+        on_error=on_error,
     )
 
 
@@ -137,6 +140,7 @@ def run(
     schedule: Schedule | None = None,
     close_at: Any = None,
     threads: int = 1,
+    on_error: OnError | Mapping[str, OnError] = "quarantine",
 ) -> Results:
     """Run a program over complete inputs: frames, rows, or `Source`s such as directories, static tables among them."""
     from tidegate.runtime.progress import check_known
@@ -159,6 +163,7 @@ def run(
         on_batch=on_batch,
         schedule=schedule,
         threads=threads,
+        on_error=on_error,
     ) as live:
         if close_at is not None:
             live.close_open(close_at)

@@ -25,6 +25,7 @@ class BatchReport:
     `waiting` says of results that had no turn by the schedule why. `live_ranges` has the least and greatest instants that a buffer holds, `clock` is in microseconds. `read` has rows and
     bytes of the segments that a query's increment read, `places` where, by `limits` (None: embedded, one place).
     `interleaved`: slices of the input reached into each other, so it was read a second time, event by event.
+    `set_aside` has, per query and reason, rows of its evaluation without a value, sums that do not fit, and tied events.
     """
 
     seq: int
@@ -46,3 +47,4 @@ class BatchReport:
     limits: Limits | None
     plan: Plan = field(repr=False, compare=False)
     interleaved: bool = False
+    set_aside: Mapping[str, Mapping[str, int]] = field(default_factory=dict)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -33,13 +34,15 @@ class Ingested:
 class Increment:
     """New result rows of a query: how many, what other queries' buffers store of them, and where it was evaluated.
 
-    `state` is what an operator that gathers events in order keeps from now on.
+    `state` is what an operator that gathers events in order keeps from now on. `aside` counts, by query and reason,
+    what was set aside.
     """
 
     rows: int
     segments: Mapping[str, tuple[Segment, ...]] = field(default_factory=dict)
     place: str = ""
     state: KernelState | None = None
+    aside: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     def and_then(self, other: Increment) -> Increment:
         """Both increments of a query as one."""
@@ -47,7 +50,8 @@ class Increment:
             buffer: (*self.segments.get(buffer, ()), *other.segments.get(buffer, ()))
             for buffer in {**self.segments, **other.segments}
         }
-        return Increment(self.rows + other.rows, segments, other.place or self.place, other.state or self.state)
+        aside = Counter(self.aside) + Counter(other.aside)
+        return Increment(self.rows + other.rows, segments, other.place or self.place, other.state or self.state, aside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +83,8 @@ class Job:
     """An increment to be evaluated: the relevant segments per leaf, progress before and after, who stores the result.
 
     `state` is what an operator that gathers events in order has kept so far, `close_at` where situations end that are
-    open after this increment, its last.
+    open after this increment, its last. `lenient`: rows without a value are set aside instead of failing the batch;
+    `lenient_feeds` are the buffers, by their ids, whose readers have it so. `untied`: so are events of which nothing says which comes first.
     """
 
     query: QueryPlan
@@ -89,6 +94,9 @@ class Job:
     feeds: Sequence[tuple[Buffer, Term]]
     state: KernelState | None = None
     close_at: int | None = None
+    lenient: bool = False
+    lenient_feeds: frozenset[str] = frozenset()
+    untied: bool = False
 
     @property
     def rows(self) -> int:

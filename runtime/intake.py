@@ -57,6 +57,8 @@ QUARANTINE_SCHEMA = pa.schema(
         pa.field("error", pa.string()),
     ]
 )
+Rejected = tuple[str, str, int, str, str | None, str, str | None]
+"""The same as a tuple."""
 #: Characters of a rejected row that an error shows.
 _SHOWN = 500
 #: So many rows, or more, are stored together, and then their arrivals are let go: of large files one is in memory at a time.
@@ -85,7 +87,7 @@ class IngestedRows:
     greatest: dict[str, int] = field(default_factory=dict)
     punctuation: dict[str, int] = field(default_factory=dict)
     stored: dict[str, HeldRows] = field(default_factory=dict)
-    quarantine: list[tuple[str, str, int, str, str | None, str, str | None]] = field(default_factory=list)
+    quarantine: list[Rejected] = field(default_factory=list)
     first_rejected: str = ""
     """One rejected row with its place and what is wrong with it, for an error."""
     seen: pl.DataFrame | None = None
@@ -109,9 +111,14 @@ class IngestedRows:
         self.first_rejected = self.first_rejected or other.first_rejected
 
     def quarantine_table(self) -> pa.Table:
-        columns = list(zip(*self.quarantine, strict=True)) or [()] * len(QUARANTINE_SCHEMA)
-        arrays = [pa.array(column, f.type) for column, f in zip(columns, QUARANTINE_SCHEMA, strict=True)]
-        return pa.Table.from_arrays(arrays, schema=QUARANTINE_SCHEMA)
+        return quarantine_table(self.quarantine)
+
+
+def quarantine_table(rows: Sequence[Rejected]) -> pa.Table:
+    """Rejected rows as the quarantine stores them."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(QUARANTINE_SCHEMA)
+    arrays = [pa.array(column, f.type) for column, f in zip(columns, QUARANTINE_SCHEMA, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=QUARANTINE_SCHEMA)
 
 
 def ingest_rows(

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tidegate.runtime.quarantine import Keep
     from tidegate.runtime.schedule import Schedule
     from tidegate.runtime.sinks import Sink
+    from tidegate.runtime.sources import OnError
     from tidegate.runtime.why_answer import Why
 
 
@@ -110,6 +111,7 @@ class Program:
         schedule: Schedule | None = None,
         close_at: Any = None,
         threads: int = 1,
+        on_error: OnError | Mapping[str, OnError] = "quarantine",
     ) -> Results:
         """Results over complete inputs, by stream and table name, in this process.
 
@@ -127,6 +129,7 @@ class Program:
             schedule=schedule,
             close_at=close_at,
             threads=threads,
+            on_error=on_error,
         )
 
     def session(
@@ -143,6 +146,7 @@ class Program:
         schedule: Schedule | None = None,
         threads: int = 1,
         quarantine_keep: Keep | None = None,
+        on_error: OnError | Mapping[str, OnError] = "quarantine",
     ) -> Session:
         """A session in this process: push rows, advance progress, read results; `checkpoint` lets it survive.
 
@@ -167,6 +171,7 @@ class Program:
             schedule=schedule,
             threads=threads,
             quarantine_keep=quarantine_keep,
+            on_error=on_error,
         )
 
     def why(self, checkpoint: str | os.PathLike[str], name: str, row: Mapping[str, Any] | None = None) -> Why:

@@ -102,7 +102,7 @@ class QueryRun:
         try:
             for name, path in self.inputs.items():
                 files = _files(name, path)
-                sources[name] = Source(files)
+                sources[name] = Source(files, ties="fail")  # whoever calls can name what orders them
                 schemas[name] = self._schema(name, files)
                 streams[name] = self._stream(name, schemas[name].schema, asked)
             relation = read_query(text, streams, dialect=self.dialect, units=self.units, file=str(self.query))

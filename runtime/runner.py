@@ -7,7 +7,7 @@ counts, is decided here.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -32,10 +32,10 @@ from tidegate.runtime.kept_situations import situation_bytes, situation_rows
 from tidegate.runtime.keys import KeyMemory, key_memory
 from tidegate.runtime.plan.situation_state import deriving
 from tidegate.runtime.plan.slices import Interleaved
-from tidegate.runtime.plan.steps import Buffer, Plan, Progress, QueryPlan
+from tidegate.runtime.plan.steps import Buffer, Leaf, Plan, Progress, QueryPlan
 from tidegate.runtime.progress import ProgressState, input_streams, not_of_this_program, reach
 from tidegate.runtime.schedule import Timetable
-from tidegate.runtime.sources import SourceOptions
+from tidegate.runtime.sources import OnError, SourceOptions
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.checkpoint import Checkpoint
 from tidegate.runtime.state.codec import Json
@@ -70,6 +70,8 @@ class Runner:
     options: Mapping[str, SourceOptions]
     collect_garbage: GarbageCollection = "amortised"
     timetable: Timetable = field(default_factory=Timetable)
+    on_error: Mapping[str, OnError] = field(default_factory=dict)
+    """Per result stream what happens to rows of its queries without a value; by default they are set aside."""
     progress: ProgressState = field(init=False)
     segments: dict[str, tuple[Segment, ...]] = field(init=False)
     counts: dict[str, SourceCounts] = field(init=False)
@@ -181,6 +183,7 @@ class Runner:
             self.executor.limits,
             self.plan,
             self.interleaved == batch.seq,
+            _by_query(increments.values()),
         )
 
     def _state(self) -> _State:
@@ -418,10 +421,34 @@ class Runner:
         doors = self._doors(feeds)
         last = query.ordered is not None and new[query.ordered.time] == INF
         close_at = self.closing.at if last and self.closing is not None else None
-        job = Job(query, inputs, old, new, [(buffer, doors[buffer.id]) for buffer in feeds], state, close_at)
+        job = Job(
+            query,
+            inputs,
+            old,
+            new,
+            [(buffer, doors[buffer.id]) for buffer in feeds],
+            state,
+            close_at,
+            self._is_lenient(query),
+            frozenset(buffer.id for buffer in feeds if all(map(self._is_lenient, self._readers(buffer)))),
+            query.ordered is not None and all(self._unties(query, leaf) for leaf in query.leaves),
+        )
         rows, bytes_ = self.read.get(query.name, (0, 0))
         self.read[query.name] = rows + job.rows, bytes_ + job.bytes
         return [job]
+
+    def _is_lenient(self, query: QueryPlan) -> bool:
+        """Whether rows without a value are set aside; never over static tables alone, which whoever calls can mend."""
+        return self.on_error.get(query.stream, "quarantine") == "quarantine" and not query.facts.is_static
+
+    def _unties(self, query: QueryPlan, leaf: Leaf) -> bool:
+        """Whether events of a leaf that nothing orders are set aside: as their source says, or of a result the query."""
+        name = None if leaf.buffer is None else leaf.buffer.stream.name
+        source = None if name is None else self.options.get(name)
+        return self._is_lenient(query) if source is None else source.ties == "quarantine"
+
+    def _readers(self, buffer: Buffer) -> list[QueryPlan]:
+        return [query for query in self.plan.queries if any(leaf.buffer == buffer for leaf in query.leaves)]
 
     def _collect(self, batch: Batch) -> None:
         self.segments = self.garbage.collected(self.executor, batch, self.segments, self.progress)
@@ -444,6 +471,16 @@ class Runner:
             kernel=self.kernel,
             extra=extra if self.closing is None else {**extra, CLOSING: self.closing.to_json()},
         )
+
+
+def _by_query(increments: Iterable[Increment]) -> dict[str, dict[str, int]]:
+    """What increments set aside, per query and reason."""
+    found: dict[str, dict[str, int]] = {}
+    for increment in increments:
+        for (query, reason), rows in increment.aside.items():
+            told = found.setdefault(query, {})
+            told[reason] = told.get(reason, 0) + rows
+    return found
 
 
 def beyond(rank: Rank, stream: str, limit: int | None, old: Progress) -> Progress:

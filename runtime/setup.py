@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
@@ -37,7 +37,7 @@ from tidegate.runtime.progress import check_known, input_streams, static_tables
 from tidegate.runtime.put_away import putting_away
 from tidegate.runtime.schedule import Schedule, Timetable, checked_schedule
 from tidegate.runtime.sinks import CallbackSink, DiscardSink, MemorySink, ParquetSink, Sink
-from tidegate.runtime.sources import Files, Source, SourceOptions
+from tidegate.runtime.sources import ON_ERROR, Files, OnError, Source, SourceOptions
 from tidegate.runtime.state.checkpoint import Admission, Checkpoint
 from tidegate.runtime.state.codec import plain
 from tidegate.runtime.state.errors import storage_errors
@@ -77,6 +77,8 @@ class Setup:
         object.__setattr__(self, "compactions", Compactions(self.sinks))
         for data in files.values():
             self.checkpoint.reads(data.directory)
+
+    on_error: Mapping[str, OnError]
 
     @property
     def written(self) -> frozenset[str]:
@@ -162,6 +164,7 @@ def prepare(
     purging: PurgeMode = "planned",
     schedule: Schedule | None = None,
     quarantine_keep: Retention | None = None,
+    on_error: OnError | Mapping[str, OnError] = "quarantine",
 ) -> Setup:
     """Checks what a run is given against the program, and opens its checkpoint, recovered to the last commit."""
     if collect_garbage not in get_args(GarbageCollection):
@@ -174,6 +177,7 @@ def prepare(
     plan = lower(facts, optimise=rewrite_program, purging=purging)
     streams = {stream.name: stream for stream in input_streams(plan)}
     results = {query.stream for query in plan.queries if not query.facts.query.inner}
+    told = _checked_on_error(on_error, results, [query.stream for query in plan.queries])
     for name in sources:
         check_known(name, streams, "stream")
     for name, sink in sinks.items():
@@ -196,7 +200,21 @@ def prepare(
     inner = {query.stream for query in plan.queries if query.facts.query.inner}
     every_sink = {name: sinks.get(name, MemorySink()) for name in results} | {name: DiscardSink() for name in inner}
     checkpoint = _open(store, plan, tables, options, every_sink, quarantine_keep, leaving)
-    return Setup(plan, streams, dict(sources), options, held, every_sink, checkpoint, timetable)
+    return Setup(plan, streams, dict(sources), options, held, every_sink, checkpoint, timetable, told)
+
+
+def _checked_on_error(given: object, results: Collection[str], streams: Collection[str]) -> dict[str, OnError]:
+    """What happens to rows of a result's queries without a value; `QueryError` TG401 or TG402 for what says nothing of it."""
+    if isinstance(given, Mapping):
+        for name in given:
+            check_known(name, results, "result")
+        told = dict(given)
+    else:
+        told = dict.fromkeys(streams, given)
+    for name, one in told.items():
+        if one not in ON_ERROR:
+            raise QueryError("TG401", f"{name}: unknown on_error={shown(one)}", hint=f"one of {', '.join(ON_ERROR)}")
+    return told
 
 
 def _check_sink(name: str, sink: object) -> None:

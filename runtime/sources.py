@@ -42,7 +42,8 @@ class SourceOptions:
     at the end of input. `skew_guard` per guarded attribute, in microseconds: a row further ahead of the clock is rejected.
     `idle`, in microseconds: after that much clock without data, progress follows the clock or the other streams. No two rows have equal `key`s.
     `arrival` names the attribute that the source does not have: it is the instant at which a row was received.
-    `on_error`: whether a row for which a term has no value is rejected, or fails the batch.
+    `on_error`: whether a row for which a term has no value is rejected, or fails the batch; `ties`: whether
+    events of one partition and time that nothing orders are set aside, or fail it.
     """
 
     delay: Mapping[str, int] = field(default_factory=dict)
@@ -54,6 +55,7 @@ class SourceOptions:
     key: tuple[str, ...] = ()
     arrival: str | None = None
     on_error: OnError = "quarantine"
+    ties: OnError = "quarantine"
 
     def judged(self, schema: Schema) -> Schema:
         """What is read of a source: the stream's attributes without the arrival, and the progress columns beside them."""
@@ -167,6 +169,8 @@ class Source:
     among them; a second row with equal values there is rejected. `arrival`: a progressing timestamp that the rows do not
     bring: each gets the recorded clock of the batch that accepts it, and progress there follows the clock without data.
     `on_error`: a row for which a term of a query has no value is rejected ("quarantine"), or fails the batch ("fail").
+    `ties`: of events of one partition that nothing orders, equal ones are one and others are set aside ("quarantine"), or the
+    batch fails ("fail").
     """
 
     data: Any
@@ -180,6 +184,7 @@ class Source:
     key: str | Iterable[str] = ()
     arrival: str | None = None
     on_error: OnError = "quarantine"
+    ties: OnError = "quarantine"
 
     @property
     def is_complete(self) -> bool:
@@ -193,12 +198,11 @@ class Source:
             raise QueryError(
                 "TG401", f"{stream.name}: unknown policy {shown(self.policy)}", hint=f"one of {', '.join(POLICIES)}"
             )
-        if self.on_error not in ON_ERROR:
-            raise QueryError(
-                "TG401",
-                f"{stream.name}: unknown on_error={shown(self.on_error)}",
-                hint=f"one of {', '.join(ON_ERROR)}",
-            )
+        for option, told in (("on_error", self.on_error), ("ties", self.ties)):
+            if told not in ON_ERROR:
+                raise QueryError(
+                    "TG401", f"{stream.name}: unknown {option}={shown(told)}", hint=f"one of {', '.join(ON_ERROR)}"
+                )
         if self.idle_follows not in IDLE_FOLLOWS:
             raise QueryError(
                 "TG401",
@@ -251,6 +255,7 @@ class Source:
             self._key(stream, brought),
             self.arrival,
             self.on_error,
+            self.ties,
         )
 
     def _brought(self, stream: StreamDef) -> tuple[str, ...]:
@@ -376,6 +381,7 @@ def source(
     key: str | Iterable[str] = (),
     arrival: str | None = None,
     on_error: OnError = "quarantine",
+    ties: OnError = "quarantine",
 ) -> Source:
     """Rows for a stream with what is promised about them; see `Source`."""
     return Source(
@@ -390,6 +396,7 @@ def source(
         key,
         arrival,
         on_error=on_error,
+        ties=ties,
     )
 
 

@@ -3,7 +3,18 @@
 import os
 from typing import TYPE_CHECKING
 
-from tidegate.algebra.dsl.aggregates import AggregateExpression, avg, count, count_distinct, first, last, max, min, sum
+from tidegate.algebra.dsl.aggregates import (
+    AggregateExpression,
+    avg,
+    count,
+    count_distinct,
+    first,
+    last,
+    max,
+    min,
+    sum,
+    try_sum,
+)
 from tidegate.algebra.dsl.expression import Expression
 from tidegate.algebra.dsl.functions import (
     ceil,
@@ -116,6 +127,7 @@ __all__ = [
     "count",
     "count_distinct",
     "sum",
+    "try_sum",
     "avg",
     "min",
     "max",

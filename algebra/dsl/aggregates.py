@@ -74,8 +74,14 @@ def count_distinct(argument: Expression) -> AggregateExpression:
 
 @called(argument=_NO_ARGUMENT)
 def sum(argument: Operand) -> AggregateExpression:
-    """Sum; on integers it fails the batch on overflow."""
+    """Sum; one of integers that does not fit its type is NULL and reported, or fails the batch, as `on_error` says."""
     return _aggregate(Function.SUM, argument)
+
+
+@called(argument=_NO_ARGUMENT)
+def try_sum(argument: Operand) -> AggregateExpression:
+    """Sum; NULL where one of integers does not fit its type."""
+    return _aggregate(Function.TRY_SUM, argument)
 
 
 @called(argument=_NO_ARGUMENT)

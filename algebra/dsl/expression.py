@@ -467,7 +467,21 @@ _IS_IN = "use x.is_in(a, b) instead of in"
 
 
 def _method_hint(name: str) -> str:
-    free = ("avg", "ceil", "coalesce", "count", "count_distinct", "first", "floor", "last", "max", "min", "sum", "when")
+    free = (
+        "avg",
+        "ceil",
+        "coalesce",
+        "count",
+        "count_distinct",
+        "first",
+        "floor",
+        "last",
+        "max",
+        "min",
+        "sum",
+        "try_sum",
+        "when",
+    )
     if name in free:
         return f"it is a function: tg.{name}(...)"
     known = [method for method in dir(Expression) if not method.startswith("_")]

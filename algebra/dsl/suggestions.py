@@ -69,7 +69,7 @@ FUNCTIONS: Mapping[str, str] = MappingProxyType(
 #: What other libraries do to groups at once.
 GROUP_METHODS: Mapping[str, str] = MappingProxyType(
     dict.fromkeys(("count", "size", "len"), "write .agg(n=tg.count())")
-    | {name: f"write .agg(total=tg.{name}(r.x))" for name in ("sum", "min", "max", "avg", "count_distinct")}
+    | {name: f"write .agg(total=tg.{name}(r.x))" for name in ("sum", "try_sum", "min", "max", "avg", "count_distinct")}
     | dict.fromkeys(("mean", "average"), "write .agg(mean=tg.avg(r.x))")
     | {name: f"write .agg(x=tg.{name}(r.x, by=r.time))" for name in ("first", "last")}
     | dict.fromkeys(

@@ -195,17 +195,22 @@ def _finish(state: State) -> Sequence[pl.Expr]:
 
 
 def _total(packed: pl.Series, *, state: State) -> pl.Series:
-    """Integer sums as single numbers; `EvaluationError` TG301 where one is out of its type's range."""
+    """Integer sums as single numbers; out of their type's range NULL for try_sum, else `EvaluationError` TG301."""
     parts = packed.struct.unnest()
     high, low = parts.to_series(0), parts.to_series(1)
     limits = type_range(state.result)
     assert limits is not None
     if bool(high.is_between(-_SAFE, _SAFE, closed="left").all()):
         return high * _HALF + low
+    totals: list[int | None] = []
     for one, other in parts.iter_rows():
-        if one is not None and not limits[0] <= one * _HALF + other <= limits[1]:
-            raise sum_out_of_range(state.aggregate.name, state.result, one * _HALF + other)
-    return high * _HALF + low
+        total = None if one is None else one * _HALF + other
+        if total is not None and not limits[0] <= total <= limits[1]:
+            if state.aggregate.function is not Function.TRY_SUM:
+                raise sum_out_of_range(state.aggregate.name, state.result, total)
+            total = None
+        totals.append(total)
+    return pl.Series(packed.name, totals, pl.Int64)
 
 
 def _result(state: State) -> pl.Expr:

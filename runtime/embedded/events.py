@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.nodes import Derive
-from tidegate.algebra.pretty import value_text
 from tidegate.algebra.schema import Schema
+from tidegate.algebra.situation_semantics import tied
 from tidegate.algebra.terms import Term
 from tidegate.algebra.types import DataType, Kind
 from tidegate.runtime.columns import polars_schema
@@ -210,7 +210,7 @@ def advance(
         status, closed, member, after = derive(
             slot,
             time,
-            _holds(source, situations, events),
+            holds_of(source, [situations[number] for number in source.definitions], events),
             grown,
             until=until,
             ties_by_row=tie is not None,
@@ -236,11 +236,11 @@ def array_of(rows: Rows, name: str) -> Ints:
     return rows.columns[name] if isinstance(rows, Few) else rows.get_column(name).to_numpy()
 
 
-def _holds(source: Source, situations: Sequence[Derive], events: Rows) -> Bits:
-    """Bit j of every row: whether the source's j-th condition is true."""
+def holds_of(source: Source, situations: Sequence[Derive], events: Rows) -> Bits:
+    """Bit j of every row: whether the condition of the source's j-th situation is true."""
     if source.stretched is not None:
         return _chosen(array_of(events, source.stretched.stretches.holds), source.stretched)
-    conditions = [situations[number].condition for number in source.definitions]
+    conditions = [situation.condition for situation in situations]
     rows = as_frame(events)
     return mark(bitmaps(conditions, rows, source.schema), rows.height)
 
@@ -284,9 +284,5 @@ def _tied(source: Source, events: Rows, slot: SlotNumbers) -> EvaluationError:
     order = [source.time] if source.situation.tie is None else [source.time, source.situation.tie]
     numbered = as_frame(events).with_columns(pl.Series("\0slot", slot))
     twice = numbered.filter(pl.struct("\0slot", *order).is_duplicated())
-    at = value_text(twice.get_column(source.time)[0], source.schema[source.time].type)
-    return EvaluationError(
-        "TG304",
-        f"two events of one partition at {at}: nothing says which comes first",
-        hint='name an attribute that orders them: partition_by(..., tie="sequence")',
-    )
+    at = twice.get_column(source.time)[0]
+    return tied(at, source.schema[source.time].type)

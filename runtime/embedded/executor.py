@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -10,11 +11,12 @@ import polars as pl
 
 from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.schema import Schema
+from tidegate.algebra.terms import Term
 from tidegate.analysis.facts import Rank
 from tidegate.analysis.recursion import ranks_below
 from tidegate.runtime.absorption import absorb, absorbed
 from tidegate.runtime.admission import Intake
-from tidegate.runtime.columns import polars_schema, stored_arrow_schema, to_user_table
+from tidegate.runtime.columns import only, polars_schema, stored_arrow_schema, to_user_table
 from tidegate.runtime.embedded.aggregates import merge
 from tidegate.runtime.embedded.few import rows as few_rows
 from tidegate.runtime.embedded.few.increment import (
@@ -28,12 +30,22 @@ from tidegate.runtime.embedded.few.increment import (
 )
 from tidegate.runtime.embedded.few.rows import Few, Unfit
 from tidegate.runtime.embedded.increment import Ready, common_parts, increment, keep_true, read_leaf
+from tidegate.runtime.embedded.lenient import UNEVALUABLE, SetAside, lenient_increment
 from tidegate.runtime.embedded.operators import Operators
-from tidegate.runtime.embedded.ordered import events_of, left_at
+from tidegate.runtime.embedded.ordered import Operator, events_of, left_at
 from tidegate.runtime.embedded.sweep import surviving
+from tidegate.runtime.embedded.ties import untied
+from tidegate.runtime.embedded.unevaluable import failures, terms_of
 from tidegate.runtime.executor import Increment, Ingested, Job, Rewrite, Stratum, Work
 from tidegate.runtime.inputs import shares
-from tidegate.runtime.intake import Arrival, IngestedRows, ingest_rows, ingest_side_by_side, load_seen
+from tidegate.runtime.intake import (
+    Arrival,
+    IngestedRows,
+    ingest_rows,
+    ingest_side_by_side,
+    load_seen,
+    quarantine_table,
+)
 from tidegate.runtime.plan.common import Demand
 from tidegate.runtime.plan.steps import Buffer, QueryPlan
 from tidegate.runtime.sources import SourceOptions
@@ -92,6 +104,8 @@ class EmbeddedExecutor:
     _frames: dict[str, Rows] = field(default_factory=dict)
     _cached: int = 0
     _held: Held | None = None
+    _aside: dict[str, list[tuple[str, SetAside]]] = field(default_factory=dict)
+    """What the increment of a query, by its name, has set aside, each with the query or buffer for which it was."""
 
     def __post_init__(self) -> None:
         self.operators = Operators(self.store)
@@ -122,6 +136,7 @@ class EmbeddedExecutor:
         return ingest_rows(arrivals, intake, self.statics, options, load_seen(self.store, intake, options))
 
     def increments(self, batch: Batch, jobs: Sequence[Job]) -> list[Increment]:
+        self._aside.clear()  # of an attempt that failed
         ordered = {id(job): self._ordered(batch, job) for job in jobs if job.query.ordered is not None}
         others = [job for job in jobs if id(job) not in ordered]
         rows = dict(zip(map(id, others), self._evaluate(others), strict=True))
@@ -135,13 +150,25 @@ class EmbeddedExecutor:
         try:
             operator = self.operators.of(job)
             events = events_of(operator, leaves, job.old[ordered.time], job.new[ordered.time])
-            after, completed = operator.step(events, job.old[ordered.time], job.new[ordered.time], job.close_at)
+            after, completed = self._stepped(operator, events, job)
             after = left_at(after, job.new[ordered.time])
-            rows = increment(job.query, {0: completed}, job.old, job.new, {}) if completed.height else completed
+            rows = self._rows(job, {0: completed}, {}) if completed.height else completed
         except EvaluationError as error:
-            problems = tuple(replace(problem, query=job.query.name) for problem in error.problems)
-            raise EvaluationError(error.code, error.message, problems=problems) from error
+            raise _of_query(error, job) from error
         return replace(self._finish(batch, job, rows), state=self.operators.keep(batch, job, after))
+
+    def _stepped(self, operator: Operator, events: Sequence[Rows], job: Job) -> tuple[Operator, pl.DataFrame]:
+        """The operator after an increment, and what it completes; events that nothing orders are set aside."""
+        assert job.query.ordered is not None
+        time = job.query.ordered.time
+        try:
+            return operator.step(events, job.old[time], job.new[time], job.close_at)
+        except EvaluationError as error:
+            if error.code != "TG304" or not job.untied:
+                raise
+        events, aside = untied(operator, events)
+        self._aside.setdefault(job.query.name, []).extend((job.query.name, one) for one in aside)
+        return operator.step(events, job.old[time], job.new[time], job.close_at)
 
     def _events(self, demand: Demand, job: Job) -> Mapping[int, Rows]:
         """The rows that an ordered operator reads, by leaf."""
@@ -152,7 +179,8 @@ class EmbeddedExecutor:
             return self._read_leaves(demand, job, {})
 
     def stratum(self, batch: Batch, jobs: Sequence[Job], rank: Rank) -> Stratum | None:
-        found = [as_frame(rows) for rows in self._evaluate(jobs)]
+        # A row is met in several strata: nothing would say in which of them it is set aside.
+        found = [as_frame(rows) for rows in self._evaluate([replace(job, lenient=False) for job in jobs])]
         streams = [job.query.facts.output for job in jobs]
         least = [
             rank.of(stream.name, rows.select(pl.col(stream.progress).min()).row(0, named=True))
@@ -277,7 +305,18 @@ class EmbeddedExecutor:
             ready = common_parts(demands, read)
         except EvaluationError:  # each query by itself, to learn which of them fails
             ready = [{} for _ in jobs]
-        return [_rows(job, leaves, parts) for job, leaves, parts in zip(jobs, read, ready, strict=True)]
+        return [self._rows(job, leaves, parts) for job, leaves, parts in zip(jobs, read, ready, strict=True)]
+
+    def _rows(self, job: Job, leaves: Mapping[int, pl.DataFrame], ready: Ready) -> pl.DataFrame:
+        """The rows of an increment; what fails is set aside, or says which query's it is."""
+        try:
+            return increment(job.query, leaves, job.old, job.new, ready)
+        except EvaluationError as error:
+            if not job.lenient:
+                raise _of_query(error, job) from error
+        rows, aside = lenient_increment(job.query, leaves, job.old, job.new)
+        self._aside.setdefault(job.query.name, []).extend((job.query.name, one) for one in aside)
+        return rows
 
     def _read_leaves(self, demand: Demand, job: Job, known: dict[object, pl.DataFrame]) -> dict[int, pl.DataFrame]:
         """Rows by leaf; what another leaf has read alike is `known`."""
@@ -293,16 +332,40 @@ class EmbeddedExecutor:
         return leaves
 
     def _finish(self, batch: Batch, job: Job, rows: Rows) -> Increment:
-        if not rows.height:
-            return Increment(0, place="driver")
         stored = {}
-        for buffer, door in job.feeds:
-            part = absorbed(rows, buffer, door, self.statics)
+        for buffer, door in job.feeds if rows.height else ():
+            part = self._absorbed(job, rows, buffer, door)
             if part.height:
                 stored[buffer.id] = (self._keep(batch, buffer, part),)
-        if job.query.stream in self.written:
+        if rows.height and job.query.stream in self.written:
             self._stage(batch, job.query, rows)
-        return Increment(rows.height, stored, "driver")
+        return Increment(rows.height, stored, "driver", aside=self._set_aside(batch, job))
+
+    def _absorbed(self, job: Job, rows: Rows, buffer: Buffer, door: Term) -> Rows:
+        """What a buffer stores of a result; rows for which a term of its readers has no value are set aside."""
+        try:
+            return absorbed(rows, buffer, door, self.statics)
+        except EvaluationError as error:
+            if buffer.id not in job.lenient_feeds:
+                raise _of_query(error, job) from error
+        frame = as_frame(rows)
+        found = failures((terms_of(buffer),), frame, self.statics)
+        schema = job.query.facts.output.schema
+        plain = only(frame, schema.names)
+        self._aside.setdefault(job.query.name, []).extend(
+            (buffer.id, SetAside(UNEVALUABLE, None, plain.row(place, named=True), schema, error))
+            for place, error in found.items()
+        )
+        fine = frame.filter(~pl.int_range(pl.len()).is_in(list(found)))
+        return absorbed(fine, buffer, door, self.statics)
+
+    def _set_aside(self, batch: Batch, job: Job) -> Mapping[tuple[str, str], int]:
+        """Writes aside what an increment has set aside; gives its counts by query, or buffer of a result, and reason."""
+        aside = self._aside.pop(job.query.name, [])
+        if aside:
+            rows = [one.as_row(where, number) for number, (where, one) in enumerate(aside)]
+            batch.quarantine(quarantine_table(rows))
+        return Counter((where, one.reason) for where, one in aside)
 
     def _stage(self, batch: Batch, query: QueryPlan, rows: Rows) -> None:
         batch.stage_output(query.name, to_user_table(as_table(rows), query.facts.output.schema))
@@ -398,13 +461,10 @@ class EmbeddedExecutor:
         return segment
 
 
-def _rows(job: Job, leaves: Mapping[int, pl.DataFrame], ready: Ready) -> pl.DataFrame:
-    """The rows of an increment; a failure says which query's it is."""
-    try:
-        return increment(job.query, leaves, job.old, job.new, ready)
-    except EvaluationError as error:
-        problems = tuple(replace(problem, query=job.query.name) for problem in error.problems)
-        raise EvaluationError(error.code, error.message, problems=problems) from error
+def _of_query(error: EvaluationError, job: Job) -> EvaluationError:
+    """The error, saying which query it is of."""
+    problems = tuple(replace(problem, query=job.query.name) for problem in error.problems)
+    return EvaluationError(error.code, error.message, problems=problems)
 
 
 def _merged(one: Rewrite, parts: Sequence[pl.DataFrame]) -> pl.DataFrame:

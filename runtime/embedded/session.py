@@ -41,7 +41,7 @@ from tidegate.runtime.runner import Runner
 from tidegate.runtime.schedule import Schedule
 from tidegate.runtime.setup import FoundFiles, Setup, prepare, results_area
 from tidegate.runtime.sinks import MemorySink, ParquetSink, Sink
-from tidegate.runtime.sources import Files, Source
+from tidegate.runtime.sources import Files, OnError, Source
 from tidegate.runtime.state.errors import linked
 from tidegate.runtime.state.manifest import Engine, SourceCounts
 from tidegate.runtime.state.memory import MemoryStore
@@ -69,6 +69,7 @@ class Session:
     kept in the store, read by `results`). `clock` is read once per batch, `on_batch` is called after each commit, `schedule`
     lets results lag. So many `threads` take in the files of a batch. `quarantine_keep`, an
     age such as "30d", a size such as "10 GiB", or both: rejected rows beyond that are dropped, oldest first (default: none).
+    `on_error`, for all results or some: rows without a value are set aside, or fail the batch.
     """
 
     facts: ProgramFacts
@@ -83,6 +84,7 @@ class Session:
     schedule: Schedule | None = None
     threads: int = 1
     quarantine_keep: Keep | None = None
+    on_error: OnError | Mapping[str, OnError] = "quarantine"
     _setup: Setup = field(init=False)
     _runner: Runner = field(init=False)
     _pushed: dict[str, list[Arrival]] = field(init=False, default_factory=dict)
@@ -108,10 +110,11 @@ class Session:
             self.purging,
             self.schedule,
             retention(self.quarantine_keep),
+            self.on_error,
         )
         executor = EmbeddedExecutor(self.store, setup.statics, setup.options, setup.written, threads=self.threads)
         self._runner = Runner(
-            setup.plan, setup.checkpoint, executor, setup.options, self.collect_garbage, setup.timetable
+            setup.plan, setup.checkpoint, executor, setup.options, self.collect_garbage, setup.timetable, setup.on_error
         )
         try:
             self._push_frames()

@@ -14,13 +14,14 @@ from tidegate.algebra.evaluation import EvaluationError, Evaluator, Values, eval
 from tidegate.algebra.nodes import Imbed, Join, Node, Product, Project, Rename, Scan, Select, occurrences, with_children
 from tidegate.algebra.operations import resolve
 from tidegate.algebra.pretty import term_text
-from tidegate.algebra.row_wise import is_static
+from tidegate.algebra.row_wise import is_static, with_terms
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.terms import Term, attributes_of
 from tidegate.algebra.types import BIGINT
 from tidegate.runtime.columns import only
 from tidegate.runtime.embedded.relational import evaluate
 from tidegate.runtime.embedded.terms import compile_pair, compile_term
+from tidegate.runtime.plan.steps import Buffer
 
 _ROW: Final = "\0row"
 #: Pairs of rows and rows of a static table that a condition is evaluated for at a time.
@@ -42,6 +43,13 @@ def failures(
         walk.rows_of(numbered(node))
         found = walk.found | found
     return found
+
+
+def terms_of(buffer: Buffer) -> Node:
+    """What a buffer evaluates of each row of its stream before it stores anything."""
+    aggregates = () if buffer.partial is None else buffer.partial.aggregates
+    terms = [term for one in aggregates for term in (one.argument, one.by) if term is not None]
+    return with_terms(buffer.chain, [*terms, *(() if buffer.stretches is None else buffer.stretches.conditions)])
 
 
 def can_fail(node: Node) -> bool:

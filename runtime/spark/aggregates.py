@@ -283,7 +283,7 @@ def _value(state: State) -> Column:
 
 
 def _total(high: Column, low: Column, state: State) -> Column:
-    """An integer sum as one number; the job fails with the text of an `EvaluationError` where it is out of range."""
+    """An integer sum as one number; out of range it is NULL for try_sum, else the job fails with an `EvaluationError`'s text."""
     limits = type_range(state.result)
     assert limits is not None
     least, most = (divmod(limit, 2**32) for limit in limits)
@@ -296,6 +296,9 @@ def _total(high: Column, low: Column, state: State) -> Column:
             (high == most[0]) & (low > most[1]),
         ],
     )
-    message = str(sum_out_of_range(state.aggregate.name, state.result))
-    failed = F.raise_error(F.lit(message)).cast("bigint")
+    if state.aggregate.function is Function.TRY_SUM:
+        failed = F.lit(None).cast("bigint")
+    else:
+        message = str(sum_out_of_range(state.aggregate.name, state.result))
+        failed = F.raise_error(F.lit(message)).cast("bigint")
     return F.when(outside, failed).otherwise(F.shiftleft(high, 32).bitwiseOR(low))

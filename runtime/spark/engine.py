@@ -33,7 +33,7 @@ from tidegate.runtime.runner import Runner
 from tidegate.runtime.schedule import Schedule
 from tidegate.runtime.setup import Setup, prepare
 from tidegate.runtime.sinks import Sink
-from tidegate.runtime.sources import Files, Source
+from tidegate.runtime.sources import Files, OnError, Source
 from tidegate.runtime.spark.bounded import bounded_inputs, stored_statics
 from tidegate.runtime.spark.calls import ProgressCalls, is_planned
 from tidegate.runtime.spark.closing import ClosingCall
@@ -160,6 +160,7 @@ def start(
     purging: PurgeMode = "planned",
     schedule: Schedule | None = None,
     quarantine_keep: Keep | None = None,
+    on_error: OnError | Mapping[str, OnError] = "quarantine",
 ) -> RunningQuery:
     """Start a program on Spark Structured Streaming and return its streaming query.
 
@@ -170,6 +171,7 @@ def start(
     commit; `clock` is read once per batch. `advance` is what `RunningQuery.advance` says, before the first batch, `close_at` what
     `RunningQuery.close_open` says. `schedule`: which queries are evaluated less often or later (`tg.schedule`). `quarantine_keep`: an age, a size, or
     both, beyond which rejected rows are dropped, oldest first.
+    `on_error`, for all results or some: rows without a value are set aside, or fail the batch.
     """
     check_session(spark)
     store = checkpoint if isinstance(checkpoint, LocalStore) else LocalStore(checkpoint)
@@ -188,7 +190,7 @@ def start(
     watched = {key: watched_directories(frame) for key, frame in frames.items() if isinstance(frame, DataFrame)}
     check_apart(watched, sinks, root)
     with described(spark, "start: rows of static tables"):
-        setup = prepare(facts, store, given, statics, sinks, collect_garbage, purging, schedule, kept)
+        setup = prepare(facts, store, given, statics, sinks, collect_garbage, purging, schedule, kept, on_error)
     try:
         setup = replace(setup, sources=bounded_inputs(setup, store))
         missing = sorted(set(setup.streams) - set(setup.sources))
@@ -199,7 +201,9 @@ def start(
         # Whatever the driver makes, workers may have to read.
         local = EmbeddedExecutor(store, setup.statics, setup.options, setup.written, held_bytes=0)
         executor = SparkExecutor(own_session(spark), local, root, paths, driver_bytes, shard_bytes)
-        runner = Runner(setup.plan, setup.checkpoint, executor, setup.options, collect_garbage, setup.timetable)
+        runner = Runner(
+            setup.plan, setup.checkpoint, executor, setup.options, collect_garbage, setup.timetable, setup.on_error
+        )
         files = all(isinstance(source.data, Files) for source in setup.sources.values())
         lasts = not {"availableNow", "once"} & when.keys()  # else it looks at the clock once, and a tick will do
         clocked = lasts and _follows_clock(setup)

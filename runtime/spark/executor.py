@@ -192,9 +192,12 @@ class SparkExecutor:
                 done = self._write(batch, others, found, sharded)
             return dict(zip(map(id, (*others, *sharded)), done, strict=True))
         except EvaluationError:
-            for job in jobs if len(jobs) > 1 else ():  # one by one, to learn which of them fails
-                self._on_spark(batch, [job])
-            raise
+            if len(jobs) > 1:  # one by one, to learn which of them fails
+                return {key: one for job in jobs for key, one in self._on_spark(batch, [job]).items()}
+            if not (jobs[0].lenient or jobs[0].untied):
+                raise
+        # Only the steps of this process tell which rows fail.
+        return {id(jobs[0]): self.local.increments(batch, jobs)[0]}
 
     @contextmanager
     def _results(self, jobs: Sequence[Job]) -> Iterator[list[DataFrame]]:

@@ -135,7 +135,7 @@ class Sql:
                 return f"count(DISTINCT {value})"
             case Function.MIN | Function.MAX:
                 return f"{made.function.value}({value})"
-            case Function.SUM:
+            case Function.SUM | Function.TRY_SUM:
                 held = "DOUBLE" if type_ is not None and type_.kind is Kind.DOUBLE else "BIGINT"
                 return f"CAST(sum({value}) AS {held})"
             case Function.AVG:

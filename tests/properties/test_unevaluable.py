@@ -20,7 +20,7 @@ import tidegate as tg
 from tests.properties.families import seeds
 from tidegate.algebra.dsl.expression import Expression
 from tidegate.algebra.dsl.relation import Relation
-from tidegate.algebra.semantics import Row, bags_equal, evaluate_program, unevaluable
+from tidegate.algebra.semantics import Row, bags_equal, evaluate_leniently, evaluate_program, unevaluable
 from tidegate.runtime.embedded import joins
 from tidegate.runtime.embedded import unevaluable as engine
 from tidegate.runtime.embedded.session import Session
@@ -50,6 +50,11 @@ class Case:
         fine = [row for row, gone in zip(self.rows["S"], self.fates(), strict=True) if not gone]
         return evaluate_program(self.program.definition, {**self.rows, "S": fine})
 
+    def lenient_results(self) -> dict[str, list[Row]]:
+        fine = [row for row, gone in zip(self.rows["S"], self.fates(), strict=True) if not gone]
+        known = {**self.rows, "S": fine}
+        return {query.name: evaluate_leniently(query.node, known) for query in self.program.definition.queries}
+
 
 class Maker:
     """Random programs in which terms fail on some rows."""
@@ -69,6 +74,38 @@ class Maker:
             "T": [(pick((0, 1, 2, None)), pick((0, 1, 2, -1, BIG, None))) for _ in range(pick((0, 1, 4)))],
         }
         return Case(tg.program(**queries), rows)
+
+    def case_of_joins(self) -> Case:
+        """A program in which terms fail on pairs, groups and results of groups."""
+        case = self.case()
+        queries = {f"Q{number}": self.joins() for number in range(self.rng.choice((1, 2)))}
+        return Case(tg.program(**queries), case.rows)
+
+    def joins(self) -> Relation:
+        rng, s, o = self.rng, S.as_("s"), O.as_("o")
+        near = [s.k == o.k, s.t <= o.t, o.t <= s.t + 2]
+        mixed = s.x.div(o.k) > rng.choice((0, 1)) if rng.random() < 0.5 else s.x + o.k * BIG > 1
+        hard = [mixed] if rng.random() < 0.6 else []
+        near = [*hard, *near] if rng.random() < 0.5 else [*near, *hard]
+        kind = rng.choice(("join", "join", "left_join", "semi_join", "anti_join"))
+        made: Relation = getattr(s, kind)(o, *near)
+        names = ["s.x", "s.y", *(["o.k"] if kind in ("join", "left_join") else [])]
+        if rng.random() < 0.6:
+            made = made.with_(c=self.term(made, names))
+            names.append("c")
+        if rng.random() < 0.3:
+            made = made.where(self.condition(made, names))
+        if rng.random() < 0.7:
+            total = rng.choice((tg.sum, tg.sum, tg.try_sum, tg.max, tg.count_distinct))(made[rng.choice(names)])
+            keys = {"w": tg.tumbling(made["s.t"], rng.choice((3, 9)))} if rng.random() < 0.7 else {"w": made["s.t"]}
+            made = made.group_by(**keys).agg(v=total, u=tg.sum(made["s.x"]))
+            names = ["v", "u"]
+            if rng.random() < 0.5:
+                made = made.with_(d=self.plain(made, names).div(made["v"]))
+        return made
+
+    def plain(self, made: Relation, names: Sequence[str]) -> Expression:
+        return made[self.rng.choice(names)]
 
     def number(self) -> int | None:
         return self.rng.choice((0, 1, 2, 3, -1, BIG, -BIG, None))
@@ -101,7 +138,8 @@ class Maker:
             case 0:
                 function = rng.choice((tg.count, tg.min, tg.max, tg.count_distinct))
                 keys = ["s.t"] if rng.random() < 0.5 else ["s.t", "s.k"]
-                return made.group_by(*(made[key] for key in keys)).agg(v=function(self.term(made, names)))
+                grouped: Relation = made.group_by(*(made[key] for key in keys)).agg(v=function(self.term(made, names)))
+                return grouped
             case 1:
                 o = O.as_("o")
                 return made.anti_join(o, made["s.k"] == o.k, made["s.t"] <= o.t, o.t <= made["s.t"] + 2)
@@ -145,8 +183,8 @@ def batches(rows: Sequence[Row], rng: random.Random) -> list[list[Row]]:
     return [list(rows[a:b]) for a, b in zip([0, *cuts], [*cuts, len(rows)], strict=True)]
 
 
-def compare(found: Mapping[str, list[dict[str, Any]]], case: Case) -> None:
-    for name, wanted in case.results().items():
+def compare(found: Mapping[str, list[dict[str, Any]]], wanted_of: Mapping[str, list[Row]]) -> None:
+    for name, wanted in wanted_of.items():
         assert bags_equal([tuple(row.values()) for row in found[name]], wanted), name
 
 
@@ -177,11 +215,52 @@ def test_rows_are_set_aside_as_the_reference_says(shard: int, monkeypatch: pytes
             session.step()
             assert session.counts["S"].rejected == ({"unevaluable": gone.total()} if gone else {}), seed
             assert all(row["error"].startswith("TG30") for row in session.quarantine_rows())
-            compare({name: session.results(name) for name in case.program.definition.result_names}, case)
+            compare({name: session.results(name) for name in case.program.definition.result_names}, case.results())
         met["gone"] += bool(gone)
         met["some stay"] += len(case.rows["S"]) > gone.total() > 0
         met["results"] += any(case.results().values())
     assert min(met.values()) > 10, met
+
+
+def run_in_batches(case: Case, rng: random.Random) -> tuple[dict[str, list[dict[str, Any]]], Counter[tuple[str, str]]]:
+    """Results, and counts of what queries set aside, whatever the batching."""
+    read = {stream.name for stream in case.program.definition.inputs}
+    sources = {name: tg.source(None, delay=0) for name in ("S", "O")}
+    told: Counter[tuple[str, str]] = Counter()
+    with Session(case.program.facts, sources=sources) as session:
+        end = rng.choice((1, 3, 9))
+        for start in range(0, 9, end):
+            for name in sorted(read):
+                rows = [row for row in case.rows[name] if start <= int(row[-1] or 0) < start + end]
+                if rows:
+                    session.push(name, rows)
+            told.update(counted(session.step()))
+        session.finish()
+        told.update(counted(session.step()))
+        aside = Counter((row["source"], row["reason"]) for row in session.quarantine_rows() if row["source"] != "S")
+        assert aside == told
+        return {name: session.results(name) for name in case.program.definition.result_names}, told
+
+
+def counted(report: Any) -> Counter[tuple[str, str]]:
+    return Counter({(q, reason): n for q, reasons in report.set_aside.items() for reason, n in reasons.items()})
+
+
+@pytest.mark.parametrize("shard", range(2))
+def test_a_query_sets_aside_what_the_reference_says_whatever_the_batching(shard: int) -> None:
+    met: Counter[str] = Counter()
+    for seed in seeds(100)[shard::2]:
+        case, rng = Maker(seed).case_of_joins(), random.Random(seed)
+        found, told = run_in_batches(case, rng)
+        compare(found, case.lenient_results())
+        again, told_again = run_in_batches(case, rng)
+        compare(again, case.lenient_results())
+        assert told == told_again, seed
+        met += Counter({reason: bool(n) for (_, reason), n in told.items()})
+        met["results"] += any(found.values())
+    assert met["unevaluable"] > 10, met
+    assert met["overflow"] > 2, met
+    assert met["results"] > 10, met
 
 
 @pytest.mark.spark
@@ -215,6 +294,90 @@ def test_rows_are_set_aside_on_spark_as_the_reference_says(spark: SparkSession, 
             name: [row for path in (folder / "out" / name).glob("*.parquet") for row in pq.read_table(path).to_pylist()]
             for name in results
         }
-        compare(found, case)
+        compare(found, case.results())
         if seed > 12:
             break
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("shard_bytes", [0, 1 << 20])
+def test_a_query_sets_aside_on_spark_what_it_does_embedded(
+    spark: SparkSession, tmp_path: Path, shard_bytes: int
+) -> None:
+    s, o = S.as_("s"), O.as_("o")
+    near = [s.k == o.k, s.t <= o.t, o.t <= s.t + 2]
+    program = tg.program(
+        Fine=s.join(o, *near).select(s.k, s.t),
+        Divided=s.join(o, *near).select(s.k, s.t, q=s.x.div(o.k)),
+        Summed=s.join(o, *near).group_by(w=tg.tumbling(s.t, 4)).agg(n=tg.sum(s.x), m=tg.try_sum(s.x)),
+    )
+    rows: dict[str, list[Row]] = {
+        "S": [(0, 1, 1, None, 1), (1, BIG, 1, None, 2), (1, BIG, 1, None, 2), (1, 7, 1, None, 5)],
+        "O": [(0, 2), (1, 3), (1, 6)],
+    }
+    case = Case(program, {**rows, "T": []})
+    wanted, told = run_in_batches(case, random.Random(0))
+    compare(wanted, case.lenient_results())
+    assert told == {("Divided", "unevaluable"): 1, ("Summed", "overflow"): 1}
+    for name, names in (("S", "kxywt"), ("O", "kt")):
+        (tmp_path / name).mkdir()
+        columns = dict(zip(names, zip(*rows[name], strict=True), strict=True))
+        pq.write_table(pa.table(columns), tmp_path / name / "0.parquet")
+    results = program.definition.result_names
+    reports: list[Any] = []
+    program.start(
+        spark,
+        sources={name: tg.parquet(tmp_path / name, bounded=True) for name in rows},
+        sinks={name: tg.parquet_sink(tmp_path / "out" / name) for name in results},
+        checkpoint=tmp_path / "checkpoint",
+        driver_bytes=0,
+        shard_bytes=shard_bytes,
+        on_batch=reports.append,
+    ).awaitTermination()
+    assert sum(map(counted, reports), Counter()) == told
+    assert {place for report in reports for place in report.places.values()} >= {"driver"}
+    for name in results:
+        paths = (tmp_path / "out" / name).glob("*.parquet")
+        found = [tuple(row.values()) for path in paths for row in pq.read_table(path).to_pylist()]
+        assert bags_equal(found, [tuple(row.values()) for row in wanted[name]]), name
+
+
+def test_a_query_that_is_to_fail_does() -> None:
+    program = tg.program(Fine=S.select(S.t), Summed=S.group_by(w=tg.tumbling(S.t, 4)).agg(n=tg.sum(S.x)))
+    rows = [(0, BIG, 1, None, 1), (0, BIG, 1, None, 1)]
+    ways: tuple[Any, ...] = ("fail", {"Summed": "fail"})
+    for on_error in ways:
+        with program.session(on_error=on_error) as session:
+            session.push("S", rows)
+            session.finish()
+            with pytest.raises(tg.QueryError, match=r"TG301 n: the sum is out of range(.|\n)*in query +Summed"):
+                session.step()
+    with program.session(on_error={"Fine": "fail"}) as session:
+        session.push("S", rows)
+        session.finish()
+        assert session.step().set_aside == {"Summed": {"overflow": 1}}
+        assert session.results("Summed") == [{"w": 4, "n": None}]
+    with pytest.raises(tg.QueryError, match="TG401 Fine: unknown on_error='never'"):
+        program.session(on_error="never")  # type: ignore[arg-type]
+    with pytest.raises(tg.QueryError, match="TG402"):
+        program.session(on_error={"Other": "fail"})
+
+
+def test_rows_of_a_result_without_a_value_are_set_aside_for_its_readers() -> None:
+    first = S.group_by(S.t, S.k).agg(n=tg.count())
+    kept = tg.result_of("First", first)
+    second = kept.select(kept.t, share=tg.lit(6).div(kept.k))
+    with tg.program(First=first, Second=second).session() as session:
+        session.push("S", [(0, 1, 1, None, 1), (3, 1, 1, None, 2)])
+        session.finish()
+        report = session.step()
+        assert report.set_aside == {"First#0": {"unevaluable": 1}}
+        assert session.results("Second") == [{"t": 2, "share": 2}]
+        assert len(session.results("First")) == 2
+        (row,) = session.quarantine_rows()
+        assert row["error"] == "TG302 6 div k: division by zero: k = 0"
+    with tg.program(First=first, Second=second).session(on_error={"Second": "fail"}) as session:
+        session.push("S", [(0, 1, 1, None, 1)])
+        session.finish()
+        with pytest.raises(tg.QueryError, match="TG302"):
+            session.step()

@@ -57,6 +57,7 @@ def everything(*keys: str) -> Group:
     made = [Aggregate("rows", Function.COUNT)]
     made += [Aggregate(f"count {a}", Function.COUNT, Attr(a)) for a in NULLABLE]
     made += [Aggregate(f"sum {a}", Function.SUM, Attr(a)) for a in (*numbers, "u")]
+    made += [Aggregate(f"try_sum {a}", Function.TRY_SUM, Attr(a)) for a in (*numbers, "u")]
     made += [Aggregate(f"avg {a}", Function.AVG, Attr(a)) for a in numbers]
     made += [Aggregate(f"{f.value} {a}", f, Attr(a)) for a in EVENTS.schema for f in (Function.MIN, Function.MAX)]
     made += [
@@ -234,6 +235,7 @@ LIMITS = [
     ([-(2**62), -(2**62)], INT64_MIN),
 ]
 TOTAL = Group(Scan(EVENTS), (), (Aggregate("total", Function.SUM, Attr("n")),))
+TRIED = Group(Scan(EVENTS), (), (Aggregate("total", Function.TRY_SUM, Attr("n")),))
 
 
 @pytest.mark.parametrize(("values", "total"), LIMITS)
@@ -243,9 +245,22 @@ def test_only_the_total_can_overflow(values: list[int], total: int | None) -> No
     if total is None:
         with pytest.raises(EvaluationError, match="total: the sum is out of range") as failure:
             embedded.final(TOTAL, partials)
-        assert failure.value.problems[0].hint.startswith("sum fewer rows per group")
+        assert failure.value.problems[0].hint.startswith("try_sum yields NULL instead")
     else:
         assert embedded.final(TOTAL, partials).rows() == [(total,)]
+    assert embedded.final(TRIED, merged(TRIED, rows, random.Random(0))).rows() == [(total,)]
+    assert reference(TRIED, {"E": [row for part in rows for row in part]}) == [(total,)]
+
+
+@pytest.mark.spark
+def test_try_sum_is_null_on_spark_where_a_total_is_too_large(spark: SparkSession) -> None:
+    from tidegate.runtime.spark import aggregates as on_spark
+
+    for values, total in LIMITS:
+        rows = [(0, None, value, None, None, None, None, None) for value in values]
+        data = spark.createDataFrame(rows, spark_schema(EVENTS.schema))
+        result = on_spark.final(TRIED, on_spark.partial(TRIED, data))
+        assert [tuple(row) for row in result.collect()] == [(total,)]
 
 
 @pytest.mark.spark

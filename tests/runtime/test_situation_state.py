@@ -125,10 +125,10 @@ def test_ties_that_nothing_orders() -> None:
     same = [(1, 3, 9, 1), (1, 3, 0, 1), (2, 3, 9, 1)]
     tied = readings.partition_by("k", tie="n").derive(H=tg.situation(readings.x > 4))
     with pytest.raises(EvaluationError, match="TG304 two events of one partition at 3"):
-        tg.program(H=tied.H).run({"R": same})
+        tg.program(H=tied.H).run({"R": tg.source(same, ties="fail")})
     with pytest.raises(EvaluationError, match="TG304"):
-        tg.program(H=tied.H).run({"R": [(1, 3, 9, None), (1, 3, 0, None)]})
+        tg.program(H=tied.H).run({"R": tg.source([(1, 3, 9, None), (1, 3, 0, None)], ties="fail")})
     with pytest.raises(EvaluationError, match="TG304"):  # also where both say the same
-        tg.program(A=found.A).run({"R": [(1, 3, 9, 1), (1, 3, 9, 2)]})
+        tg.program(A=found.A).run({"R": tg.source([(1, 3, 9, 1), (1, 3, 9, 2)], ties="fail")})
     assert tg.program(A=found.A).run({"R": [(1, 3, 9, 1), (2, 3, 9, 1), (None, 3, 9, 1)]}).rows("A") == []
     assert isinstance(tied.H._periods, Derive)

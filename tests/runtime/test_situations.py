@@ -92,7 +92,7 @@ def test_limits_of_a_duration_are_inclusive(length: int, *, found: bool) -> None
 def test_equal_times_need_a_tie_break() -> None:
     events = [(1, 0, 5.0, 1), (1, 3, 5.0, 3), (1, 3, 0.0, 2), (1, 4, 0.0, 4)]
     with pytest.raises(EvaluationError, match="TG304 two events of one partition at 3"):
-        tg.program(High=high()).run({"R": events})
+        tg.program(High=high()).run({"R": tg.source(events, ties="fail")})
     tied = readings.partition_by("key", tie="n").derive(H=tg.situation(readings.x > 4))
     results = tg.program(High=tied.H).run({"R": events})["High"].to_pylist()
     # At 3 the reading 0 comes first: one period ends there and another begins.

@@ -145,7 +145,7 @@ def test_equal_times_are_told_whatever_the_slices(start: Start) -> None:
         with pytest.raises((EvaluationError, Interleaved)):
             increments(plan(pattern=False), [stored(buffer, slices, 0)], [INF])
     derived = readings.partition_by("key").derive(A=tg.situation(readings.x > 0))
-    with start(tg.program(A=derived.A), sources={"R": tg.source(None, delay=0)}) as run:
+    with start(tg.program(A=derived.A), sources={"R": tg.source(None, delay=0, ties="fail")}) as run:
         run.add("R", tied)
         with pytest.raises(EvaluationError, match="TG304 two events of one partition at 1"):
             run.step()

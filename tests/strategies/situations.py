@@ -35,7 +35,7 @@ from tidegate.algebra.types import BIGINT, DOUBLE
 #: All of the algebra's, each as often as another one of its kind.
 _AGGREGATES = (
     (Function.COUNT, Function.COUNT_DISTINCT),
-    (Function.SUM,),
+    (Function.SUM, Function.TRY_SUM),
     (Function.AVG,),
     (Function.MIN, Function.MAX),
     (Function.FIRST,),

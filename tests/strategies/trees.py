@@ -230,7 +230,7 @@ class _Trees:
             case Function.COUNT:
                 if self.yes():
                     return Aggregate(self.name(), function)
-            case Function.SUM:
+            case Function.SUM | Function.TRY_SUM:
                 types = [*numeric, *(t for t in self.profile.types if t.kind is Kind.DURATION)] or [BIGINT]
             case Function.AVG:
                 types = numeric or [BIGINT]
