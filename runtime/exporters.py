@@ -36,6 +36,9 @@ INSTRUMENTS: Final = (
     Instrument("rows", "counter", "", ("stream", "fate"), "Rows that came in, by fate: accepted or why rejected."),
     Instrument("punctuations", "counter", "", ("stream",), "Rows that carry progress and nothing else."),
     Instrument("results", "counter", "", ("query",), "Result rows."),
+    Instrument(
+        "set_aside", "counter", "", ("query", "reason"), "Rows, groups and events that a query set aside, by reason."
+    ),
     Instrument("batch_seconds", "histogram", "s", (), "Time per batch, from ingest to commit."),
     Instrument("step_seconds", "histogram", "s", ("step",), "Time per step of a batch."),
     Instrument(
@@ -70,6 +73,9 @@ def readings(metrics: Metrics) -> Iterator[tuple[str, tuple[str, ...], float]]:
         yield "punctuations", (stream,), counts.punctuations
     for query, rows in metrics.results.items():
         yield "results", (query,), rows
+    for query, reasons in metrics.set_aside.items():
+        for reason, rows in reasons.items():
+            yield "set_aside", (query, reason), rows
     yield "batch_seconds", (), metrics.duration
     for step, seconds in metrics.seconds.items():
         yield "step_seconds", (step,), seconds

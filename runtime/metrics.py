@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from tidegate.algebra.time import INF, Extended, format_instant
@@ -84,6 +84,7 @@ class Metrics:
     places: Mapping[str, str]
     freed: Mapping[str, int]
     spark: SparkBatch | None = None
+    set_aside: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, report: BatchReport) -> Metrics:
@@ -110,6 +111,7 @@ class Metrics:
             report.places,
             report.freed,
             report.spark,
+            report.set_aside,
         )
 
     @property
@@ -132,6 +134,7 @@ class Metrics:
                 for name, one in self.rows.items()
             },
             "results": dict(self.results),
+            "set_aside": {query: dict(reasons) for query, reasons in self.set_aside.items()},
             "progress": {one.name: plain_moment(one.reached, one.kind) for one in self.progress},
             "state": {
                 one.buffer: {"rows": one.rows, "bytes": one.bytes, "extent": one.extent, "bound": one.bound}

@@ -32,7 +32,7 @@ from tidegate.runtime.embedded.few.rows import Few, Unfit
 from tidegate.runtime.embedded.increment import Ready, common_parts, increment, keep_true, read_leaf
 from tidegate.runtime.embedded.lenient import UNEVALUABLE, SetAside, lenient_increment
 from tidegate.runtime.embedded.operators import Operators
-from tidegate.runtime.embedded.ordered import Operator, events_of, left_at
+from tidegate.runtime.embedded.ordered import Operator, events_of, left_at, noting
 from tidegate.runtime.embedded.sweep import surviving
 from tidegate.runtime.embedded.ties import untied
 from tidegate.runtime.embedded.unevaluable import failures, terms_of
@@ -161,14 +161,26 @@ class EmbeddedExecutor:
         """The operator after an increment, and what it completes; events that nothing orders are set aside."""
         assert job.query.ordered is not None
         time = job.query.ordered.time
-        try:
-            return operator.step(events, job.old[time], job.new[time], job.close_at)
-        except EvaluationError as error:
-            if error.code != "TG304" or not job.untied:
-                raise
-        events, aside = untied(operator, events)
+        ties: list[SetAside] | None = None
+        sums: list[SetAside] | None = None
+        while True:
+            try:
+                after, rows = operator.step(events, job.old[time], job.new[time], job.close_at)
+                break
+            except EvaluationError as error:
+                if error.code == "TG304" and job.untied and ties is None:
+                    events, ties = untied(operator, events)
+                elif error.code == "TG301" and job.lenient and sums is None:
+                    operator = noting(operator, sums := [])
+                else:
+                    raise
+                if sums:
+                    sums.clear()
+        aside = [*(ties or ()), *(sums or ())]
         self._aside.setdefault(job.query.name, []).extend((job.query.name, one) for one in aside)
-        return operator.step(events, job.old[time], job.new[time], job.close_at)
+        if sums is None:
+            return after, rows
+        return noting(after, None), rows
 
     def _events(self, demand: Demand, job: Job) -> Mapping[int, Rows]:
         """The rows that an ordered operator reads, by leaf."""

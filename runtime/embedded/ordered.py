@@ -21,6 +21,7 @@ from tidegate.runtime.embedded.kept_tables import (
     load_runs,
     load_values,
 )
+from tidegate.runtime.embedded.lenient import SetAside
 from tidegate.runtime.embedded.matches import MatchOperator
 from tidegate.runtime.embedded.partition_states import Made, PartitionStates, located_in
 from tidegate.runtime.embedded.relational import evaluate
@@ -111,6 +112,15 @@ def left_at(operator: Operator, reached: Extended) -> Operator:
     if isinstance(operator, SituationOperator):
         return SituationOperator.start(operator.ordered)
     return operator.emptied()
+
+
+def noting(operator: Operator, noted: list[SetAside] | None) -> Operator:
+    """The operator whose sums that do not fit are NULL, and noted; None: they are errors."""
+    values = {
+        number: replace(one, aggregates=replace(one.aggregates, noted=noted))
+        for number, one in operator.derivation.values.items()
+    }
+    return replace(operator, derivation=replace(operator.derivation, values=values))
 
 
 def events_of(operator: Operator, leaves: Mapping[int, Rows], old: Extended, new: Extended) -> list[Rows]:

@@ -13,6 +13,7 @@ from tidegate.algebra.terms import Attr, term_type
 from tidegate.algebra.types import BIGINT, Kind
 from tidegate.runtime.columns import polars_schema
 from tidegate.runtime.embedded.aggregates import final, merge, partial, same_zero
+from tidegate.runtime.embedded.lenient import Lenient, SetAside
 from tidegate.runtime.embedded.terms import compile_term
 from tidegate.runtime.kernels.situations import Ints
 from tidegate.runtime.partials import partial_schema
@@ -56,12 +57,14 @@ class RunPartials:
 class RunAggregates:
     """The aggregates of a definition by run, in the order of `names`: those of `group` merge; `distinct` count values,
     so every value is held once per run. A first or last by `time` goes by the order in which events are given.
+    `noted` takes the sums that do not fit, which are NULL then; None: they are errors.
     """
 
     names: tuple[str, ...]
     group: Group
     distinct: tuple[Aggregate, ...]
     time: Attr
+    noted: list[SetAside] | None = None
 
     @classmethod
     def of(cls, situation: Derive) -> RunAggregates:
@@ -120,7 +123,14 @@ class RunAggregates:
     def final(self, run: Ints, partials: RunPartials) -> pl.DataFrame:
         """The aggregates of these runs, in order."""
         wanted = pl.DataFrame({self.run: run})
-        values = wanted.join(final(self.group, partials.merged), on=self.run, how="left", maintain_order="left")
+        merged = partials.merged.join(wanted, on=self.run, how="semi")  # a sum that nobody asks for may be any
+        if self.noted is None:
+            found = final(self.group, merged)
+        else:
+            walk = Lenient({})
+            found = walk.finished(self.group, merged, None)
+            self.noted.extend(walk.aside)
+        values = wanted.join(found, on=self.run, how="left", maintain_order="left")
         for aggregate, rows in zip(self.distinct, partials.different, strict=True):
             counts = rows.join(wanted, on=self.run, how="semi").group_by(self.run)
             counted = counts.agg(pl.len().cast(pl.Int64).alias(aggregate.name))

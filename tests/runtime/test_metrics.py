@@ -69,6 +69,7 @@ def test_the_numbers_of_a_batch() -> None:
             "Payments": {"in": 1, "accepted": 1, "rejected": {}, "punctuations": 0},
         },
         "results": {"Unpaid": 1},
+        "set_aside": {},
         "progress": {
             "Orders.ordered": "2026-03-02T12:08:00Z",
             "Payments.paid": "2026-03-02T12:35:00Z",

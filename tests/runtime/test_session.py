@@ -284,7 +284,7 @@ def test_a_failing_term_names_query_source_and_row_and_the_session_goes_on_witho
         assert rows(session, "Halves") == [(5, 2)]
     a, b = events.as_("a"), events.as_("b")
     joined = a.join(b, a.t == b.t, tg.lit(1).div(a.k - b.k) > 0).select(t=a.t)
-    with Session(tg.program(Fine=events.select(t=events.t), Joined=joined).facts) as session:
+    with Session(tg.program(Fine=events.select(t=events.t), Joined=joined).facts, on_error="fail") as session:
         session.push("E", [event(1, 1), event(1, 1)])
         session.finish()
         with pytest.raises(QueryError, match=r"TG302(.|\n)*in query +Joined"):

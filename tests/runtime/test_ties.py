@@ -128,3 +128,26 @@ def test_a_source_whose_ties_are_to_fail_does() -> None:
         program("events").run({"R": tg.source([(1, 1, None, 2.0, 5), (1, 1, None, 2.0, 5)], ties="fail")})
     with pytest.raises(tg.QueryError, match="TG401 R: unknown ties='never'"):
         program("events").run({"R": tg.source([], ties="never")})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("pattern", [False, True])
+def test_a_sum_of_a_situation_that_does_not_fit_is_null_and_told(pattern: bool) -> None:
+    one = R.partition_by("k").derive(A=tg.situation(R.x > 1, s=tg.sum(R.y)), B=tg.situation(R.x < 1))
+    made = tg.program(Q=one.match(one.A.meets(one.B), within=20) if pattern else one.A)
+    large = [(1, t, None, 2.0, 1 << 62) for t in (1, 2)]
+    other = [(2, t, None, 2.0, 3) for t in (1, 2)]
+    ends = [(k, 3, None, 0.0, 0) for k in (1, 2)]
+    with made.session(sources={"R": tg.source(None, delay=0)}) as session:
+        told: Counter[Any] = Counter()
+        for part in ([large[0], other[0]], [large[1], other[1]], ends, [(1, 9, None, 0.0, 0)]):
+            session.push("R", part)
+            told.update(counted(session.step()))
+        session.finish()
+        told.update(counted(session.step()))
+        assert sorted((row["s"] for row in session.results("Q")), key=str) == [6, None]
+        assert told == {("Q", "overflow"): 1}
+    with made.session(on_error="fail") as session:
+        session.push("R", [*large, *ends])
+        session.finish()
+        with pytest.raises(tg.QueryError, match="TG301 s: the sum is out of range"):
+            session.step()

@@ -38,6 +38,7 @@ from tools.planted import (
     situations,
     stretches,
     text,
+    unevaluable,
     use,
     which_files,
 )
@@ -62,6 +63,7 @@ GROUPS = (
     freed.GROUP,
     grids.GROUP,
     instants.GROUP,
+    unevaluable.GROUP,
     use.GROUP,
     arriving.GROUP,
     schedules.GROUP,

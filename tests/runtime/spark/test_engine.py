@@ -214,6 +214,7 @@ def test_a_failing_term_stops_the_query_with_its_error(spark: SparkSession, tmp_
         sources={"E": files(tmp_path / "in", bounded=True)},
         checkpoint=tmp_path / "checkpoint",
         driver_bytes=driver_bytes,
+        on_error="fail",
     )
     with pytest.raises(tg.QueryError, match=r"^TG302 (.|\n)*Joined"):
         query.awaitTermination()

@@ -1,0 +1,86 @@
+"""Slips in what is set aside: rows without a value, sums that do not fit, events that nothing orders."""
+
+from __future__ import annotations
+
+from tools.planted.bugs import Group, bug
+
+ROW_WISE = "algebra/row_wise.py"
+INTAKE = "runtime/intake.py"
+UNEVALUABLE = "runtime/embedded/unevaluable.py"
+LENIENT = "runtime/embedded/lenient.py"
+TIES = "runtime/embedded/ties.py"
+EXECUTOR = "runtime/embedded/executor.py"
+AGGREGATES = "runtime/embedded/aggregates.py"
+
+GROUP = Group(
+    "unevaluable",
+    ("tests/runtime/test_ties.py", "tests/properties/test_unevaluable.py"),
+    (
+        bug(
+            "conditions above a selection are judged for rows that it leaves out",
+            UNEVALUABLE,
+            "                return fine.filter(compile_term(condition, input_.schema))\n            case Imbed(input_, name, term):\n                fine",
+            "                return fine\n            case Imbed(input_, name, term):\n                fine",
+        ),
+        bug(
+            "a row that fails beside a row of a table stays on its side",
+            UNEVALUABLE,
+            "        if gone:\n",
+            "        if gone and not rows.height:\n",
+        ),
+        bug(
+            "rows that fail move progress",
+            INTAKE,
+            "        return rows.filter(~pl.col(POSITION).is_in(positions.implode())), failed\n",
+            "        return rows, failed\n",
+        ),
+        bug(
+            "a row is set aside in every increment that reads it",
+            LENIENT,
+            "    return rows if passes is None else keep_true(rows, passes, schema)\n",
+            "    return rows\n",
+        ),
+        bug(
+            "an anti-join takes a pair without a value for none",
+            LENIENT,
+            "        known = one.filter(~pl.col(_LEFT).is_in(failed.implode()))\n",
+            "        known = one\n",
+        ),
+        bug(
+            "a join looks at pairs for which a plain conjunct does not hold",
+            LENIENT,
+            '_scan("right", right.schema), plain, "inner")',
+            '_scan("right", right.schema), TRUE, "inner")',
+        ),
+        bug(
+            "a sum that does not fit is not told",
+            LENIENT,
+            "            if not too_large.any():\n",
+            "            if too_large.any():\n",
+        ),
+        bug(
+            "try_sum wraps",
+            AGGREGATES,
+            "            total = None\n        totals",
+            "            total = (total + 2**63) % 2**64 - 2**63\n        totals",
+        ),
+        bug(
+            "of different events of one instant the first stays",
+            TIES,
+            "    keep = ~tied_rows | (alike & first)\n",
+            "    keep = ~tied_rows | first\n",
+        ),
+        bug(
+            "equal events of one instant are all left out",
+            TIES,
+            "    keep = ~tied_rows | (alike & first)\n",
+            "    keep = ~tied_rows\n",
+        ),
+        bug(
+            "events differ in what nobody reads",
+            TIES,
+            "*sorted(aggregated(situations) - {*order})",
+            "*sorted({*read.columns} - {*order})",
+        ),
+    ),
+)
