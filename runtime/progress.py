@@ -98,7 +98,7 @@ def not_of_this_program(what: str) -> StateError:
 
 def input_streams(plan: Plan) -> tuple[StreamDef, ...]:
     """Streams that come from outside, static tables excepted."""
-    return tuple(stream for stream in plan.facts.program.inputs if not stream.static)
+    return plan.once("input streams", lambda: tuple(s for s in plan.facts.program.inputs if not s.static))
 
 
 def static_tables(plan: Plan) -> tuple[StreamDef, ...]:

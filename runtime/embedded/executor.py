@@ -78,9 +78,12 @@ class Held:
         self.made += 1
         path = f"in memory {self.batch.seq}-{self.batch.attempt}-{self.made}"
         self.rows[path] = (buffer, rows)
-        instants = rows.only(buffer.instants) if isinstance(rows, Few) else rows[:, list(buffer.instants)]
-        bounds, size = int64_bounds(as_table(instants), buffer.instants), size_of(rows)
+        size = size_of(rows)
         self.bytes += size
+        if isinstance(rows, Few):
+            bounds = rows.bounds(buffer.instants)
+        else:
+            bounds = int64_bounds(as_table(rows[:, list(buffer.instants)]), buffer.instants)
         return Segment(path, rows.height, size, "", _schema_id(buffer.stored), bounds, self.batch.seq, 0)
 
 
@@ -264,7 +267,7 @@ class EmbeddedExecutor:
             return segments
         return {
             name: tuple(
-                self._write(batch, *held.rows[segment.path], pack=True) if segment.path in held.rows else segment
+                self._pack(batch, segment, *held.rows[segment.path]) if segment.path in held.rows else segment
                 for segment in some
             )
             for name, some in segments.items()
@@ -467,8 +470,16 @@ class EmbeddedExecutor:
             return self._write(batch, buffer, rows)
         return held.segment(buffer, rows)
 
-    def _write(self, batch: Batch, buffer: Buffer, rows: Rows, *, pack: bool = False) -> Segment:
-        segment = batch.write_segment(buffer.id, as_table(rows), buffer.instants, pack=pack)
+    def _pack(self, batch: Batch, held: Segment, buffer: Buffer, rows: Rows) -> Segment:
+        """The segment in memory as one that stays: a part of the batch's pack where it is small."""
+        segment = batch.pack_segment(as_table(rows), held)
+        if segment is None:
+            return self._write(batch, buffer, rows)
+        self._remember(segment.path, rows)
+        return segment
+
+    def _write(self, batch: Batch, buffer: Buffer, rows: Rows) -> Segment:
+        segment = batch.write_segment(buffer.id, as_table(rows), buffer.instants)
         self._remember(segment.path, rows)
         return segment
 

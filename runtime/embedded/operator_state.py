@@ -31,7 +31,7 @@ from tidegate.runtime.progress import not_of_this_program
 from tidegate.runtime.state.codec import parse_plain, plain
 from tidegate.runtime.state.errors import MANIFEST, storage_errors
 from tidegate.runtime.state.manifest import KeptRows, KernelState
-from tidegate.runtime.state.segments import covering, to_merge
+from tidegate.runtime.state.segments import FANOUT, covering, tier_of
 from tidegate.runtime.state.store import FileRef, Store
 
 #: The layout of what an operator keeps.
@@ -98,6 +98,27 @@ def keep_part(
     tables = operator.tables()
     part = (_layer(tables, write),) if tables else ()
     return _kept(counts, part), part
+
+
+def to_merge(rows: Sequence[int]) -> int:
+    """How many of the last layers are to become one, given the rows of all: 1 if the last stays by itself.
+
+    Layers get smaller from the first on: those of a smaller tier than a later one go into it, and `FANOUT` of one tier become
+    one. So layers are few, and a row is written again a few times only.
+    """
+    count = 1
+    while True:
+        tier = tier_of(sum(rows[-count:]))
+        smaller = count
+        while smaller < len(rows) and tier_of(rows[-smaller - 1]) < tier:
+            smaller += 1
+        equal = smaller
+        while equal < len(rows) and tier_of(rows[-equal - 1]) == tier:
+            equal += 1
+        merged = equal if equal - smaller + 1 >= FANOUT else smaller
+        if merged == count:
+            return count
+        count = merged
 
 
 def _counts(operator: Operator) -> dict[str, int]:

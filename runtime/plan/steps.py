@@ -261,9 +261,10 @@ class Plan:
 
         A recursive component is a level of its own.
         """
-        return self._once("levels", self._levels)
+        return self.once("levels", self._levels)
 
-    def _once(self, question: object, answer: Callable[[], T]) -> T:
+    def once(self, question: object, answer: Callable[[], T]) -> T:
+        """The answer to a question about the plan, worked out when it is first asked."""
         if question not in self._known:
             self._known[question] = answer()
         found: T = self._known[question]
@@ -286,13 +287,13 @@ class Plan:
 
     def feeds(self, stream: str) -> tuple[Buffer, ...]:
         """Buffers filled from a stream."""
-        return self._once(
+        return self.once(
             ("feeds", stream), lambda: tuple(buffer for buffer in self.buffers if buffer.stream.name == stream)
         )
 
     def readers(self, buffer: Buffer) -> tuple[tuple[QueryPlan, Leaf], ...]:
         """All inputs of queries that read a buffer."""
-        return self._once(
+        return self.once(
             ("readers", buffer.id),
             lambda: tuple(
                 (query, leaf)
@@ -304,7 +305,7 @@ class Plan:
 
     def purged(self) -> tuple[tuple[Buffer, ...], ...]:
         """The buffers in which partner and kill rule can free rows, those together whose rows depend on each other."""
-        return self._once("purged", self._purged)
+        return self.once("purged", self._purged)
 
     def _purged(self) -> tuple[tuple[Buffer, ...], ...]:
         groups: list[dict[str, Buffer]] = []

@@ -11,6 +11,7 @@ from tidegate.runtime.state.codec import Extended, Json
 from tidegate.runtime.state.errors import DATA, OUTPUT, StateError, storage_errors
 from tidegate.runtime.state.manifest import Intent, KernelState, Manifest, SourceCounts, SparkCommit, StagedOutput
 from tidegate.runtime.state.outputs import (
+    GATHERED,
     Sink,
     concatenated,
     is_inside,
@@ -26,13 +27,10 @@ from tidegate.runtime.state.segments import (
     Segment,
     append_segment,
     check_size,
-    int64_bounds,
     new_path,
     plan_compaction,
     read_segments,
     replaced,
-    schema_id,
-    to_merge,
     write_segment,
 )
 from tidegate.runtime.state.store import FileRef, Store
@@ -84,25 +82,23 @@ class Batch:
     def seq(self) -> int:
         return self.intent.seq
 
-    def write_segment(
-        self, buffer_id: str, table: Any, temporal_columns: Sequence[str], *, shard: int = 0, pack: bool = False
-    ) -> Segment:
-        """Write rows as a new segment of a buffer; name it in `commit`.
-
-        With `pack`, few rows go to the batch's pack: then they can be read after the commit only.
-        """
-        if pack and self._packs(table):
-            bounds = int64_bounds(table, temporal_columns)
-            file = self._pack.add(table.replace_schema_metadata(None))
-            schema = schema_id(table.schema)
-            segment = Segment(file.path, table.num_rows, file.bytes, file.checksum, schema, bounds, self.seq, shard)
-        else:
-            segment = write_segment(
-                self._store, buffer_id, table, temporal_columns, self.seq, self.attempt, shard=shard
-            )
-            self._written.append(segment.path)
+    def write_segment(self, buffer_id: str, table: Any, temporal_columns: Sequence[str], *, shard: int = 0) -> Segment:
+        """Write rows as a new segment of a buffer; name it in `commit`."""
+        segment = write_segment(self._store, buffer_id, table, temporal_columns, self.seq, self.attempt, shard=shard)
+        self._written.append(segment.path)
         self._store.failpoints.hit("batch-after-segment")
         return segment
+
+    def pack_segment(self, table: Any, described: Segment) -> Segment | None:
+        """Write few rows as a new segment, a part of the batch's pack, which can be read after the commit; None for many rows.
+
+        `described` says what there is to say of the rows: their bounds and their columns.
+        """
+        if not self._packs(table):
+            return None
+        file = self._pack.add(table.replace_schema_metadata(None))
+        self._store.failpoints.hit("batch-after-segment")
+        return replace(described, path=file.path, bytes=file.bytes, checksum=file.checksum, batch=self.seq)
 
     def _packs(self, table: Any) -> bool:
         return self._store.packs and self._pack.takes(table)
@@ -168,14 +164,13 @@ class Batch:
         gathered = dict(before)
         for query, tables in self._gathering.items():
             waiting, new = before.get(query, ()), concatenated(tables)
-            last = to_merge([*(output.rows for output in waiting), new.num_rows]) - 1
-            kept, merged = waiting[: len(waiting) - last], waiting[len(waiting) - last :]
-            new = concatenated([*read_outputs(self._store, merged), new])
+            if len(waiting) == GATHERED or not self._packs(new):
+                new, waiting = concatenated([*read_outputs(self._store, waiting), new]), ()
             if self._packs(new):
                 output = StagedOutput(query, self._pack.add(new), new.num_rows, self._output_name(query))
-                gathered[query] = (*kept, output)
+                gathered[query] = (*waiting, output)
             else:
-                self._stage_table(query, concatenated([*read_outputs(self._store, kept), new]))
+                self._stage_table(query, new)
                 gathered.pop(query, None)
         return gathered
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from tidegate.runtime.state.errors import OUTPUT, StateError, storage_errors
 from tidegate.runtime.state.manifest import Manifest, StagedOutput, marker_path
@@ -15,6 +15,9 @@ Deliver = Callable[[int, StagedOutput, Any], None]
 
 Sink = str | Deliver
 """An output directory (absolute path), or a function to call."""
+
+#: Of a query without a sink so many parts of packs wait; then they become one, or a file once they fill no part any more.
+GATHERED: Final = 8
 
 
 def target_of(sink: str, name: str) -> str:

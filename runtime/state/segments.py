@@ -332,27 +332,6 @@ def append_segment(
     )
 
 
-def to_merge(rows: Sequence[int]) -> int:
-    """How many of the last files of a log are to become one, given the rows of all: 1 if the last stays by itself.
-
-    Files get smaller from the first on: those of a smaller tier than a later one go into it, and `FANOUT` of one tier become
-    one. So files are few, and a row is written again a few times only.
-    """
-    count = 1
-    while True:
-        tier = tier_of(sum(rows[-count:]))
-        smaller = count
-        while smaller < len(rows) and tier_of(rows[-smaller - 1]) < tier:
-            smaller += 1
-        equal = smaller
-        while equal < len(rows) and tier_of(rows[-equal - 1]) == tier:
-            equal += 1
-        merged = equal if equal - smaller + 1 >= FANOUT else smaller
-        if merged == count:
-            return count
-        count = merged
-
-
 def tier_of(rows: int, fanout: int = FANOUT) -> int:
     """k for `fanout`^k ≤ rows < `fanout`^(k+1); 0 for none."""
     tier, limit = 0, fanout

@@ -13,12 +13,12 @@ import tidegate as tg
 from tidegate.runtime.embedded import operator_state
 from tidegate.runtime.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.embedded.matches import MatchOperator
-from tidegate.runtime.embedded.operator_state import part_of
+from tidegate.runtime.embedded.operator_state import part_of, to_merge
 from tidegate.runtime.embedded.partition_states import LOOSE, Cut, PartitionStates
 from tidegate.runtime.embedded.session import Session
 from tidegate.runtime.kernels.situations import Ints
 from tidegate.runtime.state.local import LocalStore
-from tidegate.runtime.state.segments import FANOUT, tier_of, to_merge
+from tidegate.runtime.state.segments import FANOUT, tier_of
 from tidegate.runtime.state.store import Store
 
 readings = tg.stream("R", "k bigint, t bigint, x bigint", progress="t")

@@ -61,6 +61,12 @@ class Few:
         """The same rows as an Arrow table, with large strings as in segments."""
         return pa.Table.from_arrays(list(map(_arrow, self.columns.values())), names=list(self.columns))
 
+    def bounds(self, names: Sequence[str]) -> dict[str, tuple[int, int]]:
+        """Least and greatest value of these int64 columns, none where there is no row."""
+        if not self.height:
+            return {}
+        return {name: (int(self.columns[name].min()), int(self.columns[name].max())) for name in names}
+
     @property
     def bytes(self) -> int:
         return sum(column.nbytes for column in self.columns.values())

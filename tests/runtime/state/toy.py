@@ -17,7 +17,7 @@ from tidegate.runtime.state.manifest import Engine, KernelState, Manifest, Sourc
 from tidegate.runtime.state.memory import MemoryStore
 from tidegate.runtime.state.packs import file_of, part_of
 from tidegate.runtime.state.positions import Offer, SourceFile
-from tidegate.runtime.state.segments import read_segments
+from tidegate.runtime.state.segments import Segment, read_segments, schema_id
 from tidegate.runtime.state.store import Store
 
 ENGINE = Engine("toy", "1")
@@ -98,7 +98,9 @@ def step(checkpoint: Checkpoint, file: SourceFile) -> Manifest | None:
     ts = [t for read in batch.intent.offer.files["s"] for t in rows_of(read)]
     rows = pa.table({"t": pa.array(ts, pa.int64())})
     if file.size % 2:
-        live = (*old, batch.write_segment("b", rows, ["t"], pack=True))
+        bounds = {"t": (min(ts), max(ts))}
+        few = Segment("", rows.num_rows, 0, "", schema_id(rows.schema), bounds, batch.seq, 0)
+        live = (*old, batch.pack_segment(rows, few) or batch.write_segment("b", rows, ["t"]))
         live = live if file.size % 4 == 1 else batch.append("b", old, rows, ["t"])
     else:
         live = batch.compact("b", (*old, batch.write_segment("b", rows, ["t"])), ["t"], fanout=2)
