@@ -23,6 +23,8 @@ HELD = (*QUERIES, "wide join")
 PURGED = ("deadline by key", "three intervals")
 #: States that only grow: rows that are live in the end, rows of a batch.
 STALLS = ((1_000_000, 10_000), (25_000_000, 100_000))
+#: How many queries share a batch on disk, and how many of them have directories for results.
+DURABLE, SINKS = (1, 5, 20, 100), 5
 #: Queries over situations, and the numbers of keys that they run with.
 SITUATIONS = ("Q1", "Q2")
 KEYS = (1, 100, 100_000)
@@ -115,6 +117,11 @@ def _declared() -> Iterator[tuple[str, Target]]:
         yield f"{query}, embedded: peak memory / (2 x live state + 1 GiB)", Target(most=1)
     yield "a batch of 50 rows, five queries, embedded", Target("ms", most=10)
     yield "a batch of 50 events, one pattern, embedded", Target("ms", most=5)
+    for count in DURABLE:
+        yield f"a batch of 50 rows, queries: {count}, in memory", Target("ms")
+        yield f"a batch of 50 rows, queries: {count}, on disk", Target("ms", most=8 if count == 5 else None)
+    yield "a batch of 50 rows on disk: each further query, at most", Target("ms", most=0.5)
+    yield f"a batch of 50 rows, queries: {SINKS}, on disk, results to directories", Target("ms")
     for where in (*(f"{query}, in memory" for query in QUERIES), "all four, with a checkpoint", "all four, Spark"):
         yield f"{where}: rows read, late / early batches", Target(most=1.1)
         yield f"{where}: bytes read, late / early batches", Target(most=1.1)

@@ -23,6 +23,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks import (
+    durable,
     embedded,
     flat,
     floors,
@@ -143,6 +144,7 @@ SECTIONS: dict[str, Callable[[Data], Measured]] = {
     "embedded": lambda data: embedded.measure(data.files, data.few, data.rows),
     "memory": lambda data: held.measure(data, "embedded"),
     "floor": lambda _: ([floors.embedded(), floors.one_pattern()], True),
+    "durable": lambda _: (durable.measure(), True),
     "flat": lambda _: (flat.measure(), True),
     "flat-checkpoint": lambda data: (flat.checkpointed(data.folder / "checkpoints"), True),
     "state": lambda data: freed_state(min(data.rows, 200_000), data.batches),

@@ -68,6 +68,7 @@ GROUPS = (
     arriving.GROUP,
     schedules.GROUP,
     protocol.GROUP,
+    protocol.PACKS,
     patterns.GROUP,
     idle.GROUP,
     never.GROUP,

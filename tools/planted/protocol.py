@@ -6,6 +6,66 @@ from tools.planted.bugs import Group, bug
 
 RUNNER = "runtime/runner.py"
 
+PACKS = Group(
+    "packs",
+    (
+        "tests/runtime/state/test_packs.py",
+        "tests/runtime/state/test_crashes.py::test_all_is_durable_before_it_counts",
+        "tests/runtime/state/test_crashes.py::test_crash_then_reopen",
+        "tests/runtime/faults/test_failpoints.py::test_a_run_that_crashes_in_every_batch_and_every_recovery",
+    ),
+    (
+        bug(
+            "a pack is taken for garbage while a part of it is needed",
+            "runtime/state/packs.py",
+            '    return path.partition("@")[0] if path.startswith(AREA) else path\n',
+            "    return path\n",
+        ),
+        bug(
+            "a pack is written after what names it",
+            "runtime/state/batch.py",
+            "        gathered = self._gathered()\n        self._write_pack()\n",
+            "        self._write_pack()\n        gathered = self._gathered()\n",
+        ),
+        bug(
+            "results that waited are lost when they become a file",
+            "runtime/state/batch.py",
+            "concatenated([*read_outputs(self._store, waiting), new]), ()\n",
+            "new, ()\n",
+        ),
+        bug(
+            "results that became a file wait as well",
+            "runtime/state/batch.py",
+            "                gathered.pop(query, None)\n",
+            "",
+        ),
+        bug(
+            "a batch that is evaluated anew keeps what it packed",
+            "runtime/state/batch.py",
+            "        self._gathering.clear()\n",
+            "",
+        ),
+        bug(
+            "staged results are not durable before the commit",
+            "runtime/state/batch.py",
+            "            store.sync_all(self._hasty)\n",
+            "            pass\n",
+        ),
+        bug(
+            "a part is read without its checksum",
+            "runtime/state/packs.py",
+            "    if length != len(body) or zlib.crc32(body) != checksum:\n",
+            "    if length != len(body):\n",
+        ),
+        bug(
+            "a record that was lost is damage",
+            "runtime/state/intent.py",
+            'data.strip(b"\\0") else',
+            "data else",
+        ),
+    ),
+)
+
 GROUP = Group(
     "protocol",
     (

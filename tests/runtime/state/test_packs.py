@@ -1,0 +1,167 @@
+"""Packs: parts are read as they were written or refused, and a batch of few rows makes few files."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import tidegate as tg
+from tidegate.runtime.state.checkpoint import inspect
+from tidegate.runtime.state.errors import DATA, StateError
+from tidegate.runtime.state.intent import pending_intent
+from tidegate.runtime.state.local import LocalStore
+from tidegate.runtime.state.manifest import intent_path
+from tidegate.runtime.state.memory import MemoryStore
+from tidegate.runtime.state.outputs import GATHERED
+from tidegate.runtime.state.packs import LARGEST_PART, MAGIC, PackWriter, file_of, part_of, table_of
+from tidegate.runtime.state.segments import verify
+from tidegate.runtime.state.store import FileRef, Store
+
+ticks = tg.stream("Ticks", "t bigint, k bigint, name string", progress="t")
+TABLES = [
+    pa.table({"t": pa.array([1, 2], pa.int64()), "s": ["a", None]}),
+    pa.table({"t": pa.array([], pa.int64())}),
+    pa.table({"when": pa.array([dt.datetime(2026, 3, 2)], pa.timestamp("us", "UTC")), "x": [0.5]}),
+]
+
+
+@pytest.fixture(params=["memory", "local"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    return MemoryStore(packs=True) if request.param == "memory" else LocalStore(tmp_path)
+
+
+def test_parts_are_read_as_they_were_written(store: Store) -> None:
+    pack = PackWriter.of(7, "abc")
+    files = [pack.add(table) for table in TABLES]
+    store.write_bytes(pack.path, bytes(pack.data))
+    for table, file in zip(TABLES, files, strict=True):
+        assert store.read_table(file.path).equals(table)
+        assert store.read_table(file.path, table.column_names[:1]).equals(table.select(table.column_names[:1]))
+        assert store.size(file.path) == file.bytes
+        assert store.checksum(file.path) == file.checksum
+        assert file_of(file.path) == pack.path
+        verify(store, [file])
+    assert file_of("segments/a/b.parquet") == "segments/a/b.parquet"
+
+
+@pytest.mark.parametrize("change", ["cut", "flipped", "other length"])
+def test_a_damaged_part_is_refused(change: str) -> None:
+    pack = PackWriter.of(7, "abc")
+    pack.add(TABLES[0])
+    part = bytes(pack.data[len(MAGIC) :])
+    for place in range(0, len(part), 7):
+        damaged = {
+            "cut": part[:place],
+            "flipped": part[:place] + bytes([part[place] ^ 4]) + part[place + 1 :],
+            "other length": part + part[: place + 1],
+        }[change]
+        with pytest.raises(ValueError, match="the part"):
+            table_of(damaged)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "packs/../../etc/passwd@0+9",
+        "packs/0000000007-abc-0123456789abcdef0123456789abcdef.pack",
+        "packs/0000000007-abc-0123456789abcdef0123456789abcdef.pack@-1+9",
+        "packs/0000000007-abc-0123456789abcdef0123456789abcdef.pack@1+99999999999",
+        "segments/0000000007-abc-0123456789abcdef0123456789abcdef.pack@0+9",
+        "a@b",
+    ],
+)
+def test_only_paths_of_our_own_form_name_parts(path: str) -> None:
+    assert part_of(path) is None
+
+
+def test_a_part_of_a_pack_that_is_cut_off_is_damaged(store: Store) -> None:
+    pack = PackWriter.of(7, "abc")
+    file = [pack.add(table) for table in TABLES][-1]
+    store.write_bytes(pack.path, bytes(pack.data[:-1]))
+    with pytest.raises(StateError, match=r"has \d+ bytes instead of") as caught:
+        verify(store, [file])
+    assert caught.value.code == DATA
+    with pytest.raises(StateError, match="TG505"):
+        verify(store, [FileRef("packs/0000000009-abc-" + "0" * 32 + ".pack@8+9", 9, "")])
+
+
+def test_large_tables_get_files_of_their_own() -> None:
+    pack = PackWriter.of(7, "abc")
+    assert pack.takes(pa.table({"t": pa.array(range(LARGEST_PART // 8), pa.int64())}))
+    assert not pack.takes(pa.table({"t": pa.array(range(LARGEST_PART // 8 + 1), pa.int64())}))
+
+
+def program() -> tg.Program:
+    """Stored rows, kept state of an operator, partial aggregates, and results of each."""
+    a, b = ticks.as_("a"), ticks.as_("b")
+    even, odd = tg.situation(ticks.t % 2 == 0), tg.situation(ticks.t % 2 == 1)
+    found = ticks.partition_by("k").derive(A=even, B=odd)
+    return tg.program(
+        Pairs=a.join(b, a.k == b.k, a.t <= b.t, b.t <= a.t + 3).select(t=b.t, one=a.name),
+        Sums=ticks.group_by(w=tg.tumbling(ticks.t, 5)).agg(n=tg.count()),
+        Matches=found.match(found.A.before(found.B), within=40),
+    )
+
+
+def test_a_batch_of_few_rows_writes_one_pack(tmp_path: Path) -> None:
+    """Besides it only an intent and a manifest; and all of it goes away again but what is still needed."""
+    place = tmp_path / "state"
+    with program().session(checkpoint=place) as session, program().session() as twin:
+        for step in range(40):
+            for one in (session, twin):
+                one.push("Ticks", [(10 * step + i, i % 3, f"n{i}") for i in range(10)])
+                one.advance("Ticks", {"t": 10 * step + 5})
+                one.step()
+            store = LocalStore(place)
+            manifest = inspect(store).manifest
+            assert manifest is not None
+            new = [path for path in store.list_files("packs") if f"/{manifest.seq:010d}-" in path]
+            assert len(new) == 1
+            assert not store.list_files("segments")
+            assert not store.list_files("staging")
+            assert not store.list_files("kernel")
+            assert all(len(parts) <= GATHERED for parts in manifest.gathered.values())
+            for name in ("Pairs", "Sums", "Matches"):
+                assert session.table(name).equals(twin.table(name))
+        packs = store.list_files("packs")
+        live = {file_of(file.path) for file in manifest.state_files()}
+        assert live <= set(packs)
+        assert len(packs) < 25, "packs of which nothing is needed are deleted"
+    with program().session(checkpoint=place) as session:
+        session.finish()
+        session.step()
+        assert session.table("Sums").num_rows == 80
+
+
+def test_gathered_results_become_a_file_once_they_fill_a_part(tmp_path: Path) -> None:
+    made = tg.program(All=ticks.where(ticks.t >= 0))
+    with made.session(checkpoint=tmp_path) as session:
+        for step in range(40):
+            session.push("Ticks", [(100 * step + i, i, "x" * 20) for i in range(100)])
+            session.advance("Ticks", {"t": 100 * step + 99})
+            session.step()
+        store = LocalStore(tmp_path)
+        files = store.list_files("results")
+        assert 0 < len(files) <= 4
+        assert all(store.size(path) > LARGEST_PART // 8 for path in files)
+        assert session.table("All").column("t").to_pylist() == list(range(4000))
+
+
+def test_a_record_that_the_machine_lost_is_no_damage(tmp_path: Path) -> None:
+    """Intents are not forced to disk: a machine that dies can leave one empty, or full of zeros."""
+    made = tg.program(All=ticks.where(ticks.t >= 0))
+    for lost in (b"", b"\0" * 300):
+        with made.session(checkpoint=tmp_path) as session:
+            session.push("Ticks", [(1, 1, "x")])
+            session.step()
+        store = LocalStore(tmp_path)
+        manifest = inspect(store).manifest
+        assert manifest is not None
+        store.write_bytes(intent_path(manifest.seq + 1), lost)
+        assert pending_intent(store, manifest.seq + 1) is None
+        with made.session(checkpoint=tmp_path) as session:
+            session.push("Ticks", [(2, 1, "x")])
+            assert session.step().seq == manifest.seq + 1
