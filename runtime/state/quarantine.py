@@ -144,7 +144,7 @@ def appended(
             segment = piece.segment
             if segment is None:
                 parts[piece] = new
-            elif not store.exists(segment.path):  # rejected rows are the user's to take away
+            elif not _is_there(store, segment):  # rejected rows are the user's to take away
                 _logger.warning("%s is gone, its %d rejected rows count as dropped", segment.path, segment.rows)
                 dropped = dropped.and_then(segment)
                 result = tuple(one for one in result if one is not piece)
@@ -165,6 +165,11 @@ def appended(
             with storage_errors("writing quarantined rows"):
                 files.append(set_aside(store, new, clock, seq, attempt))
     return Quarantine(tuple(files), dropped).kept(keep, clock)
+
+
+def _is_there(store: Store, segment: Segment) -> bool:
+    with storage_errors(f"looking for {segment.path}"):
+        return store.exists(segment.path)
 
 
 def _rows(store: Store, segment: Segment) -> Any | None:

@@ -101,6 +101,7 @@ def test_a_slow_disk_shows_nothing_half_done_and_keeps_other_writers_out(tmp_pat
     """While a commit, a rename or a write hangs: readers see the batch before, and a second writer is refused."""
     one = scenario(NAME)
     place = LocalStore(tmp_path / "state", sync=False)
+    place.packs = False  # so few results would wait in packs
     go_on(one, place, until=2)
     before = inspect(place).manifest
     shown = {path: place.read_bytes(path) for path in place.list_files("results")}
@@ -108,8 +109,10 @@ def test_a_slow_disk_shows_nothing_half_done_and_keeps_other_writers_out(tmp_pat
     failures: list[BaseException] = []
 
     def run() -> None:
+        store = LocalStore(place.where, sync=False)
+        store.packs = False
         try:
-            go_on(one, FaultyStore(LocalStore(place.where, sync=False), slow))
+            go_on(one, FaultyStore(store, slow))
         except BaseException as error:  # noqa: BLE001  # told by the test's own thread
             failures.append(error)
 

@@ -127,6 +127,7 @@ def test_a_batch_of_few_rows_writes_one_pack(tmp_path: Path) -> None:
             for name in ("Pairs", "Sums", "Matches"):
                 assert session.table(name).equals(twin.table(name))
         packs = store.list_files("packs")
+        assert manifest is not None
         live = {file_of(file.path) for file in manifest.state_files()}
         assert live <= set(packs)
         assert len(packs) < 25, "packs of which nothing is needed are deleted"
