@@ -11,7 +11,7 @@ py     := $(VENV)/bin/python
 ready  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup doctor demo test test-all bench lint format typecheck pytest docs lock clean
+.PHONY: help setup doctor demo test test-all bench lint format typecheck pytest docs soak lock clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,6 +68,9 @@ test-all: test  ## `make test`, the long checks, random kills, 20,000 valid rand
 
 bench: $(ready)  ## print the figures that the docs quote
 	$(py) benchmarks/run.py $(ARGS)
+
+soak: $(ready)  ## run for two hours with files arriving, and fail if anything grows (ARGS="--minutes 5", ARGS="--spark", ...)
+	$(py) tools/soak.py $(ARGS)
 
 docs: $(ready)  ## build the manual into out/docs; broken links are errors
 	$(py) -m mkdocs build --strict --quiet --site-dir out/docs

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import fuzz, planted_bugs
+from tools import fuzz, planted_bugs, soak
 from tools.planted import GROUPS
 from tools.planted.bugs import Bug, Group, Patch
 
@@ -122,3 +122,49 @@ def test_names_of_no_bug_are_refused(monkeypatch: pytest.MonkeyPatch, capsys: py
     monkeypatch.setattr("sys.argv", ["planted_bugs.py", "--only", "no such bug"])
     assert planted_bugs.main() == 2
     assert "no such bug" in capsys.readouterr().out
+
+
+def soaked(**grows: float) -> soak.Samples:
+    """Two hours of a run of which some measures grow by so much an hour, and the others not."""
+    samples = soak.Samples()
+    for minute in range(120):
+        # Nothing but the slope counts: not what the beginning takes, nor that values jump.
+        early, jump = 500.0 * (minute < 20), 10.0 * (minute % 2)
+        base = dict.fromkeys(soak.LIMITS, 100.0)
+        samples.add(
+            minute * 60, **{name: base[name] + early + jump + grows.get(name, 0) * minute / 60 for name in base}
+        )
+    return samples
+
+
+def test_the_soak_tells_what_grows_from_what_jumps() -> None:
+    assert all(within for within, _ in soak.verdicts(soaked()))
+    for name, (part, more) in soak.LIMITS.items():
+        found = [text for within, text in soak.verdicts(soaked(**{name: 2 * (part * 300 + more)})) if not within]
+        assert [text.split()[0] for text in found] == [name]
+    assert soak.slope([0, 1, 2, 3], [5, 7, 9, 11]) == 2
+    assert soak.slope([1, 1], [3, 4]) == 0
+
+
+def test_a_soak_of_seconds_runs_and_says_that_it_is_too_short(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(soak, "FEWEST", 10**9)
+    assert soak.main(["--minutes", "0.03", "--every", "0", "--place", str(tmp_path)]) == 1
+    assert "samples are too few" in capsys.readouterr().out
+    rows = soak.Writer(tmp_path / "again", 0)
+    rows.write()
+    assert rows.rows == 2 * soak.ROWS
+    assert list((tmp_path / "state" / "manifests").iterdir())
+
+
+def test_a_soak_notices_rows_that_are_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = soak.Writer.write
+
+    def more(self: soak.Writer) -> None:
+        write(self)
+        self.rows += 1
+
+    monkeypatch.setattr(soak.Writer, "write", more)
+    with pytest.raises(AssertionError, match="were counted"):
+        soak.soak(tmp_path, 0.001, spark=False, every=0, seed=0)
