@@ -101,8 +101,8 @@ GROUP = Group(
         bug(
             "the last rejected row is shown",
             RUN,
-            "for row in reversed(results.quarantine)}",
-            "for row in results.quarantine}",
+            "results.quarantine.slice(reasons.index(reason), 1)",
+            "results.quarantine.slice(len(reasons) - 1 - reasons[::-1].index(reason), 1)",
         ),
         bug("a key may be the time", RUN, "if attribute.name not in keys]", "]"),
     ),
