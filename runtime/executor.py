@@ -16,7 +16,7 @@ from tidegate.runtime.plan.steps import Buffer, Progress, QueryPlan
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.manifest import KernelState, SourceCounts
 from tidegate.runtime.state.segments import Segment
-from tidegate.runtime.sweep import Sweep
+from tidegate.runtime.sweep import Look, Looked, Sweep
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +173,9 @@ class Executor(Protocol):
 
     def sweep(self, batch: Batch, sweep: Sweep) -> dict[str, tuple[Segment, ...]]:
         """The segments of those buffers that are written anew, without what partner and kill rule say is dead."""
+
+    def look(self, batch: Batch, sweep: Sweep, look: Look, rows: int) -> Looked | None:
+        """A step of a look, through about so many rows; None: the engine does not look at so large a state."""
 
     def persist(self, batch: Batch, segments: Mapping[str, tuple[Segment, ...]]) -> Mapping[str, tuple[Segment, ...]]:
         """The segments that stay, per buffer, as files: those that the batch has only in memory so far are written."""

@@ -13,10 +13,10 @@ from tidegate.runtime.plan.steps import Buffer, Plan
 from tidegate.runtime.progress import ProgressState
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.segments import Segment, plan_compaction
-from tidegate.runtime.sweep import FLOOR, WORTH, Sweep
+from tidegate.runtime.sweep import FLOOR, STEP, STRIDE, WHOLE_STEPS, WORTH, Sweep, Watch
 
 GarbageCollection = Literal["amortised", "exact", "off"]
-Segments = Mapping[str, tuple[Segment, ...]]
+Segments = Mapping[str, Sequence[Segment]]
 
 #: Segments of so many rows, or bytes, are not merged any more, unless there would be too many of them.
 MERGED_ROWS = 1 << 16
@@ -35,8 +35,8 @@ class Garbage:
     plan: Plan
     keys: Mapping[str, KeyMemory]
     mode: GarbageCollection
-    left: dict[str, int] = field(default_factory=dict)
-    """By the first buffer of those that are swept together, how many rows they held after the last sweep."""
+    watches: dict[str, Watch] = field(default_factory=dict)
+    """Amortised: what partner and kill rule look at next, by the first buffer of those whose rows depend on each other."""
     _arrived: dict[str, int] = field(default_factory=dict)
     """Rows that the batch has stored, per buffer."""
 
@@ -57,17 +57,19 @@ class Garbage:
         self, executor: Executor, batch: Batch, segments: Segments, progress: ProgressState
     ) -> dict[str, tuple[Segment, ...]]:
         """The segments without those that nobody needs, half-dead ones written anew, small ones merged."""
-        left = dict(segments)
+        left = {name: tuple(some) for name, some in segments.items()}
         due: list[Rewrite] = []
         waiting: list[Rewrite] = []
         self._arrived.update({name: _rows_of(s for s in some if s.batch == batch.seq) for name, some in left.items()})
+        judged = {path for watch in self.watches.values() for path in watch.busy}
         for buffer in self.buffers:
             own = left[buffer.id]
             if self.mode != "off":
                 own = left[buffer.id] = tuple(s for s in own if self._needed(buffer, s, progress, _whole))
-            dying = {s.path for s in own if self.mode != "off" and self._wants_rewriting(buffer, s, progress)}
+            free = [s for s in own if s.path not in judged]
+            dying = {s.path for s in free if self.mode != "off" and self._wants_rewriting(buffer, s, progress)}
             most = merged_rows(own, self._arrived[buffer.id])
-            groups = plan_compaction(own, max_rows=most)
+            groups = plan_compaction(free, max_rows=most)
             merging = {segment.path for group in groups for segment in group}
             groups += [[s] for s in own if s.path in dying - merging]
             if groups:
@@ -87,25 +89,71 @@ class Garbage:
     ) -> dict[str, tuple[Segment, ...]]:
         """What partner and kill rule leave of the buffers that they change, at the progress of a whole batch (rule R23).
 
-        Amortised: when as many rows have come as were left the last time, so that a row is looked at a few times only.
+        Exact: all that they can free. Amortised: of a bounded number of rows, those whose turn it is.
         """
         found: dict[str, tuple[Segment, ...]] = {}
         if self.mode == "off":
             return found
-        exact = self.mode == "exact"
-        for buffers in self.plan.purged():
-            key = buffers[0].id
-            own = {buffer.id: found.get(buffer.id, segments[buffer.id]) for buffer in buffers}
-            held = _rows(own)
-            if not held or (not exact and held < max(FLOOR, 2 * self.left.get(key, 0))):
-                continue
-            sweep = Sweep(
-                self.plan, buffers, own, progress.queries, progress.bounds(self.plan), 0.0 if exact else WORTH
-            )
-            after = executor.sweep(batch, sweep)
-            found |= after
-            self.left[key] = _rows(own | after)
+        groups = self.plan.purged()
+        rows = most = max(STEP, sum(self._arrived.values()))
+        for number in range(len(groups)):
+            buffers = groups[(batch.seq + number) % len(groups)]  # the first is another each time
+            own = {buffer.id: segments[buffer.id] for buffer in buffers}
+            worth = 0.0 if self.mode == "exact" else WORTH
+            sweep = Sweep(self.plan, buffers, own, progress.queries, progress.bounds(self.plan), worth)
+            if self.mode == "amortised":
+                watch = self.watches.setdefault(buffers[0].id, Watch())
+                watch.arrived(sum(self._arrived[buffer.id] for buffer in buffers), most)
+                rows -= self._looked(executor, batch, sweep, watch, rows, most, found)
+            elif _rows(own):
+                found |= executor.sweep(batch, sweep)
         return found
+
+    def _looked(
+        self,
+        executor: Executor,
+        batch: Batch,
+        sweep: Sweep,
+        watch: Watch,
+        rows: int,
+        most: int,
+        found: dict[str, tuple[Segment, ...]],
+    ) -> int:
+        """A step of the look at a group of buffers, if it is time for one; gives through how many rows it went.
+
+        Few rows of which some go are looked at all together, each time that they have doubled.
+        """
+        held = _rows(sweep.segments)
+        if rows < STRIDE or held < FLOOR:
+            return 0
+        if watch.frees and held <= WHOLE_STEPS * most:
+            if held < 2 * watch.left:
+                return 0
+            after = executor.sweep(batch, sweep)
+            watch.swept(held, _rows({**sweep.segments, **after}))
+            found |= after
+            return held
+        freed = [buffer for buffer in sweep.buffers if self.plan.freed_sooner(buffer)]
+        look = watch.next(freed, sweep.segments, batch.seq)
+        if look is None:
+            return 0
+        looked = executor.look(batch, sweep, look, int(min(rows, watch.credit[look.age])))
+        if looked is None:
+            watch.given_up(look)
+            return 0
+        watch.went(look, looked)
+        if looked.segments is not None:
+            gone = {segment.path for segment in look.segments}
+            kept = (s for s in sweep.segments[look.buffer.id] if s.path not in gone)
+            found[look.buffer.id] = (*kept, *looked.segments)
+        return looked.rows
+
+    def renamed(self, before: Segments, after: Segments) -> None:
+        """Segments are files now, in the order in which they were in memory."""
+        pairs = [pair for name, some in before.items() for pair in zip(some, after[name], strict=True)]
+        paths = {one.path: other.path for one, other in pairs if one.path != other.path}
+        for watch in self.watches.values():
+            watch.renamed(paths)
 
     def _memory(self, buffer: Buffer) -> KeyMemory | None:
         memory = self.keys.get(buffer.stream.name)

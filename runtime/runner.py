@@ -156,7 +156,9 @@ class Runner:
             with _timed("collect", seconds):
                 self._collect(batch)
                 freed = self._sweep(batch)
-                self.segments = dict(self.executor.persist(batch, self.segments))
+                kept = dict(self.executor.persist(batch, self.segments))
+                self.garbage.renamed(self.segments, kept)
+                self.segments = kept
             with _timed("commit", seconds):
                 self._commit(batch, ingested)
         except BaseException:

@@ -31,6 +31,7 @@ from tidegate.runtime.embedded.few.increment import (
 from tidegate.runtime.embedded.few.rows import Few, Unfit
 from tidegate.runtime.embedded.increment import Ready, common_parts, increment, keep_true, read_leaf
 from tidegate.runtime.embedded.lenient import UNEVALUABLE, SetAside, lenient_increment
+from tidegate.runtime.embedded.looks import Judgement
 from tidegate.runtime.embedded.operators import Operators
 from tidegate.runtime.embedded.ordered import Operator, events_of, left_at, noting
 from tidegate.runtime.embedded.sweep import surviving
@@ -52,7 +53,7 @@ from tidegate.runtime.sources import SourceOptions
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.segments import Segment, int64_bounds, read_pieces, read_segments, schema_id
 from tidegate.runtime.state.store import Store
-from tidegate.runtime.sweep import Sweep
+from tidegate.runtime.sweep import Look, Looked, Sweep
 
 #: Rows of a file that a rewrite reads at a time, and bytes of rows that it gathers before it writes them.
 PIECE_ROWS = 1 << 17
@@ -427,6 +428,20 @@ class EmbeddedExecutor:
             if dead and dead >= sweep.worth * frames[buffer.id].height:
                 found[buffer.id] = (self._keep(batch, buffer, rows),) if rows.height else ()
         return found
+
+    def look(self, batch: Batch, sweep: Sweep, look: Look, rows: int) -> Looked:
+        if look.notes is None:
+            look.notes = Judgement(look.buffer, self._frame(look.buffer, look.segments), look.seq)
+        judged: Judgement = look.notes
+        spent = judged.go_on(sweep, self._frame, rows)
+        if not judged.done:
+            return Looked(spent)
+        dead = int(judged.dead.sum())
+        if not dead or dead < sweep.worth * len(judged.dead):
+            return Looked(spent, done=True, dead=dead)
+        left = judged.rows.filter(pl.Series(~judged.dead))
+        segments = (self._keep(batch, look.buffer, left),) if left.height else ()
+        return Looked(spent, done=True, dead=dead, segments=segments)
 
     def forget(self, live: frozenset[str]) -> None:
         for path in [path for path in self._frames if path not in live]:

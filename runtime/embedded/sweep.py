@@ -51,7 +51,7 @@ class _Reader:
     def needed(self) -> list[tuple[str, pl.Series]]:
         """Numbers of the rows that each leaf needs, with its buffer."""
         found = [
-            (_id(leaf), _filtered(self._rows(leaf), leaf.keep(self.p), _buffer(leaf).stored)[ROW])
+            (_id(leaf), filtered(self._rows(leaf), leaf.keep(self.p), _buffer(leaf).stored)[ROW])
             for leaf in self.leaves
             if not (leaf.partner or leaf.kill)
         ]
@@ -63,7 +63,7 @@ class _Reader:
     def _case(self, case: Case) -> list[tuple[str, pl.Series]]:
         assert self.query.purge is not None
         stored = {
-            i: _filtered(self._rows(leaf), self.query.purge.keep(case, i, self.p), _buffer(leaf).stored)
+            i: filtered(self._rows(leaf), self.query.purge.keep(case, i, self.p), _buffer(leaf).stored)
             for i, leaf in self.by_occurrence.items()
             if i in case.views
         }
@@ -73,7 +73,7 @@ class _Reader:
                 continue
             own, other = self.by_occurrence[kill.own], self.by_occurrence[kill.other]
             columns = frozenset(_buffer(own).stored), frozenset(_buffer(other).stored)
-            condition = kill.condition(self.p, _other, columns)
+            condition = kill.condition(self.p, as_other, columns)
             if condition is not None:
                 rows[kill.own] = self._join(own, rows[kill.own], other, self._rows(other), condition, "anti")
         return [(_id(self.by_occurrence[i]), one[ROW]) for i, one in rows.items()]
@@ -91,9 +91,9 @@ class _Reader:
                     continue
                 columns = frozenset(_buffer(own).stored), frozenset(_buffer(other).stored)
                 current = rows[rule.own]
-                waiting = _filtered(current, may_come, _buffer(own).stored)
+                waiting = filtered(current, may_come, _buffer(own).stored)
                 late = current.join(waiting.select(ROW), on=ROW, how="anti")
-                found = self._join(own, late, other, rows[rule.other], rule.holds(_other, columns), "semi")
+                found = self._join(own, late, other, rows[rule.other], rule.holds(as_other, columns), "semi")
                 rows[rule.own] = pl.concat([waiting, found])
             if before == {i: one.height for i, one in rows.items()}:
                 break
@@ -107,14 +107,14 @@ class _Reader:
     ) -> pl.DataFrame:
         assert kind in ("semi", "anti")
         left = Schema((*_buffer(own).stored.attributes, Attribute(ROW, BIGINT)))
-        right = Schema(tuple(a.renamed(_other(a.name)) for a in _buffer(other).stored.attributes))
-        renamed = others.select(pl.col(a).alias(_other(a)) for a in _buffer(other).stored)
+        right = Schema(tuple(a.renamed(as_other(a.name)) for a in _buffer(other).stored.attributes))
+        renamed = others.select(pl.col(a).alias(as_other(a)) for a in _buffer(other).stored)
         both = Schema((*left.attributes, *right.attributes))
         parts = join_parts(condition, left, right)
         return join_frames(rows, renamed, both, parts, "semi" if kind == "semi" else "anti")
 
 
-def _other(name: str) -> str:
+def as_other(name: str) -> str:
     return OTHER + name
 
 
@@ -127,7 +127,7 @@ def _id(leaf: Leaf) -> str:
     return _buffer(leaf).id
 
 
-def _filtered(rows: pl.DataFrame, condition: Term, schema: Schema) -> pl.DataFrame:
+def filtered(rows: pl.DataFrame, condition: Term, schema: Schema) -> pl.DataFrame:
     if condition == TRUE:
         return rows
     return rows.clear() if condition == FALSE else rows.filter(compile_term(condition, schema))

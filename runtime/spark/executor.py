@@ -49,7 +49,7 @@ from tidegate.runtime.state.manifest import KeptRows, SourceCounts
 from tidegate.runtime.state.packs import part_of
 from tidegate.runtime.state.segments import Segment, read_segments
 from tidegate.runtime.state.store import FileRef
-from tidegate.runtime.sweep import Sweep
+from tidegate.runtime.sweep import Look, Looked, Sweep
 
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 #: A shuffle of an increment has a partition at least for so much relevant data.
@@ -330,6 +330,9 @@ class SparkExecutor:
     def sweep(self, batch: Batch, sweep: Sweep) -> dict[str, tuple[Segment, ...]]:
         # Beyond the driver's share rows stay until keep lets them go: a sweep never decides what results are.
         return self.local.sweep(batch, sweep) if sweep.bytes <= self.driver_bytes else {}
+
+    def look(self, batch: Batch, sweep: Sweep, look: Look, rows: int) -> Looked | None:
+        return self.local.look(batch, sweep, look, rows) if sweep.bytes <= self.driver_bytes else None
 
     def persist(self, batch: Batch, segments: Mapping[str, tuple[Segment, ...]]) -> Mapping[str, tuple[Segment, ...]]:
         return self.local.persist(batch, segments)

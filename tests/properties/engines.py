@@ -23,7 +23,7 @@ from tidegate.algebra.semantics import evaluate, evaluate_program
 from tidegate.algebra.time import INF, Extended, instant_ticks, ticks_instant
 from tidegate.algebra.types import Kind
 from tidegate.analysis.facts import ProgramFacts
-from tidegate.runtime import garbage
+from tidegate.runtime import garbage, sweep
 from tidegate.runtime.embedded import executor
 from tidegate.runtime.embedded.few import rows as few_rows
 from tidegate.runtime.embedded.session import Session
@@ -33,13 +33,20 @@ from tidegate.runtime.state.memory import MemoryStore
 
 
 def check_embedded(
-    case: Case, script: Script, facts: ProgramFacts, tally: Tally, *, purge: bool = False, delays: bool = False
+    case: Case,
+    script: Script,
+    facts: ProgramFacts,
+    tally: Tally,
+    *,
+    purge: GarbageCollection | None = None,
+    delays: bool = False,
 ) -> None:
     """Runs the script through a session; after every step its results are those that its progress makes final.
 
     Every other case is left to Polars, which otherwise would see only what NumPy cannot do, and of three cases in four one
-    size at which the runtime takes another way is small. With `delays`, every other case
-    declares how late its rows may be, and has them in fewer batches: then events are joined to stretches.
+    size at which the runtime takes another way is small. With `delays`, every other case declares how late its rows may be,
+    and has them in fewer batches: then events are joined to stretches. With `purge` partner and kill rule are used wherever
+    they apply, by that garbage collection.
     """
     rng = random.Random(f"few rows {case.seed}/{len(script)}")
     most = rng.choice((-1, few_rows.MOST))
@@ -48,15 +55,21 @@ def check_embedded(
         script, kept = delayed(case, script, rng)
     modes: tuple[PurgeMode, ...] = ("planned", "always", "off") if delays else ("planned", "off")
     threshold, value = drawn(random.Random(f"threshold {case.seed}/{len(script)}"))
-    with patch.object(few_rows, "MOST", most), little_work(rng), small(threshold, value), counting_joined(tally):
+    with (
+        patch.object(few_rows, "MOST", most),
+        little_work(rng, looks=purge == "amortised" or rng.random() < 0.5),
+        small(threshold, value),
+        counting_joined(tally),
+    ):
         _check_steps(case, script, facts, tally, purge, kept, modes)
 
 
 @contextmanager
-def little_work(rng: random.Random) -> Iterator[None]:
+def little_work(rng: random.Random, *, looks: bool) -> Iterator[None]:
     """In every other case a batch may rewrite and merge hardly any rows, and reads them piece by piece.
 
-    Each threshold is small by itself too, so that the usual value of the others is among the cases.
+    Each threshold is small by itself too, so that the usual value of the others is among the cases. With `looks` partner and
+    kill rule look at any few rows, at few of them at a time.
     """
     with ExitStack() as patches:
         for module, name, values in (
@@ -69,6 +82,20 @@ def little_work(rng: random.Random) -> Iterator[None]:
         ):
             if rng.random() < 0.5:
                 patches.enter_context(patch.object(module, name, rng.choice(values)))
+        if looks:
+            for module, name, value in (
+                (garbage, "FLOOR", 1),
+                (garbage, "WHOLE_STEPS", rng.choice((0, 0, 2))),
+                (garbage, "STRIDE", 0),
+                (garbage, "STEP", rng.choice((2, 5, 1000))),
+                (sweep, "RATE", rng.choice((sweep.RATE, {"young": 1000.0, "old": 1000.0}))),
+                (garbage, "WORTH", rng.choice((0.0, 0.5))),
+                (sweep, "STRIDE", 0),
+                (sweep, "YOUNG", rng.choice((1, 3))),
+                (sweep, "JUDGED", rng.choice((1, 4, 1000))),
+                (sweep, "PATIENCE", rng.choice((0, 1, 6))),
+            ):
+                patches.enter_context(patch.object(module, name, value))
         yield
 
 
@@ -77,12 +104,13 @@ def _check_steps(
     script: Script,
     facts: ProgramFacts,
     tally: Tally,
-    purge: bool,
+    purge: GarbageCollection | None,
     delays: Delays,
     modes: Sequence[PurgeMode],
 ) -> None:
     rng = random.Random(f"{case.seed}/{len(script)}")
-    collect: GarbageCollection = "exact" if purge else rng.choice(("amortised", "exact", "exact", "off"))
+    usual: tuple[GarbageCollection, ...] = ("amortised", "exact", "exact", "off")
+    collect = rng.choice(usual) if purge is None else purge
     purging: PurgeMode = "always" if purge else rng.choice(modes)
     restarts = rng.random() < 0.3
     store = MemoryStore()

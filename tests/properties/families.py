@@ -105,7 +105,14 @@ def by_purging(case: Case, script: Script, facts: ProgramFacts, tally: Tally) ->
     """The embedded engine with partner and kill rule used wherever they apply, after every batch."""
     from tests.properties.engines import check_embedded
 
-    check_embedded(case, script, facts, tally, purge=True)
+    check_embedded(case, script, facts, tally, purge="exact")
+
+
+def by_looks(case: Case, script: Script, facts: ProgramFacts, tally: Tally) -> None:
+    """The same with both rules looking at a few rows at a time."""
+    from tests.properties.engines import check_embedded
+
+    check_embedded(case, script, facts, tally, purge="amortised")
 
 
 FAMILIES: dict[str, Family] = {
@@ -116,6 +123,8 @@ FAMILIES: dict[str, Family] = {
     "partners": Family(by_purge_rules, JOINED),
     "kills": Family(by_purge_rules, DECIDED),
     "purging": Family(by_purging, DECIDED, scripts=1),
+    "looks": Family(by_looks, DECIDED, scripts=1),
+    "looks-joined": Family(by_looks, JOINED, scripts=1),
     "situations": Family(by_delays, make=random_situation_case, scripts=1),
     "lagging": Family(by_lagging_rules, STAGED),
     "turns": Family(by_any_turns, STAGED, scripts=1),

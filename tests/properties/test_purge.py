@@ -9,7 +9,9 @@ from tests.properties.families import FAMILIES, seeds
 SHARDS = 4
 
 
-@pytest.mark.parametrize(("family", "cases"), [("partners", 240), ("kills", 400), ("purging", 80)])
+@pytest.mark.parametrize(
+    ("family", "cases"), [("partners", 240), ("kills", 400), ("purging", 80), ("looks", 160), ("looks-joined", 80)]
+)
 @pytest.mark.parametrize("shard", range(SHARDS))
 def test_freed_rows_change_no_result(family: str, cases: int, shard: int) -> None:
     for seed in seeds(cases)[shard::SHARDS]:

@@ -1,0 +1,164 @@
+"""Looks of partner and kill rule in small steps: bounded in every batch, rarer where they free nothing, and complete in the end."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+import tidegate as tg
+from tidegate.runtime import garbage, sweep
+from tidegate.runtime.embedded.session import Session
+from tidegate.runtime.state.segments import Segment
+from tidegate.runtime.sweep import PATIENCE, STEP, STRIDE, Look, Looked, Watch
+
+orders = tg.stream("Orders", "id bigint, t bigint", progress="t")
+payments = tg.stream("Payments", "id bigint, t bigint", progress="t")
+deliveries = tg.stream("Deliveries", "id bigint, t bigint", progress="t")
+NAMES = ("Orders", "Payments", "Deliveries")
+
+
+def unpaid() -> tg.Program:
+    """Orders without a payment within 10,000 ticks: a payment kills its order, and serves nobody else."""
+    o, p = orders.as_("o"), payments.as_("p")
+    return tg.program(R=o.anti_join(p, o.id == p.id, o.t <= p.t, p.t <= o.t + 10_000).select(id=o.id, t=o.t))
+
+
+def delivered() -> tg.Program:
+    """Orders paid within 5 ticks and delivered within 10,000 of the payment: who has not paid by then goes."""
+    o, p, d = orders.as_("o"), payments.as_("p"), deliveries.as_("d")
+    paid = o.join(p, o.id == p.id, o.t <= p.t, p.t <= o.t + 5)
+    both = paid.join(d, p.id == d.id, p.t <= d.t, d.t <= p.t + 10_000)
+    return tg.program(R=both.select(id=o.id, ordered=o.t, delivered=d.t))
+
+
+def small(monkeypatch: pytest.MonkeyPatch, **others: Any) -> None:
+    sizes = {"FLOOR": 1, "STEP": 40, "STRIDE": 1, "YOUNG": 1, "JUDGED": 30, "WORTH": 0.0, "WHOLE_STEPS": 0, **others}
+    for name, value in sizes.items():
+        for module in (garbage, sweep):
+            if hasattr(module, name):
+                monkeypatch.setattr(module, name, value)
+
+
+def rows_at(t: int, rng: random.Random) -> dict[str, list[dict[str, int]]]:
+    """Ten orders, payments of half of them within five ticks or much later."""
+    ordered = [{"id": 10 * t + k, "t": t} for k in range(10)]
+    soon = [{"id": one["id"], "t": t + rng.randint(0, 5)} for one in ordered if rng.random() < 0.5]
+    late = [{"id": rng.randrange(10 * t + 1), "t": t} for _ in range(2)]
+    return {"Orders": ordered, "Payments": sorted(soon + late, key=lambda row: row["t"])}
+
+
+def live(session: Session) -> dict[str, int]:
+    return {name.split("#")[0]: rows for name, rows in session.live_rows().items()}
+
+
+@pytest.mark.parametrize("made", [unpaid, delivered])
+def test_looks_free_in_the_end_what_a_whole_sweep_frees(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    small(monkeypatch, PATIENCE=0, RATE={"young": 200.0, "old": 200.0}, STEP=200)
+    steps: list[tuple[int, bool]] = []
+    went = Watch.went
+
+    def noted(watch: Watch, look: Look, looked: Looked) -> None:
+        steps.append((looked.rows, looked.done))
+        went(watch, look, looked)
+
+    monkeypatch.setattr(Watch, "went", noted)
+    rng = random.Random(1)
+    facts = made().facts
+    with (
+        Session(facts, collect_garbage="amortised", purging="always") as steadily,
+        Session(facts, collect_garbage="exact", purging="always") as whole,
+    ):
+        for t in range(0, 900, 10):
+            given = rows_at(t, rng)
+            for session in (steadily, whole):
+                for name in facts.program.inputs:
+                    session.push(name.name, given.get(name.name, []) if t < 300 else [])
+                    session.advance(name.name, {"t": t + 5})
+                if t >= 300:  # a row that comes pays for further looks
+                    session.push("Orders", [{"id": -t, "t": t + 6}])
+                session.step()
+        for session in (steadily, whole):
+            for name in facts.program.inputs:
+                session.advance(name.name, {"t": 1000})
+            session.step()
+        least = live(whole)
+        found = live(steadily)
+        assert least["Orders"] > 100  # not all goes
+        assert all(found[name] <= least[name] + 60 for name in found)
+        for session in (steadily, whole):
+            session.finish()
+            session.step()
+        assert sorted(map(str, steadily.results("R"))) == sorted(map(str, whole.results("R")))
+    assert max(rows for rows, _ in steps) <= 2 * 200
+    assert sum(done for _, done in steps) > 20
+    assert any(not done for _, done in steps)
+
+
+class Simulation:
+    """A buffer to which each batch adds a segment; a look goes through all that it may, and finds a part dead."""
+
+    def __init__(self, arriving: int, company: int) -> None:
+        self.arriving, self.company = arriving, company
+        self.buffer: Any = type("Buffer", (), {"id": "b"})()
+        self.watch = Watch()
+        self.live: list[Segment] = []
+        self.seq = 0
+        self.left: dict[int, int] = {}
+
+    def batch(self, dead: float) -> int:
+        """Rows looked at."""
+        self.seq += 1
+        self.live.append(Segment(f"{self.seq}", self.arriving, 1, "", "x", {}, self.seq, 0))
+        self.watch.arrived(self.arriving, max(STEP, self.arriving))
+        found = self.watch.next([self.buffer], {"b": tuple(self.live)}, self.seq)
+        if found is None:
+            return 0
+        rows = int(self.watch.credit[found.age])
+        left = self.left.setdefault(id(found), found.rows + self.company) - rows
+        self.left[id(found)] = left
+        self.watch.went(found, Looked(rows, done=left <= 0, dead=int(dead * found.rows) if left <= 0 else 0))
+        return rows
+
+
+@pytest.mark.parametrize("arriving", [50, 10_000, 100_000])
+def test_looks_that_free_nothing_become_rare_and_often_again_once_they_free(arriving: int) -> None:
+    one = Simulation(arriving, company=100_000)
+    looked = [one.batch(0.0) for _ in range(2_000)]
+    assert max(looked) <= max(STEP, arriving)
+    if arriving > 50:
+        late = looked[len(looked) // 2 :]
+        assert set(one.watch.idle.values()) == {PATIENCE}
+        assert sum(late) <= 0.05 * arriving * len(late)
+        assert sum(late) > 0  # never given up: rows may die later
+        again = [one.batch(0.9) for _ in range(1000)]
+        assert set(one.watch.idle.values()) == {0}
+        assert sum(again[-200:]) >= 0.9 * arriving * 200
+
+
+def test_the_youngest_rows_are_judged_first_and_all_in_turn() -> None:
+    one = Simulation(STRIDE, company=0)
+    begun: list[tuple[str, ...]] = []
+    for _ in range(200):
+        one.batch(0.5)
+        begun += [tuple(s.path for s in look.segments) for look in one.watch.looks.values()]
+    assert one.watch.judged.keys() >= {str(number) for number in range(1, 190)}
+    assert min(one.watch.judged.values()) > 1  # the first were judged again
+
+
+def test_a_look_ends_where_its_segments_are_gone() -> None:
+    one = Simulation(STRIDE, company=10**9)
+    for _ in range(3):
+        one.batch(0.0)
+    (look,) = one.watch.looks.values()
+    assert one.watch.busy == {segment.path for segment in look.segments}
+    one.live = [segment for segment in one.live if segment.path not in one.watch.busy]
+    one.batch(0.0)
+    assert look not in one.watch.looks.values()
+
+
+def test_renamed_segments_are_known_as_judged() -> None:
+    watch = Watch(judged={"in memory 1": 3, "b": 4})
+    watch.renamed({"in memory 1": "a"})
+    assert watch.judged == {"a": 3, "b": 4}
