@@ -43,6 +43,11 @@ THREADS = (1, 2)
 NATIVE = {"tumbling": 2.0, "interval join": 1.5}
 
 
+#: Batches of one file each after which one more is to cost what the tenth did, in process and on Spark.
+FILE_BATCHES = (1000, 20_000)
+SPARK_FILE_BATCHES = (1000,)
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """What a figure is measured in, and the most or least that it is to be, where that is asked for.
@@ -126,6 +131,12 @@ def _declared() -> Iterator[tuple[str, Target]]:
         yield f"{where}: rows read, late / early batches", Target(most=1.1)
         yield f"{where}: bytes read, late / early batches", Target(most=1.1)
         yield f"{where}: time, late / early batches", Target(most=1.5)
+    for engine, marks in (("embedded", FILE_BATCHES), ("Spark", SPARK_FILE_BATCHES)):
+        for mark in marks:
+            yield f"a file a batch, {engine}: CPU, batch {mark:,} / batch 10", Target(most=1.2)
+            yield f"a file a batch, {engine}: rows read, batch {mark:,} / batch 10", Target(most=1.1)
+            yield f"a file a batch, {engine}: bytes read, batch {mark:,} / batch 10", Target(most=1.1)
+    yield f"a file a batch, embedded: CPU of a start after {max(FILE_BATCHES):,} files", Target("ms", most=1000)
     for query in PURGED:
         yield f"{query}: live rows, mean, by keep alone", Target("rows")
         yield f"{query}: live rows, mean, with partner and kill rule", Target("rows")

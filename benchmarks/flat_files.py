@@ -1,0 +1,203 @@
+"""What a batch of one new file costs after many files of its directory, beside after ten: CPU time, rows and bytes read.
+
+One query with its checkpoint on disk, a file a batch, in a directory that keeps all files; and what a start costs then.
+
+python benchmarks/flat_files.py [--batches 1000 20000] [--rows 100] [--spark-batches 1000]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+from pyspark.sql import SparkSession
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks import queries
+from benchmarks.figures import DECLARED, FILE_BATCHES, SPARK_FILE_BATCHES, Figure, declared, print_table
+from tidegate.runtime.batch_report import BatchReport
+from tidegate.runtime.embedded.session import Session
+from tidegate.runtime.sources import parquet
+from tidegate.runtime.spark.engine import RunningQuery
+from tidegate.runtime.state.local import LocalStore
+
+#: Batches that are compared, from the tenth on: ten windows of the query, at a second of event time a batch.
+FIRST, SPAN = 10, 100
+QUERY = "tumbling"
+#: A step's report, and its CPU time in seconds.
+Measured = tuple[BatchReport, float]
+
+
+def main() -> int:
+    """Prints the figures; the exit status is 0."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--batches", type=int, nargs="+", default=FILE_BATCHES)
+    options.add_argument("--rows", type=int, default=100, help="rows a batch, a second of event time")
+    options.add_argument("--spark-batches", type=int, nargs="*", default=SPARK_FILE_BATCHES, help="none: not on Spark")
+    chosen = options.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        figures = embedded(Path(folder), chosen.batches, chosen.rows)
+    if chosen.spark_batches:
+        from tidegate.runtime.spark.session import spark_session
+
+        with tempfile.TemporaryDirectory() as folder:
+            figures += on_spark(spark_session("tidegate-files"), Path(folder), chosen.spark_batches, chosen.rows)
+    print_table(figures)
+    return 0
+
+
+def embedded(folder: Path, marks: Sequence[int] = FILE_BATCHES, size: int = 100) -> list[Figure]:
+    """Late and early batches in turn: at each mark the last ones of a session beside those of one that has just begun."""
+    figures: list[Figure] = []
+    rows = _Rows(max(marks), size)
+    with _opened(folder / "old") as old:
+        number = 0
+        for mark in marks:
+            while number < mark - SPAN:
+                _step(old, folder / "old", rows, number)
+                number += 1
+            place = folder / f"young {mark}"
+            with _opened(place) as young:
+                for before in range(FIRST):
+                    _step(young, place, rows, before)
+                early, late = [], []
+                for turn in range(SPAN):
+                    early.append(_step(young, place, rows, FIRST + turn))
+                    late.append(_step(old, folder / "old", rows, number))
+                    number += 1
+            figures += _figures("embedded", mark, early, late)
+    began = time.process_time()
+    with _opened(folder / "old") as again:
+        again.waiting_files()
+        taken = 1000 * (time.process_time() - began)
+    title = "a file a batch, embedded: CPU of a start after {:,} files"
+    started = replace(declared(title.format(max(FILE_BATCHES)), taken), name=title.format(max(marks)))
+    print(started.line(), flush=True)
+    return [*figures, started]
+
+
+def on_spark(
+    spark: SparkSession, folder: Path, marks: Sequence[int] = SPARK_FILE_BATCHES, size: int = 100
+) -> list[Figure]:
+    """The last batches of a streaming query beside its first; one query at a time, as each looks for files all the time.
+
+    The CPU time is that of this process and of the JVM. A query before it has the JVM compile what batches run.
+    """
+    figures = []
+    rows = _Rows(max(marks), size)
+    jvm = int(spark._jvm.ProcessHandle.current().pid())  # type: ignore[union-attr]
+    with _streaming(spark, folder / "warm") as step:
+        for number in range(FIRST + SPAN):
+            step(rows.part(number), jvm)
+    with _streaming(spark, folder / "measured") as step:
+        done = [step(rows.part(number), jvm) for number in range(max(marks))]
+    for mark in marks:
+        figures += _figures("Spark", mark, done[FIRST : FIRST + SPAN], done[mark - SPAN : mark])
+    return figures
+
+
+def _figures(engine: str, mark: int, early: Sequence[Measured], late: Sequence[Measured]) -> list[Figure]:
+    figures = []
+    for what, means in (
+        ("CPU", [1000 * statistics.mean(cpu for _, cpu in some) for some in (late, early)]),
+        ("rows read", [_mean_read(some, 0) for some in (late, early)]),
+        ("bytes read", [_mean_read(some, 1) for some in (late, early)]),
+    ):
+        one, other = means
+        detail = f"{one:,.1f} ms, {other:,.1f} ms" if what == "CPU" else f"{one:,.0f}, {other:,.0f}"
+        figures.append(_declared(f"a file a batch, {engine}: {what}, batch ", mark, one / other, detail))
+        print(figures[-1].line(), flush=True)
+    return figures
+
+
+def _declared(title: str, mark: int, value: float, detail: str) -> Figure:
+    """A figure with its target, also of a number of batches that a whole run does not have."""
+    name = f"{title}{mark:,} / batch {FIRST}"
+    known = name if name in DECLARED else f"{title}{FILE_BATCHES[0]:,} / batch {FIRST}"
+    return replace(declared(known, value, detail), name=name)
+
+
+def _mean_read(some: Sequence[Measured], number: int) -> float:
+    """Rows or bytes that increments read in a batch, at least one."""
+    return max(1.0, statistics.mean(sum(read[number] for read in report.read.values()) for report, _ in some))
+
+
+class _Rows:
+    """Rows of each batch, a second of event time."""
+
+    def __init__(self, batches: int, size: int) -> None:
+        frame = queries.rows(batches * size, 100, per_second=size)
+        frame = frame.with_columns(batch=pl.col("time").dt.epoch("us") // queries.SECOND)
+        self._parts = frame.partition_by("batch", include_key=False)
+
+    def part(self, number: int) -> pl.DataFrame:
+        return self._parts[min(number, len(self._parts) - 1)]
+
+
+def _opened(place: Path) -> Session:
+    (place / "in").mkdir(parents=True, exist_ok=True)
+    source = parquet(place / "in", delay="1s")
+    return Session(queries.program(QUERY).facts, LocalStore(place / "checkpoint"), {"Events": source})
+
+
+def _put(folder: Path, rows: pl.DataFrame, number: int) -> None:
+    written = folder / f".{number}.parquet"
+    rows.write_parquet(written)
+    written.rename(folder / f"{number:07d}.parquet")
+
+
+def _step(session: Session, place: Path, rows: _Rows, number: int) -> Measured:
+    _put(place / "in", rows.part(number), number)
+    began = time.process_time()
+    report = session.step()
+    return report, time.process_time() - began
+
+
+@contextmanager
+def _streaming(spark: SparkSession, place: Path) -> Iterator[Callable[[pl.DataFrame, int], Measured]]:
+    """A query that waits for files; the step gives it one, and waits for its batch."""
+    from tidegate.runtime.spark.engine import start
+
+    (place / "in").mkdir(parents=True)
+    reports: list[BatchReport] = []
+    query: RunningQuery = start(
+        spark,
+        queries.program(QUERY).facts,
+        sources={"Events": parquet(place / "in", delay="1s")},
+        checkpoint=place / "checkpoint",
+        trigger="0 seconds",
+        on_batch=reports.append,
+    )
+
+    def step(rows: pl.DataFrame, jvm: int) -> Measured:
+        began = time.process_time() + _seconds_of(jvm)
+        _put(place / "in", rows, len(reports))
+        known = len(reports)
+        query.processAllAvailable()
+        assert len(reports) == known + 1, "a file is a batch"
+        return reports[-1], time.process_time() + _seconds_of(jvm) - began
+
+    try:
+        yield step
+    finally:
+        query.stop()
+
+
+def _seconds_of(process: int) -> float:
+    """CPU time of another process, its threads included."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
