@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from benchmarks import embedded, flat, large, papers, provenance, queries, run, situations, state, threads
+from benchmarks import embedded, flat, flat_files, large, papers, provenance, queries, run, situations, state, threads
 from benchmarks.figures import (
     BEGIN,
     DECLARED,
@@ -71,6 +71,18 @@ def test_figures_that_were_not_measured_are_told_as_such() -> None:
     assert rows_of(text) == list(DECLARED)
     assert "| tumbling, embedded | 7.00 rows/s |  |  | of two |" in text
     assert f"| tumbling, Spark | {UNMEASURED} |  | | |" in text
+
+
+def test_batches_of_one_file_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flat_files, "SPAN", 12)
+    figures = flat_files.embedded(tmp_path, (30,), 20)
+    assert [figure.name.partition("embedded: ")[2] for figure in figures] == [
+        "CPU, batch 30 / batch 10",
+        "rows read, batch 30 / batch 10",
+        "bytes read, batch 30 / batch 10",
+        "CPU of a start after 30 files",
+    ]
+    assert figures[1].met
 
 
 def test_a_page_without_markers_is_refused(tmp_path: Path) -> None:
