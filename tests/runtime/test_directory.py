@@ -120,6 +120,19 @@ def test_another_folder_in_the_place_of_the_directory(tmp_path: Path, way: str) 
     assert names(one.look()) == ["b", "c"]
 
 
+def test_a_directory_behind_a_link_that_changes(tmp_path: Path, way: str) -> None:
+    for name in "ab":
+        put(tmp_path / name / name)
+    (tmp_path / "in").symlink_to("a")
+    one = opened(tmp_path / "in")
+    assert names(one.look()) == ["a"]
+    (tmp_path / "next").symlink_to("b")
+    (tmp_path / "next").replace(tmp_path / "in")
+    assert names(one.look()) == ["b"]
+    put(tmp_path / "b" / "c")
+    assert names(one.look()) == ["b", "c"]
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_random_changes(tmp_path: Path, way: str, seed: int) -> None:
     """After each few changes, what was not read of the list of all files, in its order."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -10,8 +11,11 @@ import pytest
 
 import tidegate as tg
 from tidegate.runtime.embedded.session import Session
-from tidegate.runtime.sources import parquet
+from tidegate.runtime.setup import prepare
+from tidegate.runtime.sources import Source, parquet
+from tidegate.runtime.spark.bounded import bounded_inputs
 from tidegate.runtime.state.local import LocalStore
+from tidegate.runtime.state.positions import Offer
 
 events = tg.stream("S", "k bigint, t bigint", progress="t")
 program = tg.program(Late=events.where(events.t > 5))
@@ -46,11 +50,13 @@ def test_a_file_that_was_written_again_is_refused_before_others_are_read(tmp_pat
 
 def test_rows_that_a_checkpoint_keeps_have_no_age(tmp_path: Path) -> None:
     """A copy of a checkpoint that was made in its place may have other times."""
-    state = tmp_path / "state"
-    kept = write(state / "spark" / "given", 0)
-    with session(state, kept.parent) as run:
-        assert [report.counts["S"].rows_in for report in run.process()] == [10]
-    os.utime(kept, (1_600_000_000, 1_600_000_000))
-    with session(state, kept.parent) as run:
-        assert not any(run._setup.unread().values())
-        assert not any(report.counts["S"].rows_in for report in run.process())
+    store = LocalStore(tmp_path / "state")
+    rows = pl.read_parquet(write(tmp_path / "in", 0))
+    setup = prepare(program.facts, store, {"S": Source(rows)}, {}, {})
+    setup = replace(setup, sources=bounded_inputs(setup, store))
+    (kept,) = setup.unread()["S"]
+    log, offer = setup.checkpoint.positions, Offer({"S": (kept,)})
+    log.accept(offer, log.appended(offer, 1, "a"))
+    os.utime(kept.path, (1_600_000_000, 1_600_000_000))
+    assert not any(setup.unread().values())
+    setup.close()
