@@ -57,8 +57,8 @@ GROUP = Group(
         bug(
             "H of a difference is its left side's",
             FEDERATION,
-            "        pairs = self.joined(first, second, both, (conjoin(equal),))\n",
-            "        pairs = self.joined(first, second, both, (conjoin(equal),))[:0]\n",
+            "        pairs = self.joined(first, second, both, _equal((name, primed[name]) for name in same))\n",
+            "        pairs = self.joined(first, second, both, _equal((name, primed[name]) for name in same))[:0]\n",
             required=True,
         ),
         Bug(
@@ -80,8 +80,8 @@ GROUP = Group(
                 ),
                 Patch(
                     FEDERATION,
-                    "from tidegate.analysis.zones import Conflict, Hidden, Layout, Zone",
-                    "from tidegate.analysis.zones import Conflict, Hidden, Layout, Zone, close",
+                    "from tidegate.analysis.zones import Conflict, Copy, Extreme, Hidden, Layout, Rounding, Zone, is_copy",
+                    "from tidegate.analysis.zones import Conflict, Copy, Extreme, Hidden, Layout, Rounding, Zone, close, is_copy",
                 ),
             ),
             required=True,
