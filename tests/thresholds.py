@@ -104,11 +104,10 @@ THRESHOLDS = (
     Threshold("kernels.stretches", "BLOCK", (8, 64)),
     Threshold("plan.sharding", "DRIVER_BYTES", (0,), "spark"),
     Threshold("plan.sharding", "SHARD_BYTES", (0,), "spark"),
-    Threshold("spark.executor", "PARTITION_BYTES", (100,), "spark"),
+    Threshold("spark.executor", "PARTITION_BYTES", (4096,), "spark"),
     Threshold("spark.executor", "MOST_SHARDS", (1, 2), "spark"),
     Threshold("spark.kept", "KEPT", (1,), "spark"),
-    Threshold("spark.sums", "_PLAIN", (0, 1), "spark"),
-    Threshold("spark.workers", "FLUSH_BYTES", (0, 100), "spark"),
+    Threshold("spark.workers", "FLUSH_BYTES", (1000,), "spark"),
     Threshold("spark.session", "ARROW_ROWS_PER_BATCH", (1,), "spark"),
 )
 
@@ -158,6 +157,7 @@ OTHERS = {
     "spark.aggregates._LOW": "a part of a number",
     "spark.java.OLDEST_JAVA": "a version",
     "spark.listener._WAITING": "reports that a listener keeps",
+    "spark.sums._PLAIN": "a mark",
     "spark.sums._LARGEST": "a limit of values",
     "spark.sums._WIDTH": "bits of a number",
     "spark.terms._LARGEST": "the size of an expression, not of data",

@@ -345,3 +345,92 @@ def test_close_integers_are_their_own_groups() -> None:
     assert dense([], [1]) is None
     assert dense([1], []) is None
     assert many._dense(pl.Series([True]), pl.Series([True])) is None
+
+
+def test_a_search_between_two_bounds_goes_before_others() -> None:
+    """Of those the one that covers more ranges; the number of ranges does not outweigh the second bound."""
+    between, ends = parts(FROM, TO).ranges, parts(BETWEEN[8]).ranges
+    one_sided = parts(BETWEEN[0], BETWEEN[1], call("lt", one("e"), two("t"))).ranges
+    for ranges in (
+        between,
+        between[::-1],
+        (*ends, *between),
+        (*between, *ends),
+        (*one_sided, *parts(BETWEEN[6]).ranges),
+    ):
+        first, *others = bands._searches(ranges)
+        assert first.lower
+        assert first.upper
+        assert all(len(first.used) >= len(other.used) for other in others if other.lower and other.upper)
+    # A left value with three upper bounds, and one that lies between two.
+    above = parts(
+        call("le", one("e"), two("t")), call("le", one("e"), two("e")), call("lt", one("e"), two("e")), FROM, BETWEEN[2]
+    )
+    assert bands._searches(above.ranges)[0].inner in (one("t"), two("t"))
+
+
+def test_ranks_are_distances_where_they_fit_beside_the_groups() -> None:
+    values = np.array([3, 0, 3])
+    for most, far in ((11, False), (10, True)):  # two groups of four distances and a place beyond
+        with patch.object(bands, "_MOST", most):
+            ranking = bands._Ranking.of(values, 2)
+        assert (ranking.distinct is not None) == far
+        assert ranking.ranks.tolist() == ([1, 0, 1] if far else [3, 0, 3])
+        assert ranking.count == (2 if far else 4)
+        limits = np.array([-5, -1, 0, 1, 2, 3, 4, 9])
+        for side in ("left", "right"):
+            places = ranking.place(limits, side)
+            smaller = [int(limit > 0 or (side == "right" and limit == 0)) for limit in limits.tolist()]
+            assert [int(place > 0) for place in places] == smaller
+            whole = [int(limit > 3 or (side == "right" and limit == 3)) for limit in limits.tolist()]
+            assert [int(place >= ranking.count) for place in places] == whole
+    with patch.object(bands, "_MOST", 100):
+        assert bands._Ranking.of(np.array([-100, -99]), 1).distinct is not None, (
+            "so far from nought that limits overflow"
+        )
+        assert bands._Ranking.of(np.array([-99, -98]), 1).distinct is None
+    assert bands._Ranking.of(np.array([], dtype=np.int64), 1).count == 1
+
+
+def test_joins_of_few_pairs_are_left_to_polars() -> None:
+    """Up to FEW_ROWS pairs, not rows."""
+    tree = Join(Scan(LEFT), Scan(RIGHT), conjunction([KEY, FROM]), "inner")
+    for height, few in ((4, True), (5, False)):
+        left, right = complete(5, height)
+        with (
+            patch.object(many, "FEW_ROWS", 16),
+            patch.object(many, "join_few", wraps=many.join_few) as listed,
+            patch.object(many._Pairs, "of", wraps=many._Pairs.of) as searched,
+        ):
+            found(tree, (left, right))
+        assert (listed.called, searched.called) == (few, not few)
+
+
+def test_a_sorted_side_is_searched_by_compiled_kernels_and_no_other() -> None:
+    made = parts(FROM, TO)
+    (search, *_) = bands._searches(made.ranges)
+    given = complete(6, 400)
+    ordered = given[0], sorted(given[1], key=lambda row: row[3])
+    reversed_ = given[0], [(*row[:3], 1000 - i, *row[4:]) for i, row in enumerate(given[1])]
+    zeros = np.zeros(400, dtype=np.int64)
+    for rows, taken in ((ordered, True), (reversed_, False)):
+        left, right = frames(rows).values()
+        band = bands._compiled(left, right, BOTH, search, zeros, zeros, ())
+        assert (band is not None) == taken
+
+
+def test_what_can_fail_is_no_key_behind_a_guard() -> None:
+    """A conjunct before it may keep the rows away for which it fails."""
+    left = Schema((Attribute("x", BIGINT), Attribute("y", BIGINT)))
+    right = Schema((Attribute("z", DOUBLE), Attribute("w", BIGINT)))
+    x, y, z, w = (Attr(name) for name in "xyzw")
+    ratio, nought = call("eq", call("div", x, y), z), call("ne", y, Lit(0, BIGINT))
+    for guard in (nought, call("ne", y, w), call("gt", w, Lit(0, BIGINT))):
+        guarded = conjunction([guard, ratio])
+        made = join_parts(guarded, left, right)
+        assert (made.equalities, made.rest) == ((), (guarded,)), guard
+        assert join_parts(conjunction([ratio, guard]), left, right).equalities, "before the guard it is a key"
+    same = call("eq", y, w)
+    assert len(join_parts(conjunction([same, ratio]), left, right).equalities) == 2, (
+        "a key is no guard: it drops no error"
+    )

@@ -5,16 +5,19 @@ from __future__ import annotations
 import ast
 import importlib
 import operator
+import os
 import random
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 import tidegate as tg
 from tests.thresholds import OTHERS, THRESHOLDS, Threshold, small
+from tidegate.runtime.embedded.session import Session
 
 RUNTIME = Path(__file__).resolve().parents[2] / "runtime"
 #: Defaults of parameters and fields below this are no sizes.
@@ -158,6 +161,37 @@ def results(threshold: Threshold | None, value: float | None = None) -> dict[str
     return found
 
 
+def from_files(
+    folder: Path, threshold: Threshold | None, value: float | None = None
+) -> dict[str, list[tuple[object, ...]]]:
+    """Six files, two a batch, of which the first is in a session of its own, over a checkpoint on disk."""
+    rng = random.Random(6)
+    (folder / "in").mkdir(parents=True)
+    for number in range(6):
+        rows = {(rng.randrange(4), 40 * number + rng.randrange(40)): rng.randrange(8) / 8 for _ in range(40)}
+        made = [(k, t, v) for (k, t), v in rows.items()]
+        frame = pl.DataFrame(made, schema=["key", "time", "value"], orient="row")
+        frame.write_parquet(folder / "in" / f"{number:02}.parquet")
+        os.utime(folder / "in" / f"{number:02}.parquet", (1_600_000_000 + number,) * 2)
+    with small(threshold, value):
+        with session_of(folder) as session:
+            session.step()
+        with session_of(folder) as session:
+            session.process()
+            tables = {query.name: session.table(query.stream) for query in session.plan.queries}
+    return {
+        name: sorted(zip(*(column.to_pylist() for column in table.columns), strict=True), key=repr)
+        for name, table in tables.items()
+    }
+
+
+def session_of(folder: Path) -> Session:
+    return program().session(
+        sources={"Events": tg.parquet(folder / "in", per_batch=2, delay=40, bounded=True)},
+        checkpoint=folder / "checkpoint",
+    )
+
+
 @cache
 def usual() -> dict[str, list[tuple[object, ...]]]:
     return results(None)
@@ -169,3 +203,11 @@ def test_a_small_threshold_changes_no_result(threshold: Threshold) -> None:
     assert all(wanted.values())
     for value in threshold.small:
         assert results(threshold, value) == wanted
+
+
+def test_a_small_threshold_changes_no_result_from_files(tmp_path: Path) -> None:
+    wanted = from_files(tmp_path / "usual", None)
+    assert all(wanted.values())
+    for threshold in THRESHOLDS:
+        if threshold.small and threshold.where == "files":
+            assert from_files(tmp_path / str(threshold), threshold, threshold.small[0]) == wanted, threshold
