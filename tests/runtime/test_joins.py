@@ -30,6 +30,7 @@ from tidegate.runtime.embedded import joins as many
 from tidegate.runtime.embedded.bands import find_bands
 from tidegate.runtime.embedded.few.rows import Few, Unfit
 from tidegate.runtime.embedded.few.trees import Run, few_tree
+from tidegate.runtime.embedded.hash_joins import join_few
 from tidegate.runtime.embedded.relational import evaluate
 from tidegate.runtime.joins import Equality, Range, join_parts
 
@@ -399,7 +400,7 @@ def test_joins_of_few_pairs_are_left_to_polars() -> None:
         left, right = complete(5, height)
         with (
             patch.object(many, "FEW_ROWS", 16),
-            patch.object(many, "join_few", wraps=many.join_few) as listed,
+            patch.object(many, "join_few", wraps=join_few) as listed,
             patch.object(many._Pairs, "of", wraps=many._Pairs.of) as searched,
         ):
             found(tree, (left, right))
