@@ -44,6 +44,8 @@ def digest_of(pushed: Mapping[str, Sequence[Arrival]], noted: Mapping[str, str])
                 digest.update(repr((stream, list(arrival.rows.columns), arrival.rows.count)).encode())
                 for column in arrival.rows.columns.values():
                     _add(digest, column)
+    except MemoryError:  # Arrow's is one of its exceptions too
+        raise
     except (ValueError, TypeError, RecursionError, pa.ArrowException):  # values that can not be said: like no others
         return uuid.uuid4().hex
     return digest.hexdigest()

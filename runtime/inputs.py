@@ -27,6 +27,7 @@ from tidegate.runtime.parquet_files import read_parquet
 from tidegate.runtime.put_away import check_stays
 from tidegate.runtime.raw_rows import Rows
 from tidegate.runtime.sources import FileFormat, Files, Source
+from tidegate.runtime.state.errors import memory_errors
 from tidegate.runtime.stored_rows import read_stored
 from tidegate.runtime.validation import validate
 from tidegate.runtime.values import OUT_OF_RANGE, Malformed, Unreadable, held_value
@@ -168,13 +169,14 @@ def read_file(path: str, format_: FileFormat, schema: Schema) -> Rows:
     """
     wanted = list(schema.names)
     try:
-        match format_:
-            case "parquet":
-                return read_stored(read_parquet(path, wanted))
-            case "csv":
-                return _read_csv(path, wanted)
-            case "json":
-                return _read_json(path, wanted)
+        with memory_errors(f"reading {path} as {format_}"):
+            match format_:
+                case "parquet":
+                    return read_stored(read_parquet(path, wanted))
+                case "csv":
+                    return _read_csv(path, wanted)
+                case "json":
+                    return _read_json(path, wanted)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise QueryError(
             "TG412",

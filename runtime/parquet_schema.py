@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from tidegate.algebra.ddl import to_schema
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import Attribute, Schema
+from tidegate.runtime.state.errors import memory_errors
 
 _UNKNOWN = re.compile(r"unknown attribute '(.*)'")
 
@@ -34,7 +35,8 @@ class FileSchema:
 def schema_of_parquet(stream: str, path: str) -> FileSchema:
     """What the columns of a file are; `QueryError` TG412 where it is no Parquet file, TG112 where nothing in it can be held."""
     try:
-        fields = pq.read_schema(path)
+        with memory_errors(f"reading {path}"):
+            fields = pq.read_schema(path)
     except (pa.ArrowException, OSError) as error:
         raise QueryError(
             "TG412", f"{stream}: {path} cannot be read as parquet: {error}", hint="mend the file or move it away"

@@ -18,7 +18,7 @@ from tidegate.algebra.shown import shown
 from tidegate.algebra.time import duration_ticks
 from tidegate.runtime.intake import QUARANTINE_SCHEMA
 from tidegate.runtime.state.checkpoint import inspect
-from tidegate.runtime.state.errors import DATA, StateError
+from tidegate.runtime.state.errors import DATA, StateError, memory_errors
 from tidegate.runtime.state.local import LocalStore
 from tidegate.runtime.state.manifest import Manifest
 from tidegate.runtime.state.quarantine import Quarantine, Retention
@@ -110,7 +110,8 @@ def _opened(store: Store, segment: Segment, stack: ExitStack) -> Callable[[], It
 
     def batches() -> Iterator[pa.RecordBatch]:
         try:
-            yield from pq.ParquetFile(handle, page_checksum_verification=True).iter_batches()
+            with memory_errors(f"reading {path}"):
+                yield from pq.ParquetFile(handle, page_checksum_verification=True).iter_batches()
         except (OSError, pa.ArrowException) as error:
             raise StateError(
                 DATA,

@@ -14,6 +14,7 @@ from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.shown import shown
 from tidegate.runtime.columns import one_array
+from tidegate.runtime.state.errors import memory_errors
 from tidegate.runtime.values import Unreadable
 
 #: Bytes inside a character of several, 0x80 to 0xBF, are less than this.
@@ -114,9 +115,10 @@ def _is_single(values: object) -> bool:
 def _from_capsule(data: Any) -> pa.Table:
     """The rows of any object that exports Arrow data, as a stream or as one batch of structs."""
     try:
-        if hasattr(data, "__arrow_c_stream__"):
-            return pa.RecordBatchReader.from_stream(data).read_all()
-        return pa.Table.from_batches([pa.record_batch(data)])
+        with memory_errors(f"taking rows from {type(data).__name__}"):
+            if hasattr(data, "__arrow_c_stream__"):
+                return pa.RecordBatchReader.from_stream(data).read_all()
+            return pa.Table.from_batches([pa.record_batch(data)])
     except (pa.ArrowException, ValueError, TypeError) as error:
         raise QueryError(
             "TG311",

@@ -39,6 +39,7 @@ from tidegate.runtime.sources import OnError, SourceOptions
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.checkpoint import Checkpoint
 from tidegate.runtime.state.codec import Json
+from tidegate.runtime.state.errors import is_out_of_memory, out_of_memory
 from tidegate.runtime.state.manifest import KernelState, SourceCounts
 from tidegate.runtime.state.segments import Segment, covering, schema_id
 from tidegate.runtime.turns import MISSED, Missed, Turns
@@ -506,7 +507,7 @@ def relevant(
 
 
 class _timed:  # reads as a statement
-    """Adds the time spent in a block to `seconds[step]`."""
+    """Adds the time spent in a block to `seconds[step]`; says of refused memory in which step it was (TG510)."""
 
     def __init__(self, step: str, seconds: dict[str, float]) -> None:
         self.step, self.seconds = step, seconds
@@ -514,5 +515,7 @@ class _timed:  # reads as a statement
     def __enter__(self) -> None:
         self.start = time.perf_counter()
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         self.seconds[self.step] = self.seconds.get(self.step, 0.0) + time.perf_counter() - self.start
+        if error is not None and is_out_of_memory(error):
+            raise out_of_memory(f"a batch was in its step {self.step!r}", error) from error

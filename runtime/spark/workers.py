@@ -28,7 +28,7 @@ from tidegate.runtime.intake import Arrival, ingest_rows, load_seen
 from tidegate.runtime.plan.steps import Buffer
 from tidegate.runtime.sources import FileFormat, SourceOptions
 from tidegate.runtime.spark.failures import failure_line
-from tidegate.runtime.state.errors import storage_errors
+from tidegate.runtime.state.errors import memory_errors, storage_errors
 from tidegate.runtime.state.local import LocalStore
 from tidegate.runtime.state.quarantine import AREA as QUARANTINE
 from tidegate.runtime.state.segments import new_path, write_segment
@@ -118,7 +118,8 @@ def reported(run: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
 
     def run_and_report(batches: Batches) -> Batches:
         try:
-            yield from run(batches)
+            with memory_errors("a task of Spark was at work"):
+                yield from run(batches)
         except TidegateError as error:
             yield summary_batch([failure_line(error)])
 

@@ -14,7 +14,7 @@ from tidegate.algebra.errors import InternalError
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.codec import Json
 from tidegate.runtime.state.compaction import hold, shared
-from tidegate.runtime.state.errors import MANIFEST, PROGRAM, REPLAY, WRITER, StateError, storage_errors
+from tidegate.runtime.state.errors import MANIFEST, PROGRAM, REPLAY, WRITER, StateError, memory_errors, storage_errors
 from tidegate.runtime.state.garbage import RETAINED, collect, sweep
 from tidegate.runtime.state.intent import pending_intent, record_intent, replays
 from tidegate.runtime.state.manifest import (
@@ -103,10 +103,11 @@ class Checkpoint:
         with storage_errors(f"locking {store.where}"):
             lock = store.lock()
         try:
-            meta = create_or_check(store, fingerprint, description, version, layout)
-            checkpoint = cls(store, meta, sinks or {}, quarantine_keep or Retention(), lock)
-            checkpoint._putting_away = dict(putting_away or {})
-            checkpoint._recover(check)
+            with memory_errors(f"opening {store.where}"):
+                meta = create_or_check(store, fingerprint, description, version, layout)
+                checkpoint = cls(store, meta, sinks or {}, quarantine_keep or Retention(), lock)
+                checkpoint._putting_away = dict(putting_away or {})
+                checkpoint._recover(check)
         except BaseException:
             lock.release()
             raise
@@ -274,7 +275,7 @@ class Checkpoint:
         store.failpoints.hit("commit-before-gc")
         try:
             self._collect(batch.unnamed(manifest))
-        except OSError as error:  # the batch is done; what stays behind is swept at the next start
+        except (OSError, MemoryError) as error:  # the batch is done; what stays behind is swept at the next start
             _logger.warning("collecting garbage after batch %d failed: %s", manifest.seq, error)
         store.failpoints.hit("commit-after-gc")
         self._usable = True

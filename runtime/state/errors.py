@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -19,6 +20,7 @@ REPLAY: Final = "TG506"  # positions or Spark's ids do not continue this checkpo
 INTENT: Final = "TG507"  # intent file damaged
 OUTPUT: Final = "TG508"  # an output can not be published exactly once
 STORAGE: Final = "TG509"  # the file system refused an operation
+MEMORY: Final = "TG510"  # this process has no more memory; says nothing of the files
 FOREIGN: Final = "TG511"  # a link, or somebody else's file, in the place of a file or directory of a checkpoint
 
 
@@ -36,12 +38,56 @@ def linked(where: str, path: str) -> StateError:
     )
 
 
+#: How libraries say that memory was refused where they have no error of its own for it: Arrow's reader of Parquet raises an
+#: `OSError` without a number, Polars panics, and a thread gets no stack.
+_REFUSED: Final = re.compile(
+    r"bad_alloc|[mrc]alloc of size|out of memory|cannot allocate|memory allocation|allocation failed|capacity overflow"
+    r"|unable to allocate|can't start new thread|failed to spawn|resource temporarily unavailable",
+    re.IGNORECASE,
+)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that memory was refused. Errors of Tidegate say by their code what they are."""
+    if isinstance(error, MemoryError):
+        return True
+    if isinstance(error, TidegateError):
+        return False
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.errno == errno.ENOMEM
+    return _REFUSED.search(str(error)) is not None
+
+
+def out_of_memory(doing: str, error: BaseException) -> StateError:
+    """What was being done when memory was refused. No file is damaged by that, and no batch is half-done."""
+    said = str(error) or type(error).__name__
+    return StateError(
+        MEMORY,
+        f"out of memory while {doing}: {said:.200}",
+        hint="give the process more memory, or let a batch need less: a lower per_batch= of the sources, narrower bounds and "
+        "windows, fewer threads; then run the batch or start the run again: it goes on from the last commit",
+    )
+
+
 @contextmanager
-def storage_errors(doing: str) -> Iterator[None]:
-    """Report an `OSError` inside as a `StateError` that says what was being done and what to do."""
+def memory_errors(doing: str) -> Iterator[None]:
+    """Report refused memory as TG510, whichever library says it, and let every other error pass."""
     try:
         yield
-    except OSError as error:
+    except BaseException as error:  # Polars' panics are no `Exception`
+        if not is_out_of_memory(error):
+            raise
+        raise out_of_memory(doing, error) from error
+
+
+@contextmanager
+def storage_errors(doing: str) -> Iterator[None]:
+    """Report an `OSError` inside as a `StateError` that says what was being done and what to do; refused memory as TG510."""
+    try:
+        yield
+    except (OSError, MemoryError) as error:
+        if is_out_of_memory(error) or not isinstance(error, OSError):
+            raise out_of_memory(doing, error) from error
         match error.errno:
             case errno.ENOSPC | errno.EDQUOT:
                 hint = "free some space, then start the run again: it continues from the last commit"

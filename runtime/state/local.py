@@ -68,7 +68,7 @@ class LocalStore:
                 file.write(data)
                 self._finish(file, hasty=hasty)
             created = self._link(temporary, target)
-        except OSError:
+        except (OSError, MemoryError):
             temporary.unlink(missing_ok=True)
             raise
         if created:

@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from tidegate.algebra.errors import InternalError
 from tidegate.runtime.state.codec import canonical, parse_plain, plain
-from tidegate.runtime.state.errors import DATA, StateError, storage_errors
+from tidegate.runtime.state.errors import DATA, StateError, is_out_of_memory, out_of_memory, storage_errors
 from tidegate.runtime.state.local import LocalStore
 from tidegate.runtime.state.paths import slug
 from tidegate.runtime.state.store import FileRef, Store
@@ -150,7 +150,7 @@ def read_pieces(store: Store, segment: Segment, rows: int) -> Iterator[Any]:
     """The rows of a segment as tables of at most `rows`, one after the other, so that no more of it is in memory."""
     check_size(store, segment.file)
     seen = 0
-    with _reading(store, segment.path):
+    with _reading(store, segment.path, segment.file, segment.rows):
         for table in store.read_pieces(segment.path, rows):
             seen += table.num_rows
             if schema_id(table.schema) != segment.schema:
@@ -165,7 +165,7 @@ _OTHERS = "its rows or columns are not those that were written"
 
 def _read(store: Store, segment: Segment, columns: Sequence[str] | None) -> Any:
     check_size(store, segment.file)
-    with _reading(store, segment.path):
+    with _reading(store, segment.path, segment.file, segment.rows):
         table = store.read_table(segment.path, columns)
     if table.num_rows != segment.rows or (columns is None and schema_id(table.schema) != segment.schema):
         raise _damaged(store, segment.path, _OTHERS)
@@ -180,12 +180,24 @@ def _plain(table: Any) -> Any:
 
 
 @contextmanager
-def _reading(store: Store, path: str) -> Iterator[None]:
-    """Failures to read a file as `StateError`."""
+def _reading(store: Store, path: str, file: FileRef | None = None, rows: int | None = None) -> Iterator[None]:
+    """Failures to read a file as `StateError`.
+
+    Memory that is refused says nothing of the file (TG510), unless it is not as it was written: what is damaged can ask for
+    any amount.
+    """
     import pyarrow as pa
 
+    size = "" if file is None else f" ({rows:,} rows in {file.bytes:,} bytes)"
     try:
-        yield
+        try:
+            yield
+        except BaseException as error:  # Polars' panics are no `Exception`
+            if not is_out_of_memory(error):
+                raise
+            if file is not None and store.checksum(path) != file.checksum:
+                raise ValueError(error) from error
+            raise out_of_memory(f"reading {path}{size}", error) from error
     except (OSError, pa.ArrowException, ValueError) as error:
         if isinstance(error, OSError) and error.errno is not None:  # the disk's word, not Arrow's
             with storage_errors(f"reading {path}"):

@@ -18,6 +18,7 @@ from tools.planted import (
     instants,
     kept,
     known_sources,
+    memory,
     never,
     operators,
     orders,
@@ -83,4 +84,5 @@ GROUPS = (
     text.GROUP,
     foreign.GROUP,
     places.GROUP,
+    memory.GROUP,
 )

@@ -1,0 +1,47 @@
+"""Slips in what is said, and what counts, when memory is refused."""
+
+from __future__ import annotations
+
+from tools.planted.bugs import Group, bug
+
+ERRORS = "runtime/state/errors.py"
+SEGMENTS = "runtime/state/segments.py"
+
+GROUP = Group(
+    "memory",
+    ("tests/runtime/faults/test_memory.py",),
+    (
+        bug(
+            "memory is said as damage",
+            SEGMENTS,
+            "            if not is_out_of_memory(error):\n",
+            "            if True:\n",
+        ),
+        bug(
+            "damage is said as memory",
+            SEGMENTS,
+            "if file is not None and store.checksum(path) != file.checksum:",
+            "if False:",
+        ),
+        bug("memory is said as a failing disk", ERRORS, "        if is_out_of_memory(error) or not", "        if not"),
+        bug("what Arrow says of memory is not known", ERRORS, 'r"bad_alloc|', 'r"'),
+        bug(
+            "a step does not say that memory was refused",
+            "runtime/runner.py",
+            "if error is not None and is_out_of_memory(error):",
+            "if False:",
+        ),
+        bug(
+            "memory makes a file a bad one",
+            "runtime/inputs.py",
+            '        with memory_errors(f"reading {path} as {format_}"):\n',
+            "        if True:\n",
+        ),
+        bug(
+            "opening does not say that memory was refused",
+            "runtime/state/checkpoint.py",
+            '            with memory_errors(f"opening {store.where}"):\n',
+            "            if True:\n",
+        ),
+    ),
+)
