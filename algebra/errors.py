@@ -9,6 +9,10 @@ from types import FrameType
 COMMAND_LINE = "tidegate.runtime.cli"
 
 
+#: Characters of a line of the user's code that an error shows, and of a line that it writes; lines of a witness.
+_CODE, _LINE, _LINES = 200, 2000, 100
+
+
 @dataclass(frozen=True, slots=True)
 class Site:
     """A place in the user's code, as errors show it; in the text of a query with its column, counted from 1."""
@@ -20,11 +24,21 @@ class Site:
 
     def __str__(self) -> str:
         name = self.file.replace("\\", "/").rsplit("/", 1)[-1]
-        if self.column is None:
-            return f"{name}:{self.line}" + (f"   {self.code}" if self.code else "")
+        code, column = self.excerpt()
+        if self.column is None or column is None:
+            return f"{name}:{self.line}" + (f"   {code}" if code else "")
         place = f"{name}:{self.line}:{self.column}   "
         # Two more: problems show a site indented by two.
-        return f"{place}{self.code}\n{' ' * (2 + len(place) + self.column - 1)}^"
+        return f"{place}{code}\n{' ' * (2 + len(place) + column - 1)}^"
+
+    def excerpt(self) -> tuple[str, int | None]:
+        """The line, or of a long one what is around the column, and where the column is in that."""
+        if len(self.code) <= _CODE:
+            return self.code, self.column
+        start = max(0, (self.column or 1) - 1 - _CODE // 2)
+        before, after = "…" if start else "", "…" if start + _CODE < len(self.code) else ""
+        column = None if self.column is None else self.column - start + len(before)
+        return f"{before}{self.code[start : start + _CODE]}{after}", column
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,29 +53,38 @@ class Problem:
     query: str | None = None
 
     def __str__(self) -> str:
-        lines = [f"{self.code} {self.message}"]
+        lines = [f"{self.code} {_cut(self.message)}"]
         if self.query is not None:
-            lines.append(f"  in query      {self.query}")
+            lines.append(f"  in query      {_cut(self.query)}")
         if self.site is not None:
             lines.append(f"  {self.site}")
-        lines += [("  because       " if i == 0 else "                ") + text for i, text in enumerate(self.because)]
+        because = [_cut(text) for text in self.because[:_LINES]]
+        if len(self.because) > _LINES:
+            because.append(f"… and {len(self.because) - _LINES} more")
+        lines += [("  because       " if i == 0 else "                ") + text for i, text in enumerate(because)]
         if self.hint:
-            lines.append(f"  hint          {self.hint}")
+            lines.append(f"  hint          {_cut(self.hint)}")
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, object]:
         site: dict[str, object] | None = None
         if self.site is not None:
-            site = {"file": self.site.file, "line": self.site.line, "code": self.site.code}
+            site = {"file": self.site.file, "line": self.site.line, "code": self.site.excerpt()[0]}
             site |= {} if self.site.column is None else {"column": self.site.column}
         return {
             "code": self.code,
-            "message": self.message,
+            "message": _cut(self.message),
             "query": self.query,
             "site": site,
-            "because": list(self.because),
-            "hint": self.hint,
+            "because": list(map(_cut, self.because[:_LINES])),
+            "hint": _cut(self.hint),
         }
+
+
+def _cut(text: str) -> str:
+    """A line of a message; of a very long one both ends: what it is about, and what is wrong with it."""
+    half = _LINE // 2
+    return text if len(text) <= _LINE else f"{text[:half]} … {text[-half:]}"
 
 
 class TidegateError(Exception):

@@ -18,11 +18,13 @@ from tidegate.algebra.types import BOOLEAN
 
 
 class _Hashed:
-    """Caches what is derived from an immutable node: its hash and its schema."""
+    """Caches what is derived from an immutable node: its hash, its schema, its streams, and whether it is row-wise."""
 
-    __slots__ = ("_hash", "_schema")
+    __slots__ = ("_hash", "_row_wise", "_schema", "_streams")
     _hash: int
+    _row_wise: bool
     _schema: Schema
+    _streams: tuple[StreamDef, ...]
 
     def __hash__(self) -> int:
         try:
@@ -33,12 +35,24 @@ class _Hashed:
             return value
 
     def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        if type(self) is not type(other) or hash(self) != hash(other):
-            return False
-        names: tuple[str, ...] = self.__match_args__  # type: ignore[attr-defined]  # always a dataclass
-        return all(getattr(self, name) == getattr(other, name) for name in names)
+        # Without recursion: a chain of a hundred joins is hundreds of nodes deep.
+        pairs: list[tuple[object, object]] = [(self, other)]
+        while pairs:
+            one, two = pairs.pop()
+            if one is two:
+                continue
+            if isinstance(one, _Hashed):
+                if type(one) is not type(two) or hash(one) != hash(two):
+                    return False
+                names: tuple[str, ...] = one.__match_args__  # type: ignore[attr-defined]  # always a dataclass
+                pairs += [(getattr(one, name), getattr(two, name)) for name in names]
+            elif isinstance(one, tuple) and isinstance(two, tuple) and one and isinstance(one[0], _Hashed):
+                if len(one) != len(two):
+                    return False
+                pairs += zip(one, two, strict=True)
+            elif one != two:
+                return False
+        return True
 
     @property
     def schema(self) -> Schema:
@@ -319,9 +333,24 @@ def with_children(node: Node, inputs: tuple[Node, ...]) -> Node:
 
 def occurrences(node: Node) -> tuple[StreamDef, ...]:
     """The streams of all references in a query, left to right: occurrence i is the i-th (from 0), shared subtrees repeated."""
-    if isinstance(node, Scan):
-        return (node.stream,)
-    return tuple(stream for child in children(node) for stream in occurrences(child))
+    if hasattr(node, "_streams"):
+        return node._streams
+    # Without recursion: a chain of a hundred joins is hundreds of nodes deep.
+    waiting: list[Node] = [node]
+    while waiting:
+        current = waiting[-1]
+        below = children(current)
+        unknown = [one for one in below if not hasattr(one, "_streams")]
+        if unknown and not hasattr(current, "_streams"):
+            waiting += unknown
+            continue
+        waiting.pop()
+        if isinstance(current, Scan):
+            streams: tuple[StreamDef, ...] = (current.stream,)
+        else:
+            streams = below[0]._streams if len(below) == 1 else tuple(s for one in below for s in one._streams)
+        object.__setattr__(current, "_streams", streams)
+    return node._streams
 
 
 def _schema_of(node: Node) -> Schema:

@@ -26,6 +26,15 @@ from tidegate.algebra.terms import Term, attributes_of
 
 def is_row_wise(node: Node) -> bool:
     """Whether the node maps each row of its one stream to result rows by itself, whatever the other rows are."""
+    try:
+        return node._row_wise
+    except AttributeError:
+        found = _is_row_wise(node)
+        object.__setattr__(node, "_row_wise", found)
+        return found
+
+
+def _is_row_wise(node: Node) -> bool:
     match node:
         case Scan(stream):
             return not stream.static

@@ -63,6 +63,7 @@ class Sources:
     streams: Sequence[StreamDef]
     equalities: list[tuple[Origin, Origin]] = field(default_factory=list)
     antijoins: list[AntiJoin] = field(default_factory=list)
+    _classes: dict[frozenset[int], dict[int, dict[int, list[str]]]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, node: Node, streams: Sequence[StreamDef]) -> Sources:
@@ -73,18 +74,35 @@ class Sources:
 
     def keys(self, i: int, j: int, ignored: Collection[int]) -> tuple[tuple[str, str], ...]:
         """Attributes of occurrences i and j that are equal in a zone that ignores neither, one pair per class."""
-        classes: list[set[Origin]] = []
-        for pair in self.equalities:
-            if pair[0].occurrence in ignored or pair[1].occurrence in ignored or not self._one_type(*pair):
-                continue
-            touched = [one for one in classes if not one.isdisjoint(pair)]
-            classes = [one for one in classes if one.isdisjoint(pair)] + [set(pair).union(*touched)]
-        found: dict[tuple[str, str], None] = {}
-        for one in classes:
-            own = sorted(o.attribute for o in one if o.occurrence == i)
-            other = sorted(o.attribute for o in one if o.occurrence == j)
-            found.update(dict.fromkeys((a, b) for a in own for b in other[:1]))
-        return tuple(sorted(found))
+        flags = frozenset(ignored)
+        if flags not in self._classes:
+            self._classes[flags] = self._classes_without(flags)
+        classes = self._classes[flags]
+        own, other = classes.get(i, {}), classes.get(j, {})
+        return tuple(sorted({(a, other[k][0]) for k, attributes in own.items() if k in other for a in attributes}))
+
+    def _classes_without(self, ignored: Collection[int]) -> dict[int, dict[int, list[str]]]:
+        """Per occurrence, by the number of a class, its attributes in that class, sorted."""
+        graph: dict[Origin, list[Origin]] = {}
+        for one, other in self.equalities:
+            if one.occurrence not in ignored and other.occurrence not in ignored and self._one_type(one, other):
+                graph.setdefault(one, []).append(other)
+                graph.setdefault(other, []).append(one)
+        found: dict[int, dict[int, list[str]]] = {}
+        seen: set[Origin] = set()
+        for number, start in enumerate(graph):
+            waiting = [] if start in seen else [start]
+            seen.update(waiting)
+            while waiting:
+                origin = waiting.pop()
+                found.setdefault(origin.occurrence, {}).setdefault(number, []).append(origin.attribute)
+                further = [one for one in graph[origin] if one not in seen]
+                seen.update(further)
+                waiting += dict.fromkeys(further)
+        for classes in found.values():
+            for attributes in classes.values():
+                attributes.sort()
+        return found
 
     def _one_type(self, one: Origin, other: Origin) -> bool:
         first, second = self.streams[one.occurrence].schema, self.streams[other.occurrence].schema

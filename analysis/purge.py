@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 
 from tidegate.algebra.terms import Term
 from tidegate.algebra.time import INF, Extended
@@ -14,7 +15,10 @@ from tidegate.analysis.kill import Kill, kills
 from tidegate.analysis.origins import Sources
 from tidegate.analysis.partner import Partner, partner
 from tidegate.analysis.views import MAX_VIEWS, Necessary, View, declared_matrix, necessary
-from tidegate.analysis.zones import Matrix, Variable, Zone
+from tidegate.analysis.zones import Matrix, Variable, Zone, is_copy, rounded
+
+#: Of more streams not every pair is asked for partners: of a hundred, that would be 9,900.
+MOST_PAIRED = 16
 
 #: A rule pays where it frees rows at least so many times sooner than keep.
 SOONER = 2
@@ -86,10 +90,24 @@ def purge(facts: QueryFacts) -> Purge | None:
     for zone in federation.zones:
         speaking = [i for i in streams if i not in zone.ignored]
         views = {i: _view(federation, zone, i, promised, declared[i]) for i in speaking}
-        partners = tuple(partner(zone, sources, i, j) for i in speaking for j in speaking if i != j)
+        pairs = _related(zone, speaking) if len(speaking) > MOST_PAIRED else permutations(speaking, 2)
+        partners = tuple(partner(zone, sources, i, j) for i, j in pairs)
         killers = tuple(kill for i in speaking for kill in kills(sources, zone, i, promised))
         cases.append(Case(views, partners, killers))
     return Purge(facts, tuple(cases))
+
+
+def _related(zone: Zone, occurrences: Sequence[int]) -> list[tuple[int, int]]:
+    """Pairs between whose instants the query or a stream states a constraint, both ways round, in order.
+
+    What the others demand follows step by step, if not always as soon; asking fewer partners frees no row too many.
+    """
+    known, found = set(occurrences), set[tuple[int, int]]()
+    for edge in zone.edges:
+        one, other = rounded(edge.w), rounded(edge.v)
+        if is_copy(one) and is_copy(other) and one[1] != other[1] and {one[1], other[1]} <= known:
+            found |= {(one[1], other[1]), (other[1], one[1])}
+    return sorted(found)
 
 
 def _view(

@@ -219,6 +219,13 @@ def is_copy(row: Hidden) -> TypeGuard[Copy]:
     return isinstance(row, tuple) and row[0] == "x"
 
 
+def rounded(row: Hidden) -> Hidden:
+    """What a row rounds, or a rounding inside it; of any other row the row itself."""
+    while isinstance(row, Rounding):
+        row = row.base
+    return row
+
+
 def _unbounded(n: int) -> Matrix:
     matrix = np.full((n, n), NONE, dtype=np.int64)
     np.fill_diagonal(matrix, 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from tidegate.algebra.allen import Allen
 from tidegate.algebra.dsl.aggregates import AggregateExpression
@@ -56,6 +56,10 @@ class Situation:
 
     def __repr__(self) -> str:
         return f"situation while {self._condition!r}; give it a name: partition_by(...).derive(Name=...)"
+
+
+#: Situations of one pattern: to analyse so many takes some seconds, which grow with their square.
+MAX_SITUATIONS: Final = 256
 
 
 @called()
@@ -419,6 +423,12 @@ def match(
                 _take(found, read.origin.intervals)
         if not found:
             raise QueryError("TG124", "a pattern without periods", hint="write match(A.before(B), within=...)")
+        if len(found) > MAX_SITUATIONS:
+            raise QueryError(
+                "TG223",
+                f"a pattern of {len(found):,} situations; at most {MAX_SITUATIONS} are matched at once",
+                hint="match parts of it, and match their results as situations, with as_intervals(...)",
+            )
         return _derived_match(list(found.values()), parts, within, emission, _pinned(order, list(found)), site)
 
 

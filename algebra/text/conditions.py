@@ -19,7 +19,7 @@ from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.nodes import Function
 from tidegate.algebra.operations import operation
-from tidegate.algebra.terms import Attr
+from tidegate.algebra.terms import Attr, balanced
 from tidegate.algebra.text.parsing import Part, Text
 from tidegate.algebra.text.units import TIME, Unit, converted, number_of, unit_of
 from tidegate.algebra.types import DATE, Kind
@@ -239,11 +239,9 @@ def _built(op: str, *operands: Operand) -> Expression:
     """The operation as the DSL's own operators build it."""
     match op:
         case "and" | "or":
-            found = _condition(Value(operands[0]))
-            for other in operands[1:]:
-                condition = _condition(Value(other))
-                found = found & condition if op == "and" else found | condition
-            return found
+            conditions = [_condition(Value(operand)) for operand in operands]
+            # One after the other they would be copied as often as there are further ones.
+            return balanced(lambda one, other: one & other if op == "and" else one | other, conditions)
         case "not":
             return ~_condition(Value(operands[0]))
         case "eq" | "ne" | "lt" | "le" | "gt" | "ge":

@@ -11,10 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidegate.algebra.errors import QueryError, Site
+from tidegate.algebra.shown import shown
 
 if TYPE_CHECKING:
     from lark import Lark, Token, Tree
     from lark.exceptions import UnexpectedInput
+
+#: Characters of a text, to read which takes some seconds.
+MAX_CHARACTERS = 250_000
 
 #: What errors call the tokens that are no keywords and no signs.
 _CALLED = {
@@ -27,6 +31,8 @@ _CALLED = {
     "$END": "the end of the text",
 }
 _OPERATORS = ("DIV", "IS", "AND", "OR")
+#: Characters of the longest keyword, and some that are too many.
+_LONGEST = 24
 _WORD = re.compile(r"[^\W\d]\w*")
 
 
@@ -45,6 +51,13 @@ class Text:
     """The text of a query, which knows what stands where."""
 
     def __init__(self, text: str, file: str) -> None:
+        if len(text) > MAX_CHARACTERS:
+            raise QueryError(
+                "TG222",
+                f"the text has {len(text):,} characters; a query has at most {MAX_CHARACTERS:,}",
+                hint="if this is the text of one query, keep long lists of values in a table and join it",
+                site=Site(file, 1, text[:200].split("\n")[0]),
+            )
         self._lines, self._file, self.text = text.split("\n"), file, text
 
     def site(self, line: int, column: int) -> Site:
@@ -73,7 +86,7 @@ class Text:
             line, column = error.line, error.column
             rest = self._lines[line - 1][column - 1 :]
             word = _WORD.match(rest)
-            found, site = f"{(word[0] if word else rest[:1])!r} does not fit here", self.site(line, column)
+            found, site = f"{shown(word[0] if word else rest[:1])} does not fit here", self.site(line, column)
         return QueryError(
             "TG170", found, because=(f"expected: {_listed(allowed)}",), hint=self._meant(site, allowed), site=site
         )
@@ -87,7 +100,7 @@ class Text:
     def _meant(self, site: Site, allowed: Iterable[str]) -> str:
         """A keyword that could stand here and nearly does, here or one word before."""
         assert site.column is not None
-        words = {word.start(): word[0] for word in _WORD.finditer(site.code)}
+        words = {word.start(): word[0] for word in _WORD.finditer(site.code) if len(word[0]) <= _LONGEST}
         before = [words[start] for start in sorted(words) if start < site.column - 1]
         keywords = [name for name in allowed if name not in _CALLED and _signs().get(name, name) == name]
         for word in (words.get(site.column - 1, ""), *before[-1:]):

@@ -505,7 +505,23 @@ def _stream_text(stream: StreamDef) -> str:
 
 def digest(value: object) -> str:
     """A short hash of a plan value, the same on every machine: a Merkle hash over dataclass fields."""
-    return hashlib.sha256(_canonical(value, {}).encode()).hexdigest()[:16]
+    seen: dict[int, str] = {}
+    for part in value if isinstance(value, tuple) else (value,):
+        if isinstance(part, Node):
+            for node in _from_below(part):
+                _canonical(node, seen)
+    return hashlib.sha256(_canonical(value, seen).encode()).hexdigest()[:16]
+
+
+def _from_below(node: Node) -> list[Node]:
+    """The nodes of a tree, each after its inputs and once: a chain of a hundred joins is too deep for recursion."""
+    waiting, found = [node], dict[int, Node]()
+    while waiting:
+        current = waiting.pop()
+        found.pop(id(current), None)  # it comes before what was met earlier
+        found[id(current)] = current
+        waiting += children(current)
+    return list(reversed(found.values()))
 
 
 @cache

@@ -71,7 +71,7 @@ GROUP = Group(
                     "                matrix = pair.matrix.copy()\n"
                     "                for a, one in enumerate(pair.layout.rows):\n"
                     "                    for c, other in enumerate(pair.layout.rows):\n"
-                    '                        if one[0] == other[0] == "x" and one[2] == other[2]:\n'
+                    "                        if is_copy(one) and is_copy(other) and one[2] == other[2]:\n"
                     "                            if self.occurrences[one[1]].name == self.occurrences[other[1]].name:\n"
                     "                                matrix[a, c] = min(int(matrix[a, c]), 0)\n"
                     "                closed = close(matrix)\n"

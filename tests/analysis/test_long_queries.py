@@ -1,0 +1,175 @@
+"""Queries of many streams, conditions or situations: time that grows with their size, text that does too, or an early refusal.
+
+Times are CPU times of this process at two sizes, so that a slow or busy machine makes no difference.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from itertools import pairwise
+
+import pytest
+
+import tidegate as tg
+from tidegate import minutes, read_query
+from tidegate.algebra.errors import Problem, QueryError, Site
+from tidegate.analysis.order import MOST_EXACT, Statistics, best_order, cost_of
+from tidegate.analysis.purge import MOST_PAIRED, purge
+from tidegate.runtime.program import Program
+
+S = tg.stream("S", "t timestamp, k bigint, x bigint", progress="t")
+
+
+def chain(length: int) -> Program:
+    streams = [tg.stream(f"S{i}", "t timestamp, k bigint", progress="t").as_(f"s{i}") for i in range(length)]
+    joined: tg.Relation = streams[0]
+    for a, b in pairwise(streams):
+        joined = joined.join(b, a.k == b.k, a.t <= b.t, b.t <= a.t + minutes(1))
+    return tg.program(Q=joined.select(k=streams[0].k, t=streams[-1].t))
+
+
+def conditions(number: int) -> str:
+    some = " AND ".join(f"x > {i}" for i in range(number))
+    return f"FROM S PARTITION BY k DEFINE A AS {some}, B AS x < 0 PATTERN A before B WITHIN 5 minutes"
+
+
+def situations(number: int) -> str:
+    some = ", ".join(f"A{i} AS x > {i}" for i in range(number))
+    order = " AND ".join(f"A{i} before A{i + 1}" for i in range(number - 1))
+    return f"FROM S PARTITION BY k DEFINE {some} PATTERN {order} WITHIN 5 minutes"
+
+
+def read(text: str) -> tg.Relation:
+    return read_query(text, {"S": S}, dialect="allen")
+
+
+def seconds(action: Callable[[], object]) -> float:
+    """CPU time, the best of three."""
+    found = []
+    for _ in range(3):
+        start = time.process_time()
+        action()
+        found.append(time.process_time() - start)
+    return min(found)
+
+
+def open_session(length: int) -> None:
+    chain(length).session().close()
+
+
+def test_a_session_over_a_chain_opens_in_time_that_grows_with_it() -> None:
+    """Of twice as many streams three times, not nine as when every pair of streams was compared with every equality."""
+    open_session(4)
+    assert seconds(lambda: open_session(60)) < 5 * seconds(lambda: open_session(30))
+
+
+def test_the_explanation_of_a_chain_grows_with_it() -> None:
+    """No reader has a line for each pair of streams: 30 streams took 90 kB, 60 took 335 kB."""
+    sizes = [len(str(chain(length).explain())) for length in (30, 60)]
+    assert sizes[0] < 40_000
+    assert sizes[1] < 3 * sizes[0]
+
+
+def test_two_hundred_streams_are_explained_and_opened() -> None:
+    program = chain(200)
+    assert program.check() == []
+    assert len(str(program.explain())) < 2_000_000
+    with program.session() as session:
+        session.step()
+
+
+def test_of_many_streams_only_those_that_constraints_relate_are_asked_for_partners() -> None:
+    rules = purge(chain(MOST_PAIRED + 1).facts.queries[0])
+    assert rules is not None
+    (case,) = rules.cases
+    assert [(rule.own, rule.other) for rule in case.partners if rule.own == 3] == [(3, 2), (3, 4)]
+    few = purge(chain(MOST_PAIRED).facts.queries[0])
+    assert few is not None
+    assert len(few.cases[0].partners) == MOST_PAIRED * (MOST_PAIRED - 1)
+
+
+def test_keys_of_pairs_are_those_of_the_whole_chain() -> None:
+    rules = purge(chain(6).facts.queries[0])
+    assert rules is not None
+    assert {rule.keys for rule in rules.cases[0].partners} == {(("k", "k"),)}
+
+
+def test_conditions_of_a_text_take_time_in_proportion() -> None:
+    read(conditions(10))
+    """Three times as many take three to four times as long, not nine as when each was copied for each that follows."""
+    assert seconds(lambda: read(conditions(4800))) < 6 * seconds(lambda: read(conditions(1600)))
+
+
+def test_a_pattern_of_many_situations_is_planned_step_by_step() -> None:
+    """The cheapest of all orders is found by 2ⁿ sets; with twenty situations that took minutes."""
+    program = tg.program(Q=read(situations(40)))
+    start = time.process_time()
+    assert "from A0: A1, A2" in str(program.explain())
+    with program.session() as session:
+        session.step()
+    assert time.process_time() - start < 20
+
+
+def test_orders_step_by_step_cost_what_the_model_says() -> None:
+    count = MOST_EXACT + 2
+    ring = {(i, i + 1): 0.1 * (1 + i % 3) for i in range(count - 1)}
+    found = best_order(4, Statistics((10.0,) * count, ring))
+    assert found.symbols[0] == 4
+    assert sorted(found.symbols) == list(range(count))
+    # Every next symbol is related to one before it.
+    assert all(
+        any(abs(one - other) == 1 for other in found.symbols[:place])
+        for place, one in enumerate(found.symbols)
+        if place
+    )
+    assert cost_of(found.symbols, Statistics((10.0,) * count, ring)) == pytest.approx(found.cost)
+    few = Statistics((10.0,) * MOST_EXACT, {pair: share for pair, share in ring.items() if max(pair) < MOST_EXACT})
+    order = best_order(2, few)
+    assert cost_of(order.symbols, few) == pytest.approx(order.cost)
+
+
+def test_too_long_a_text_is_refused_before_it_is_read() -> None:
+    text = conditions(10) + " " * 10_000_000
+    start = time.process_time()
+    with pytest.raises(QueryError, match="TG222 the text has 10,000,"):
+        read(text)
+    assert time.process_time() - start < 1
+
+
+def test_too_many_situations_are_refused() -> None:
+    with pytest.raises(QueryError, match="TG223 a pattern of 300 situations; at most 256"):
+        read(situations(300))
+
+
+def test_messages_show_of_a_long_line_what_is_around_the_place() -> None:
+    text = conditions(4000).replace("x > 2000", "x > oops")
+    with pytest.raises(QueryError) as raised:
+        read(text)
+    told = str(raised.value)
+    assert "oops" in told
+    assert len(told) < 2000
+    site = raised.value.site
+    assert site is not None
+    code, column = site.excerpt()
+    assert column is not None
+    assert site.column is not None
+    assert code[column - 1 :].startswith(site.code[site.column - 1 : site.column + 50])
+    line, caret = str(site).split("\n")
+    assert line[caret.index("^") - 2 :].startswith(site.code[site.column - 1 :][:50])
+
+
+def test_a_name_of_a_hundred_thousand_characters_is_not_repeated_whole() -> None:
+    with pytest.raises(QueryError) as raised:
+        S.where(S["n" * 100_000] > 1)
+    assert len(str(raised.value)) < 5000
+
+
+def test_short_lines_and_messages_are_shown_as_they_are() -> None:
+    site = Site("query", 3, "A" * 200, 150)
+    assert site.excerpt() == ("A" * 200, 150)
+    problem = Problem("TG999", "m" * 2000, site, tuple(map(str, range(100))), "h")
+    assert "m" * 2000 in str(problem)
+    assert "more" not in str(problem)
+    assert "… and 1 more" in str(Problem("TG999", "m", None, tuple(map(str, range(101)))))
+    assert Site("f", 1, "B" * 201).excerpt() == ("B" * 200 + "…", None)

@@ -1,0 +1,53 @@
+"""Slips in what keeps long queries quick."""
+
+from __future__ import annotations
+
+from tools.planted.bugs import Group, bug
+
+PURGE = "analysis/purge.py"
+ORIGINS = "analysis/origins.py"
+ORDER = "analysis/order.py"
+ERRORS = "algebra/errors.py"
+
+GROUP = Group(
+    "long queries",
+    ("tests/analysis/test_long_queries.py",),
+    (
+        bug(
+            "related streams are asked for partners one way round",
+            PURGE,
+            "found |= {(one[1], other[1]), (other[1], one[1])}",
+            "found |= {(one[1], other[1])}",
+        ),
+        bug(
+            "few streams are asked as many are",
+            PURGE,
+            "if len(speaking) > MOST_PAIRED else",
+            "if len(speaking) >= MOST_PAIRED else",
+        ),
+        bug(
+            "keys are equal only where a condition says so",
+            ORIGINS,
+            "                waiting += dict.fromkeys(further)\n",
+            "                pass\n",
+        ),
+        bug(
+            "steps forget what is bound",
+            ORDER,
+            "return self.found * (log2(1 + size) + size * self.shares.get(symbol, 1.0))",
+            "return log2(1 + size) + size * self.shares.get(symbol, 1.0)",
+        ),
+        bug(
+            "steps go to situations that nothing relates",
+            ORDER,
+            "near = [symbol for symbol in steps.shares if symbol in open_] or list(open_)",
+            "near = list(open_)",
+        ),
+        bug(
+            "the mark is not moved where a line is cut",
+            ERRORS,
+            "self.column - start + len(before)",
+            "self.column + len(before)",
+        ),
+    ),
+)
