@@ -13,7 +13,8 @@ from tidegate.runtime.state.paths import check_relative
 
 _SLUG: Final = r"[A-Za-z0-9_-]{1,60}"  # see `paths.slug`
 _STATE: Final = rf"{_SLUG}/\d{{10,}}-[A-Za-z0-9_]{{1,40}}-[0-9a-f]{{32}}\.parquet"  # see `segments.new_path`
-_OUTPUT: Final = rf"(?:part-\d{{10,}}-{_SLUG}-\d{{5,}}\.parquet|\.part-\d{{10,}}-{_SLUG}-\d{{5,}}\.parquet\.tmp)"
+_RESULT: Final = rf"part-\d{{10}}-(?:to-\d{{10}}-)?{_SLUG}-\d{{5}}\.parquet"  # see `result_names`
+_OUTPUT: Final = rf"(?:{_RESULT}|\.{_RESULT}\.tmp)"
 _UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 #: A file of Hadoop's local file system, the copy under which it is written, and the checksums of both.
 _HADOOP: Final = rf"(?:{{0}}|\.{{0}}\.crc|\.{{0}}\.{_UUID}\.tmp|\.\.{{0}}\.{_UUID}\.tmp\.crc)"

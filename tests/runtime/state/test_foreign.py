@@ -89,6 +89,10 @@ def test_names_of_users_are_not_of_our_form() -> None:
     for area in DIRECTORIES:
         assert not [name for name in NAMES if is_own(f"{area}/{name}")]
     assert not is_own("notes.txt")
+    long = "q" * 60
+    for name in (f"part-0000000001-{long}-00000.parquet", f"part-0000000001-to-0000000004-{long}-00000.parquet"):
+        assert is_own(f"results/q/{name}")
+        assert is_own(f"results/q/.{name}.tmp")
     assert is_own("meta.json")
 
 
