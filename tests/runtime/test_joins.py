@@ -363,11 +363,9 @@ def test_a_search_between_two_bounds_goes_before_others() -> None:
         assert first.lower
         assert first.upper
         assert all(len(first.used) >= len(other.used) for other in others if other.lower and other.upper)
-    # A left value with three upper bounds, and one that lies between two.
-    above = parts(
-        call("le", one("e"), two("t")), call("le", one("e"), two("e")), call("lt", one("e"), two("e")), FROM, BETWEEN[2]
-    )
-    assert bands._searches(above.ranges)[0].inner in (one("t"), two("t"))
+    # Three bounds from below of one value do not outweigh two of another, one from each side.
+    first = bands._searches(parts(FROM, TO, BETWEEN[5], BETWEEN[8], call("lt", one("t"), two("e"))).ranges)[0]
+    assert (first.inner, len(first.lower), len(first.upper)) == (two("t"), 1, 1)
 
 
 def test_ranks_are_distances_where_they_fit_beside_the_groups() -> None:
