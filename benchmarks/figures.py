@@ -21,6 +21,8 @@ QUERIES = ("tumbling", "interval join", "silence", "frames")
 HELD = (*QUERIES, "wide join")
 #: Queries whose state partner and kill rule make small.
 PURGED = ("deadline by key", "three intervals")
+#: Queries of whose state garbage collection can free nothing.
+STALLED = ("part payments", "undelivered")
 #: States that only grow: rows that are live in the end, rows of a batch.
 STALLS = ((1_000_000, 10_000), (25_000_000, 100_000))
 #: How many queries share a batch on disk, and how many of them have directories for results.
@@ -120,6 +122,11 @@ def _declared() -> Iterator[tuple[str, Target]]:
     for query in HELD:
         yield f"{query}, embedded: live state at most", Target("MiB")
         yield f"{query}, embedded: peak memory / (2 x live state + 1 GiB)", Target(most=1)
+    for shape in STALLED:
+        for rows, _ in STALLS:
+            yield f"{shape}, {rows:,} live rows: longest batch / median", Target(most=3)
+            yield f"{shape}, {rows:,} live rows: CPU a batch, default / off", Target(better="less")
+            yield f"{shape}, {rows:,} live rows: peak memory / (2 x live state + 1 GiB)", Target(most=1)
     yield "a batch of 50 rows, five queries, embedded", Target("ms", most=10)
     yield "a batch of 50 events, one pattern, embedded", Target("ms", most=5)
     for count in DURABLE:

@@ -35,6 +35,7 @@ from benchmarks import (
     situations,
     situations_spark,
     speedup,
+    stalls,
     threads,
 )
 from benchmarks.data import Data
@@ -150,6 +151,7 @@ SECTIONS: dict[str, Callable[[Data], Measured]] = {
     "flat-checkpoint": lambda data: (flat.checkpointed(data.folder / "checkpoints"), True),
     "flat-files": lambda data: (flat_files.embedded(data.folder / "files"), True),
     "state": lambda data: freed_state(min(data.rows, 200_000), data.batches),
+    "stalls": lambda _: stalls.measure(),
     "situations": lambda data: situations.measure(data.rows),
     "threads": lambda data: threads.measure(data.rows),
     "spark": lambda data: on_spark.measure(data.spark, data.large, data.few, data.rows),

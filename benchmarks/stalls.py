@@ -9,12 +9,14 @@ those that are live in the end, BATCH those of a batch, MODE the garbage collect
 from __future__ import annotations
 
 import json
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,7 @@ import polars as pl
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import tidegate as tg
-from benchmarks.figures import STALLS, Figure, declared
+from benchmarks.figures import PAIRS, STALLED, STALLS, Figure, compared, declared
 from tidegate.runtime.embedded.session import Session
 from tidegate.runtime.garbage import GarbageCollection
 from tidegate.runtime.sinks import DiscardSink
@@ -54,28 +56,36 @@ def undelivered() -> tg.Program:
     return tg.program(Delivered=both.select(id=o.id, ordered=o.t, delivered=d.t))
 
 
-SHAPES: dict[str, Callable[[], tg.Program]] = {"part payments": part_payments, "undelivered": undelivered}
+SHAPES: dict[str, Callable[[], tg.Program]] = dict(zip(STALLED, (part_payments, undelivered), strict=True))
 
 
-def measure() -> tuple[list[Figure], bool]:
-    """Longest batch beside the median, CPU and memory with the default garbage collection beside none."""
+def measure(sizes: Sequence[tuple[int, int]] = STALLS) -> tuple[list[Figure], bool]:
+    """Longest batch beside the median, CPU and memory with the default garbage collection beside none, in PAIRS pairs."""
     figures = []
     with tempfile.TemporaryDirectory() as folder:
-        for shape in SHAPES:
-            for rows, size in STALLS:
-                place = f"{folder}/{shape} {rows}"
-                found = {mode: _process(shape, rows, size, mode, f"{place} {mode}") for mode in ("off", "amortised")}
-                figures += _figures(f"{shape}, {rows:,} live rows", found["amortised"], found["off"])
+        for shape in STALLED:
+            for rows, size in sizes:
+                pairs = []
+                for _ in range(PAIRS):
+                    made = [process(shape, rows, size, mode, f"{folder}/{mode}") for mode in ("off", "amortised")]
+                    pairs.append((made[0], made[1]))
+                    for mode in ("off", "amortised"):
+                        shutil.rmtree(f"{folder}/{mode}")
+                figures += _figures(f"{shape}, {rows:,} live rows", pairs)
     return figures, True
 
 
-def _figures(label: str, made: dict[str, Any], off: dict[str, Any]) -> list[Figure]:
-    one, other = made["cpu"][WARM:], off["cpu"][WARM:]
-    longest, median = max(one), statistics.median(one)
-    detail = f"{1000 * longest:.0f} ms, {1000 * median:.0f} ms; slope {slope(one):+.2f} ms a hundred batches"
+def _figures(label: str, pairs: Sequence[tuple[dict[str, Any], dict[str, Any]]]) -> list[Figure]:
+    default = [made["cpu"][WARM:] for _, made in pairs]
+    longest = compared(f"{label}: longest batch / median", [max(cpu) / statistics.median(cpu) for cpu in default])
+    slopes = ", ".join(f"{slope(cpu):+.2f}" for cpu in default)
+    made = max((made for _, made in pairs), key=lambda made: float(made["more"]))
     found = [
-        declared(f"{label}: longest batch / median", longest / median, detail),
-        declared(f"{label}: CPU a batch, default / off", statistics.mean(one) / statistics.mean(other)),
+        replace(longest, detail=f"{longest.detail}; slopes {slopes} ms a hundred batches"),
+        compared(
+            f"{label}: CPU a batch, default / off",
+            [statistics.mean(made["cpu"][WARM:]) / statistics.mean(off["cpu"][WARM:]) for off, made in pairs],
+        ),
         declared(
             f"{label}: peak memory / (2 x live state + 1 GiB)",
             made["more"] / (2 * made["live"] + (1 << 30)),
@@ -92,7 +102,7 @@ def slope(cpu: list[float]) -> float:
     return 100_000 * float(np.polyfit(range(len(cpu)), cpu, 1)[0])
 
 
-def _process(shape: str, rows: int, size: int, mode: str, folder: str) -> dict[str, Any]:
+def process(shape: str, rows: int, size: int, mode: str, folder: str) -> dict[str, Any]:
     command = [sys.executable, __file__, shape, str(rows), str(size), mode, folder]
     made: dict[str, Any] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
     return made

@@ -9,12 +9,26 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from benchmarks import embedded, flat, flat_files, large, papers, provenance, queries, run, situations, state, threads
+from benchmarks import (
+    embedded,
+    flat,
+    flat_files,
+    large,
+    papers,
+    provenance,
+    queries,
+    run,
+    situations,
+    stalls,
+    state,
+    threads,
+)
 from benchmarks.figures import (
     BEGIN,
     DECLARED,
     END,
     PAIRS,
+    STALLED,
     UNMEASURED,
     compared,
     declared,
@@ -185,6 +199,22 @@ def test_sections_run_on_few_rows(tmp_path: Path) -> None:
     assert all(equal for _, equal in made)
     names = [figure.name for figures, _ in made for figure in figures]
     assert len(names) == len(set(names)) == 4 * 3 + 2 * 4 + 2 * 3
+
+
+@pytest.mark.parametrize("shape", STALLED)
+def test_of_a_state_that_only_grows_no_row_goes(shape: str, tmp_path: Path) -> None:
+    """Else the figure would be of a collection that has something to free."""
+    made = stalls.run(shape, 40_000, 10_000, "amortised", str(tmp_path))
+    assert made["rows"] == 40_000
+    assert len(made["cpu"]) == 4
+
+
+@pytest.mark.long
+def test_thirty_million_rows_in_segments_need_less_than_twice_their_size_and_a_gibibyte(tmp_path: Path) -> None:
+    made = stalls.process("part payments", 30_000_000, 1_000_000, "amortised", str(tmp_path))
+    assert made["rows"] == 30_000_000
+    assert made["more"] <= 2 * made["live"] + (1 << 30)
+    assert made["more"] + (1 << 29) <= 6 << 30
 
 
 @pytest.mark.long
