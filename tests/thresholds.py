@@ -94,6 +94,7 @@ THRESHOLDS = (
     Threshold("state.compaction", "_MOST_ROWS", (1, 4), "files"),
     Threshold("state.compaction", "_ROW_GROUP", (1, 4), "files"),
     Threshold("state.put_away", "_CHUNK", (1, 100), "files"),
+    Threshold("state.outputs", "GATHERED", (2, 3), "files"),
     Threshold("state.local", "_SYNCS", (1, 2), "files"),
     Threshold("digests", "_WORDS", (), "files"),
     Threshold("embedded.read_ahead", "MOST", (0, 100), "files"),
