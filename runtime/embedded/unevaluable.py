@@ -24,6 +24,7 @@ from tidegate.runtime.embedded.terms import compile_pair, compile_term
 from tidegate.runtime.plan.steps import Buffer
 
 _ROW: Final = "\0row"
+_FAILS: Final = "\0fails"
 #: Pairs of rows and rows of a static table that a condition is evaluated for at a time.
 MOST_PAIRS: Final = 1 << 20
 
@@ -152,17 +153,15 @@ class _Walk:
 
     def _failing(self, frame: pl.DataFrame, term: Term, schema: Schema) -> pl.Series | None:
         """For which rows the term fails, None if it does for none; the first of each row of the stream is noted."""
-        typed = resolve(term, schema)
-        if not typed.fallible or not frame.height:
+        test = _test_of(term, schema)
+        if test is None or not frame.height:
             return None
-        error = compile_pair(term, schema).error
-        assert error is not None
-        fails = frame.select(pl.col(_ROW), error.is_not_null().alias("\0fails")).get_column("\0fails")
+        fails = frame.select(pl.col(_ROW), test).get_column(_FAILS)
         if not fails.any():
             return None
         read = sorted(attributes_of(term))
         first = frame.filter(fails).unique(_ROW, keep="first", maintain_order=True)
-        value = evaluator(typed)
+        value = evaluator(resolve(term, schema))
         for row in first.select(_ROW, *read).iter_rows(named=True):
             if row[_ROW] not in self.found:
                 self.found[row[_ROW]] = _error_of(value, row, term)
@@ -183,6 +182,13 @@ class _Walk:
         if gone:
             rows = rows.join(pl.concat(gone).to_frame(), on=_ROW, how="anti", maintain_order="left")
         return (rows, table) if _ROW in one.columns else (table, rows)
+
+
+@lru_cache(maxsize=1024)  # batch after batch evaluates the same terms
+def _test_of(term: Term, schema: Schema) -> pl.Expr | None:
+    """Whether the term fails on a row; None where it cannot."""
+    error = compile_pair(term, schema).error if resolve(term, schema).fallible else None
+    return None if error is None else error.is_not_null().alias(_FAILS)
 
 
 def _scan(node: Node, name: str) -> Scan:
