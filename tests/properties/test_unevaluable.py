@@ -381,3 +381,15 @@ def test_rows_of_a_result_without_a_value_are_set_aside_for_its_readers() -> Non
         session.finish()
         with pytest.raises(tg.QueryError, match="TG302"):
             session.step()
+
+
+def test_what_a_selection_leaves_out_is_not_judged_and_a_pair_with_a_row_of_a_table_is() -> None:
+    rows = [(0, 4, 1, None, 1), (1, 4, 1, None, 2), (2, 5, 1, None, 3)]
+    guarded = tg.program(Q=S.where(S.k != 0).with_(q=S.x.div(S.k))).run({"S": rows})
+    assert guarded.reports[0].counts["S"].rejected == {}
+    s, z = S.as_("s"), T.as_("z")
+    for kind in ("join", "anti_join"):
+        made = tg.program(Q=getattr(s, kind)(z, s.k == z.k, s.x.div(z.f) >= 0).select(s.k, s.t))
+        results = made.run({"S": rows, "T": [(1, 1), (2, 0), (7, 0)]})
+        assert results.reports[0].counts["S"].rejected == {"unevaluable": 1}
+        assert [row["k"] for row in results.rows("Q")] == ([1] if kind == "join" else [0])
