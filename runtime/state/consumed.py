@@ -118,8 +118,9 @@ class ConsumedFiles:
             text = pl.Series(paths, dtype=pl.String)
         except UnicodeEncodeError:  # what is not UTF-8 was never read: no log could name it
             text = pl.Series([path if _is_text(path) else "" for path in paths], dtype=pl.String)
-        first, second = (text.hash(seed).to_numpy() for seed in self._seeds)
-        return first, second
+        one, other = self._seeds  # in one step: each costs a tenth of a millisecond, however few the paths are
+        hashes = text.to_frame("path").select_seq(first=pl.col("path").hash(one), second=pl.col("path").hash(other))
+        return hashes["first"].to_numpy(), hashes["second"].to_numpy()
 
 
 def _is_text(path: str) -> bool:
