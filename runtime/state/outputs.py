@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from tidegate.runtime.state.errors import OUTPUT, StateError, storage_errors
 from tidegate.runtime.state.manifest import Manifest, StagedOutput, marker_path
+from tidegate.runtime.state.result_names import is_output_of
 from tidegate.runtime.state.segments import check_size, read_checked, verify
 from tidegate.runtime.state.store import Store
 
@@ -44,11 +45,16 @@ def concatenated(tables: Sequence[Any]) -> Any:
 
 
 def kept_results(store: Store, manifest: Manifest | None, area: str, queries: Collection[str]) -> Iterator[Any]:
-    """The results of a stream without a sink, table by table: the files in its `area`, then what its `queries` have gathered."""
-    for path in store.list_files(area):
-        yield store.read_table(path)
+    """The results of a stream without a sink, query by query: the files in its `area`, then what waits in packs.
+
+    So the rows of a query are in the order of its batches, also when some that waited become a file.
+    """
+    files = store.list_files(area)
     gathered = {} if manifest is None else manifest.gathered
     for query in queries:
+        for path in files:
+            if is_output_of(query, path.rpartition("/")[2]):
+                yield store.read_table(path)
         yield from read_outputs(store, gathered.get(query, ()))
 
 

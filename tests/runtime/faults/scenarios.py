@@ -191,7 +191,9 @@ class Outcome:
 def again(store: Store) -> Store:
     """The store as a new process sees it; locks of dead processes are gone."""
     if isinstance(store, LocalStore):
-        return LocalStore(store.where, sync=False)
+        fresh_local = LocalStore(store.where, sync=False)
+        fresh_local.packs = store.packs
+        return fresh_local
     assert isinstance(store, MemoryStore)
     fresh = MemoryStore(packs=store.packs)
     fresh.files, fresh.published = store.files, store.published
@@ -270,9 +272,9 @@ def undisturbed(name: str) -> Outcome:
 
 
 @cache
-def passings(name: str) -> Mapping[str, int]:
-    """How often each failpoint is passed in an undisturbed run."""
-    store = MemoryStore(packs=True)
+def passings(name: str, *, packs: bool = True) -> Mapping[str, int]:
+    """How often each failpoint is passed in an undisturbed run: few results wait in packs, or are published at once."""
+    store = MemoryStore(packs=packs)
     store.failpoints.record()
     go_on(scenario(name), store)
     assert store.failpoints.passed is not None
