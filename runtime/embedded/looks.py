@@ -10,14 +10,19 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from tidegate.algebra.errors import QueryError
 from tidegate.algebra.formulas import temporal_formula
 from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.terms import TRUE, Term, attributes_of
+from tidegate.algebra.time import INF
 from tidegate.algebra.types import BIGINT
+from tidegate.analysis.expansion import MAX_ZONES
+from tidegate.analysis.instants import constrained
 from tidegate.analysis.kill import Kill
-from tidegate.analysis.normal_form import All, Bound, Normal, normal_form
+from tidegate.analysis.normal_form import Bound
 from tidegate.analysis.partner import Partner
 from tidegate.analysis.purge import Case, Purge
+from tidegate.analysis.zones import Copy, Layout, Zone
 from tidegate.runtime.embedded.joins import join_frames
 from tidegate.runtime.embedded.sweep import OTHER, ROW, as_other, filtered
 from tidegate.runtime.joins import join_parts
@@ -244,17 +249,20 @@ def _both(own: Buffer, theirs: Buffer) -> Schema:
 @lru_cache(maxsize=256)
 def _bounds(condition: Term, both: Schema) -> tuple[Bound, ...]:
     """Bounds on the distance between instants of a row and of another that follow from a condition."""
-    found: list[Bound] = []
-    stack: list[Normal] = [normal_form(temporal_formula(condition, both))]
-    while stack:
-        match stack.pop():
-            case Bound() as bound:
-                found.append(bound)
-            case All(parts):
-                stack += parts
-            case _:
-                pass  # one of several: none of them follows by itself
-    return tuple(bound for bound in found if bound.v.startswith(OTHER) != bound.w.startswith(OTHER))
+    rows: tuple[Copy, ...] = tuple(("x", 0, name) for name in both.temporal)
+    layout = Layout(rows, {name: k for k, name in enumerate(both.temporal)})
+    try:
+        zones = constrained([Zone.free(layout)], temporal_formula(condition, both), MAX_ZONES, [])
+    except QueryError:  # more cases than are looked at: nothing is known to follow
+        return ()
+    return tuple(
+        Bound(v[2], w[2], int(c))
+        for v in rows
+        for w in rows
+        if v[2].startswith(OTHER) != w[2].startswith(OTHER)
+        and zones
+        and (c := max(zone.distance(w, v) for zone in zones)) != INF
+    )
 
 
 _Limits = Mapping[str, tuple[int, int]]
