@@ -338,7 +338,7 @@ def test_a_decimal_sum_out_of_range_is_shown_with_its_scale() -> None:
     payments = tg.stream("P", "t bigint, x decimal(18,2)", progress="t")
     program = tg.program(S=payments.group_by(end=tg.tumbling(payments.t, 10)).agg(x=tg.sum(payments.x)))
     with pytest.raises(EvaluationError) as failure:
-        program.run({"P": [(1, "9999999999999999.99"), (2, "0.02")]})
+        program.run({"P": [(1, "9999999999999999.99"), (2, "0.02")]}, on_error="fail")
     (problem,) = failure.value.problems
     assert problem.because == ("total = 10000000000000000.01",)
     assert "double" in problem.hint

@@ -89,7 +89,8 @@ def test_the_driver_reads_no_rows(
         collect_garbage="exact",
     )
     query.awaitTermination()
-    assert [path for path in opened if not path.startswith("positions/")] == []
+    # Rejected rows are merged by the driver, at most some megabytes of them in a batch.
+    assert [path for path in opened if not path.startswith(("positions/", "quarantine/"))] == []
     places: set[str] = {place for report in query.reports for place in report.places.values()}
     assert places == {place}
     assert len(query.reports) == 5
