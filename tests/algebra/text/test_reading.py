@@ -238,7 +238,7 @@ def test_errors_point_at_the_text(old: str, new: str, code: str, where: str, hin
     assert line[error.site.column - 1 :].startswith(where) or (code == "TG102" and where.startswith("A AS"))
     assert hint in error.hint
     place, caret = str(error.site).split("\n")
-    assert place.endswith(line) or (len(line) > 200 > len(place) and "…" in place)
+    assert place.endswith(line) or (len(line) > 250 > len(place) and "…" in place)
     assert place[caret.index("^") - 2 :].startswith(line[error.site.column - 1 :][:20])
 
 
