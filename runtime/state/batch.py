@@ -73,6 +73,8 @@ class Batch:
         self._outputs: list[StagedOutput] = []
         self._gathering: dict[str, list[Any]] = {}
         self._hasty: list[str] = []
+        self._ended: set[str] = set()
+        """Queries whose results wait no more: they became a file of this batch."""
         self._rejected: list[Any] = []
         self._set_aside: list[Segment] = []
         self._parts: dict[str, int] = {}
@@ -160,7 +162,8 @@ class Batch:
 
     def _gathered(self) -> dict[str, tuple[StagedOutput, ...]]:
         """The results that wait in packs from now on, per query; those that are many are staged as one file."""
-        before = self._previous.gathered if self._previous is not None else {}
+        before = {} if self._previous is None else self._previous.gathered
+        before = {query: waiting for query, waiting in before.items() if query not in self._ended}
         gathered = dict(before)
         for query, tables in self._gathering.items():
             waiting, new = before.get(query, ()), concatenated(tables)
@@ -184,8 +187,15 @@ class Batch:
         return new_path("staging", query, self.seq, self.attempt)
 
     def adopt_output(self, query: str, file: FileRef, rows: int) -> StagedOutput:
-        """Stage a durable file that a worker wrote at an `output_path`; only its size is looked at here."""
+        """Stage a durable file that a worker wrote at an `output_path`; only its size is looked at here.
+
+        Results of the query that wait in packs become a file before it, so that rows stay in the order of batches.
+        """
         check_size(self._store, file)
+        waiting = () if self._previous is None else self._previous.gathered.get(query, ())
+        if waiting and query not in self._ended:
+            self._ended.add(query)
+            self._stage_table(query, concatenated(list(read_outputs(self._store, waiting))))
         return self._stage(query, file, rows)
 
     def quarantine(self, table: Any) -> None:
@@ -213,6 +223,7 @@ class Batch:
         self._written += [segment.path for segment in self._set_aside]
         self._pack = PackWriter.of(self.seq, self.attempt)
         self._gathering.clear()
+        self._ended.clear()
         self._hasty.clear()
         self._outputs.clear()
         self._rejected.clear()

@@ -9,14 +9,15 @@ import pyarrow as pa
 import pytest
 
 import tidegate as tg
-from tidegate.runtime.state.checkpoint import inspect
+from tidegate.runtime.state.checkpoint import Checkpoint, inspect
 from tidegate.runtime.state.errors import DATA, StateError
 from tidegate.runtime.state.intent import pending_intent
 from tidegate.runtime.state.local import LocalStore
-from tidegate.runtime.state.manifest import intent_path
+from tidegate.runtime.state.manifest import Engine, intent_path
 from tidegate.runtime.state.memory import MemoryStore
-from tidegate.runtime.state.outputs import GATHERED
+from tidegate.runtime.state.outputs import GATHERED, kept_results
 from tidegate.runtime.state.packs import LARGEST_PART, MAGIC, PackWriter, file_of, part_of, table_of
+from tidegate.runtime.state.positions import Offer
 from tidegate.runtime.state.segments import verify
 from tidegate.runtime.state.store import FileRef, Store
 
@@ -166,3 +167,19 @@ def test_a_record_that_the_machine_lost_is_no_damage(tmp_path: Path) -> None:
         with made.session(checkpoint=tmp_path) as session:
             session.push("Ticks", [(2, 1, "x")])
             assert session.step().seq == manifest.seq + 1
+
+
+def test_results_that_wait_come_before_a_file_that_a_worker_writes(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    sinks = {"Q": "results/Q"}
+    with Checkpoint.open(store, "packs", {}, sinks=sinks) as checkpoint:
+        for number in range(3):
+            batch = checkpoint.begin(number, Offer(), engine=Engine("test", "1"))
+            table = pa.table({"t": pa.array([number], pa.int64())})
+            if number == 1:
+                batch.adopt_output("Q", store.write_table(batch.output_path("Q"), table), 1)
+            else:
+                batch.stage_output("Q", table)
+            manifest = batch.commit(segments={}, progress={}, counts={})
+            found = pa.concat_tables(kept_results(store, manifest, "results/Q", ["Q"]))
+            assert found.column("t").to_pylist() == list(range(number + 1))
