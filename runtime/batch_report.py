@@ -26,6 +26,7 @@ class BatchReport:
     bytes of the segments that a query's increment read, `places` where, by `limits` (None: embedded, one place).
     `interleaved`: slices of the input reached into each other, so it was read a second time, event by event.
     `set_aside` has, per query and reason, rows of its evaluation without a value, sums that do not fit, and tied events.
+    `unreadable` has, per stream, how many files were set aside as they cannot be read.
     """
 
     seq: int
@@ -48,3 +49,4 @@ class BatchReport:
     plan: Plan = field(repr=False, compare=False)
     interleaved: bool = False
     set_aside: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    unreadable: Mapping[str, int] = field(default_factory=dict)

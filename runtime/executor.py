@@ -21,13 +21,14 @@ from tidegate.runtime.sweep import Look, Looked, Sweep
 
 @dataclass(frozen=True, slots=True)
 class Ingested:
-    """What became of one stream's new rows: counts by fate, greatest instants, what was stored and set aside."""
+    """What became of one stream's new rows: counts by fate, greatest instants, what was stored and set aside; files among that."""
 
     counts: SourceCounts
     greatest: Mapping[str, int] = field(default_factory=dict)
     punctuation: Mapping[str, int] = field(default_factory=dict)
     segments: Mapping[str, tuple[Segment, ...]] = field(default_factory=dict)
     first_rejected: str = ""
+    unreadable: int = 0
 
 
 @dataclass(frozen=True, slots=True)

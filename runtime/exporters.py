@@ -35,6 +35,7 @@ INSTRUMENTS: Final = (
     Instrument("batches", "counter", "", (), "Batches committed."),
     Instrument("rows", "counter", "", ("stream", "fate"), "Rows that came in, by fate: accepted or why rejected."),
     Instrument("punctuations", "counter", "", ("stream",), "Rows that carry progress and nothing else."),
+    Instrument("unreadable_files", "counter", "", ("stream",), "Files set aside as they cannot be read."),
     Instrument("results", "counter", "", ("query",), "Result rows."),
     Instrument(
         "set_aside", "counter", "", ("query", "reason"), "Rows, groups and events that a query set aside, by reason."
@@ -71,6 +72,8 @@ def readings(metrics: Metrics) -> Iterator[tuple[str, tuple[str, ...], float]]:
         for reason, rows in counts.rejected.items():
             yield "rows", (stream, reason), rows
         yield "punctuations", (stream,), counts.punctuations
+    for stream, files in metrics.unreadable.items():
+        yield "unreadable_files", (stream,), files
     for query, rows in metrics.results.items():
         yield "results", (query,), rows
     for query, reasons in metrics.set_aside.items():

@@ -22,7 +22,7 @@ from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.shown import shown
 from tidegate.algebra.time import EPOCH, INF, Extended, instant_ticks
 from tidegate.algebra.types import MAX_INSTANT, Kind
-from tidegate.runtime.intake import Arrival
+from tidegate.runtime.intake import Arrival, UnreadableFile
 from tidegate.runtime.parquet_files import read_parquet
 from tidegate.runtime.put_away import check_stays
 from tidegate.runtime.raw_rows import Rows
@@ -140,11 +140,14 @@ class Arriving:
     def __iter__(self) -> Iterator[Arrival]:
         yield from self.pushed
         for path in self.paths:
-            yield Arrival(path, self._read(path))
+            yield self._read(path)
 
-    def _read(self, path: str) -> Rows:
+    def _read(self, path: str) -> Arrival:
         begun = self.begun.pop(path, None)
-        return read_file(path, self.format, self.schema) if begun is None else begun.result()
+        try:
+            return Arrival(path, read_file(path, self.format, self.schema) if begun is None else begun.result())
+        except UnreadableFile as error:
+            return Arrival(path, [], error)
 
 
 def shares(arrivals: Iterable[Arrival], count: int) -> list[Iterable[Arrival]]:
@@ -166,6 +169,7 @@ def read_file(path: str, format_: FileFormat, schema: Schema) -> Rows:
     """The needed columns of a Parquet, CSV or JSON-lines file as they stand there; values are judged row by row later.
 
     A line that cannot be taken apart is a row of `Unreadable` values, so it is rejected and counted like any other.
+    `UnreadableFile` TG412 where the content is at fault, `QueryError` TG412 where the file system refuses.
     """
     wanted = list(schema.names)
     try:
@@ -178,7 +182,9 @@ def read_file(path: str, format_: FileFormat, schema: Schema) -> Rows:
                 case "json":
                     return _read_json(path, wanted)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise QueryError(
+        # Arrow says of damaged files, too, that they are an OSError; the file system gives a number.
+        refused = isinstance(error, OSError) and error.errno is not None
+        raise (QueryError if refused else UnreadableFile)(
             "TG412",
             f"{path} cannot be read as {format_}: {error}",
             hint="mend the file or move it away; the batch is then repeated without it",

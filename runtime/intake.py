@@ -37,12 +37,12 @@ from tidegate.runtime.keys import repeated
 from tidegate.runtime.plan.slices import Slice
 from tidegate.runtime.plan.steps import Buffer
 from tidegate.runtime.raw_rows import Raw, Rows, raw
-from tidegate.runtime.rejected_text import row_text
+from tidegate.runtime.rejected_text import file_text, row_text
 from tidegate.runtime.sources import SourceOptions
 from tidegate.runtime.state.manifest import SourceCounts
 from tidegate.runtime.state.segments import read_segments
 from tidegate.runtime.state.store import Store
-from tidegate.runtime.validation import validate
+from tidegate.runtime.validation import Validated, validate
 
 #: A rejected row as the quarantine stores it: where it came from, why it was rejected, the row itself as JSON text, and
 #: the error of a term that has no value for it.
@@ -59,18 +59,25 @@ QUARANTINE_SCHEMA = pa.schema(
 )
 Rejected = tuple[str, str, int, str, str | None, str, str | None]
 """The same as a tuple."""
+#: The reason of an entry that stands for a file, and its position.
+UNREADABLE, WHOLE_FILE = "unreadable", -1
 #: Characters of a rejected row that an error shows.
 _SHOWN = 500
 #: So many rows, or more, are stored together, and then their arrivals are let go: of large files one is in memory at a time.
 TOGETHER = 500_000
 
 
+class UnreadableFile(QueryError):
+    """A file whose content is not what it should be: no rows can be made of it, however often it is read."""
+
+
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """Some rows of one stream, and where they came from (a file, a push)."""
+    """Some rows of one stream, and where they came from (a file, a push); of a file that cannot be read, why."""
 
     origin: str
     rows: Rows | Raw
+    unreadable: UnreadableFile | None = None
 
 
 @dataclass(slots=True)
@@ -78,12 +85,13 @@ class IngestedRows:
     """The fates of one stream's rows: counts, greatest instants, what each buffer stores, and the rejected rows.
 
     `punctuations` counts rows that carry progress and nothing else; they are not rows of the stream, so they have no fate.
-    `seen`, where the stream has a key, are the rows that further ones must not repeat.
+    `unreadable` counts files that were set aside: nobody knows how many rows they have. `seen`, where the stream has a key, are the rows that further ones must not repeat.
     """
 
     accepted: int = 0
     rejected: dict[str, int] = field(default_factory=dict)
     punctuations: int = 0
+    unreadable: int = 0
     greatest: dict[str, int] = field(default_factory=dict)
     punctuation: dict[str, int] = field(default_factory=dict)
     stored: dict[str, HeldRows] = field(default_factory=dict)
@@ -102,6 +110,7 @@ class IngestedRows:
         """The fates of further rows; not what is stored of them."""
         self.accepted += other.accepted
         self.punctuations += other.punctuations
+        self.unreadable += other.unreadable
         for reason, rows in other.rejected.items():
             self.rejected[reason] = self.rejected.get(reason, 0) + rows
         for own, others in ((self.greatest, other.greatest), (self.punctuation, other.punctuation)):
@@ -177,8 +186,11 @@ class _Ingest:
         done, intake, options = self.done, self.intake, self.options
         stream = intake.stream
         judged = options.judged(stream.schema)
-        source = _columns(arrival, intake, judged)
-        checked = validate(source, judged)
+        try:
+            source, checked = _read(arrival, intake, judged)
+        except UnreadableFile as bad_file:
+            self._set_aside(arrival.origin, bad_file)
+            return sum(rows.height for _, rows in self.waiting)
         rows = pl.from_arrow(checked.accepted, rechunk=False)
         assert isinstance(rows, pl.DataFrame)  # from a table
         if checked.rejected.num_rows:
@@ -223,6 +235,15 @@ class _Ingest:
                 error = failed.get(position)
                 done.quarantine.append((stream.name, arrival.origin, position, reason, attribute, text, error))
         return sum(rows.height for _, rows in self.waiting)
+
+    def _set_aside(self, path: str, error: UnreadableFile) -> None:
+        """Notes a file that cannot be read, or raises why it cannot be."""
+        if self.options.on_bad_file == "fail":
+            raise error
+        self.done.unreadable += 1
+        text = file_text(path, self.intake.arrival)
+        entry = (self.intake.stream.name, path, WHOLE_FILE, UNREADABLE, None, text, error_text(error))
+        self.done.quarantine.append(entry)
 
     def _evaluable(self, rows: pl.DataFrame, origin: str) -> tuple[pl.DataFrame, dict[int, str]]:
         """The rows for which every term of the queries that reads one row has a value; by position why the others have not.
@@ -301,10 +322,27 @@ def _with_place(error: EvaluationError, stream: str, position: int, origin: str)
     return EvaluationError(error.code, f"{error.message} ({place})", hint=error.hint, because=error.problems[0].because)
 
 
-def error_text(error: EvaluationError) -> str:
-    """Code, term and the values of its operands in a line."""
+def error_text(error: QueryError) -> str:
+    """Code and message in a line, of a term with the values of its operands."""
     witness = error.problems[0].because
     return f"{error.code} {error.message}" + (f": {', '.join(witness)}" if witness else "")
+
+
+def _read(arrival: Arrival, intake: Intake, judged: Schema) -> tuple[Raw, Validated]:
+    """The rows of an arrival by column, and what became of each; `UnreadableFile` where a file has none."""
+    source = _columns(arrival, intake, judged)
+    try:
+        return source, validate(source, judged)
+    except MemoryError:
+        raise
+    except (
+        pa.ArrowException
+    ) as error:  # bytes that are no values of their column's type, of a type that Arrow can not convert
+        raise UnreadableFile(
+            "TG412",
+            f"{arrival.origin} cannot be read: {error}",
+            hint="mend the file or move it away; the batch is then repeated without it",
+        ) from error
 
 
 def _columns(arrival: Arrival, intake: Intake, judged: Schema) -> Raw:
@@ -312,12 +350,14 @@ def _columns(arrival: Arrival, intake: Intake, judged: Schema) -> Raw:
 
     Columns of events that are only joined to stretches stay in pieces: to put them together costs as much as joining.
     """
+    if arrival.unreadable is not None:
+        raise arrival.unreadable
     if isinstance(arrival.rows, Raw):
         return arrival.rows
     in_pieces = all(buffer.stretches is not None for buffer in intake.buffers)
     try:
         source = raw(arrival.rows, judged, absent=judged.names, in_pieces=in_pieces)
     except QueryError as error:
-        raise QueryError(error.code, f"{arrival.origin}: {error.message}", hint=error.hint) from error
+        raise UnreadableFile(error.code, f"{arrival.origin}: {error.message}", hint=error.hint) from error
     # A progress column may be absent: then the file says nothing of progress.
     return replace(source, absent=source.absent & frozenset(intake.stream.schema))

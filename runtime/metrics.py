@@ -85,6 +85,8 @@ class Metrics:
     freed: Mapping[str, int]
     spark: SparkBatch | None = None
     set_aside: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    unreadable: Mapping[str, int] = field(default_factory=dict)
+    """Files of each stream that were set aside as they cannot be read."""
 
     @classmethod
     def of(cls, report: BatchReport) -> Metrics:
@@ -112,6 +114,7 @@ class Metrics:
             report.freed,
             report.spark,
             report.set_aside,
+            report.unreadable,
         )
 
     @property
@@ -133,6 +136,7 @@ class Metrics:
                 }
                 for name, one in self.rows.items()
             },
+            "unreadable": dict(self.unreadable),
             "results": dict(self.results),
             "set_aside": {query: dict(reasons) for query, reasons in self.set_aside.items()},
             "progress": {one.name: plain_moment(one.reached, one.kind) for one in self.progress},

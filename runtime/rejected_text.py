@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
+
+from tidegate.algebra.time import format_instant
 
 #: A key that is a tuple, a list that contains itself, an integer of more digits than Python writes.
 _NO_JSON = (TypeError, ValueError, RecursionError)
@@ -25,6 +28,16 @@ def row_text(columns: Mapping[str, pa.Array | pa.ChunkedArray | Sequence[object]
         return _json(values)
     except _NO_JSON:
         return _json({name: _known(value) for name, value in values.items()})
+
+
+def file_text(path: str, clock: int) -> str:
+    """A file that was set aside as JSON: its size, its time, and the clock (microseconds) of the batch that did."""
+    found: dict[str, object] = {"set_aside": format_instant(clock)}
+    try:
+        status = os.stat(path)
+    except OSError:
+        return _json(found)
+    return _json({"bytes": status.st_size, "modified": format_instant(status.st_mtime_ns // 1000), **found})
 
 
 def _plain(value: Any) -> Any:

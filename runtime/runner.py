@@ -7,6 +7,7 @@ counts, is decided here.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -40,7 +41,7 @@ from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.checkpoint import Checkpoint
 from tidegate.runtime.state.codec import Json
 from tidegate.runtime.state.errors import is_out_of_memory, out_of_memory
-from tidegate.runtime.state.manifest import KernelState, SourceCounts
+from tidegate.runtime.state.manifest import UNREADABLE, KernelState, SourceCounts, unreadable_files
 from tidegate.runtime.state.segments import Segment, covering, schema_id
 from tidegate.runtime.turns import MISSED, Missed, Turns
 
@@ -187,6 +188,7 @@ class Runner:
             self.plan,
             self.interleaved == batch.seq,
             _by_query(increments.values()),
+            {name: one.unreadable for name, one in ingested.items() if one.unreadable},
         )
 
     def _state(self) -> _State:
@@ -467,6 +469,11 @@ class Runner:
 
     def _commit(self, batch: Batch, ingested: Mapping[str, Ingested]) -> None:
         extra: dict[str, Json] = {HEARD: to_json(self.heard), MISSED: turns.to_json(self.missed)}
+        last = self.checkpoint.manifest
+        unreadable = Counter({} if last is None else unreadable_files(last))
+        unreadable.update({name: one.unreadable for name, one in ingested.items() if one.unreadable})
+        if unreadable:
+            extra[UNREADABLE] = dict(unreadable)
         batch.commit(
             segments={name: segments for name, segments in self.segments.items() if segments},
             progress=self.progress.to_json(),

@@ -6,6 +6,7 @@ import datetime as dt
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from inspect import signature
 from typing import Any, Literal
 
@@ -28,6 +29,8 @@ OnError = Literal["quarantine", "fail"]
 ON_ERROR: tuple[OnError, ...] = ("quarantine", "fail")
 IdleFollows = Literal["clock", "others"]
 IDLE_FOLLOWS: tuple[IdleFollows, ...] = ("clock", "others")
+OnBadFile = Literal["fail", "quarantine"]
+ON_BAD_FILE: tuple[OnBadFile, ...] = ("fail", "quarantine")
 #: How far ahead of the clock a row may be where nothing else is said, for sources that go on.
 SKEW_GUARD = duration_ticks("1h")
 DAY = duration_ticks("1d")
@@ -43,7 +46,8 @@ class SourceOptions:
     `idle`, in microseconds: after that much clock without data, progress follows the clock or the other streams. No two rows have equal `key`s.
     `arrival` names the attribute that the source does not have: it is the instant at which a row was received.
     `on_error`: whether a row for which a term has no value is rejected, or fails the batch; `ties`: whether
-    events of one partition and time that nothing orders are set aside, or fail it.
+    events of one partition and time that nothing orders are set aside, or fail it; `on_bad_file`: whether a file that
+    cannot be read fails it, or is set aside.
     """
 
     delay: Mapping[str, int] = field(default_factory=dict)
@@ -56,6 +60,7 @@ class SourceOptions:
     arrival: str | None = None
     on_error: OnError = "quarantine"
     ties: OnError = "quarantine"
+    on_bad_file: OnBadFile = "fail"
 
     def judged(self, schema: Schema) -> Schema:
         """What is read of a source: the stream's attributes without the arrival, and the progress columns beside them."""
@@ -77,6 +82,8 @@ class Files:
 
     Names that start with . or _ or end with ._COPYING_ are left out: of what is being written, or lies beside the data.
     Files that were read go to the directory `archive`, or are removed where `delete` is true.
+    Of the others those are taken whose own name, without folders, fits `pattern`: `*` is any text, `?` one character,
+    `[abc]` one of some, `[!abc]` none of them; capital letters differ from small ones.
     """
 
     directory: str
@@ -84,8 +91,15 @@ class Files:
     per_batch: int | None = None
     archive: str | None = None
     delete: bool = False
+    pattern: str | None = None
 
     def __post_init__(self) -> None:
+        if self.pattern is not None and (type(self.pattern) is not str or not self.pattern or "/" in self.pattern):
+            raise QueryError(
+                "TG401",
+                f"{self.directory}: pattern={shown(self.pattern)} fits no name of a file",
+                hint='give one such as "*.parquet": names are compared without their folders',
+            )
         if type(self.delete) is not bool:
             raise QueryError(
                 "TG425",
@@ -132,7 +146,7 @@ class Files:
 
     def reads(self, name: str) -> bool:
         """Whether a file of this name is read."""
-        return not _is_left_out(name)
+        return not _is_left_out(name) and (self.pattern is None or fnmatchcase(name, self.pattern))
 
     def enters(self, folder: str) -> bool:
         """Whether files below a folder of this name are read."""
@@ -171,6 +185,7 @@ class Source:
     `on_error`: a row for which a term of a query has no value is rejected ("quarantine"), or fails the batch ("fail").
     `ties`: of events of one partition that nothing orders, equal ones are one and others are set aside ("quarantine"), or the
     batch fails ("fail").
+    `on_bad_file`: a file that cannot be read fails the batch ("fail"), or is set aside ("quarantine").
     """
 
     data: Any
@@ -185,6 +200,7 @@ class Source:
     arrival: str | None = None
     on_error: OnError = "quarantine"
     ties: OnError = "quarantine"
+    on_bad_file: OnBadFile = "fail"
 
     @property
     def is_complete(self) -> bool:
@@ -197,6 +213,18 @@ class Source:
         if self.policy not in POLICIES:
             raise QueryError(
                 "TG401", f"{stream.name}: unknown policy {shown(self.policy)}", hint=f"one of {', '.join(POLICIES)}"
+            )
+        if self.on_bad_file not in ON_BAD_FILE:
+            raise QueryError(
+                "TG401",
+                f"{stream.name}: unknown on_bad_file={shown(self.on_bad_file)}",
+                hint=f"one of {', '.join(ON_BAD_FILE)}",
+            )
+        if self.on_bad_file == "quarantine" and isinstance(self.data, Files) and self.data.delete:
+            raise QueryError(
+                "TG440",
+                f"{stream.name}: files that cannot be read would be deleted with those that were read",
+                hint='give archive= instead of delete=True, or on_bad_file="fail"',
             )
         for option, told in (("on_error", self.on_error), ("ties", self.ties)):
             if told not in ON_ERROR:
@@ -256,6 +284,7 @@ class Source:
             self.arrival,
             self.on_error,
             self.ties,
+            self.on_bad_file,
         )
 
     def _brought(self, stream: StreamDef) -> tuple[str, ...]:
@@ -382,6 +411,7 @@ def source(
     arrival: str | None = None,
     on_error: OnError = "quarantine",
     ties: OnError = "quarantine",
+    on_bad_file: OnBadFile = "fail",
 ) -> Source:
     """Rows for a stream with what is promised about them; see `Source`."""
     return Source(
@@ -397,6 +427,7 @@ def source(
         arrival,
         on_error=on_error,
         ties=ties,
+        on_bad_file=on_bad_file,
     )
 
 
@@ -405,12 +436,14 @@ def parquet(
     directory: str | os.PathLike[str],
     *,
     per_batch: int | None = None,
+    pattern: str | None = None,
     archive: str | os.PathLike[str] | None = None,
     delete: bool = False,
     **options: Any,
 ) -> Source:
-    """A directory of Parquet files; `per_batch` limits the files read in one batch. Read files may leave it (`archive`, `delete`)."""
-    return _files("parquet", directory, per_batch, archive, delete, options)
+    """A directory of Parquet files; `per_batch` limits the files read in one batch, `pattern` takes some of the names. Read files
+    may leave it (`archive`, `delete`)."""
+    return _files("parquet", directory, per_batch, pattern, archive, delete, options)
 
 
 @called()
@@ -418,12 +451,13 @@ def csv(
     directory: str | os.PathLike[str],
     *,
     per_batch: int | None = None,
+    pattern: str | None = None,
     archive: str | os.PathLike[str] | None = None,
     delete: bool = False,
     **options: Any,
 ) -> Source:
     """A directory of CSV files with a header line."""
-    return _files("csv", directory, per_batch, archive, delete, options)
+    return _files("csv", directory, per_batch, pattern, archive, delete, options)
 
 
 @called()
@@ -431,24 +465,32 @@ def json(
     directory: str | os.PathLike[str],
     *,
     per_batch: int | None = None,
+    pattern: str | None = None,
     archive: str | os.PathLike[str] | None = None,
     delete: bool = False,
     **options: Any,
 ) -> Source:
     """A directory of files with one JSON object per line."""
-    return _files("json", directory, per_batch, archive, delete, options)
+    return _files("json", directory, per_batch, pattern, archive, delete, options)
 
 
 def _files(
     format_: FileFormat,
     directory: str | os.PathLike[str],
     per_batch: int | None,
+    pattern: str | None,
     archive: str | os.PathLike[str] | None,
     delete: bool,
     options: Mapping[str, Any],
 ) -> Source:
-    known = ["per_batch", "archive", "delete", *(name for name in signature(source).parameters if name != "data")]
+    known = [
+        "per_batch",
+        "pattern",
+        "archive",
+        "delete",
+        *(name for name in signature(source).parameters if name != "data"),
+    ]
     with Here():
         check_options(f"tg.{format_}", options, known)
         kept = None if archive is None else local_directory(archive)
-        return source(Files(local_directory(directory), format_, per_batch, kept, delete), **options)
+        return source(Files(local_directory(directory), format_, per_batch, kept, delete, pattern), **options)

@@ -28,7 +28,7 @@ from tidegate.runtime.situation_listing import (
 from tidegate.runtime.state.checkpoint import Snapshot, inspect
 from tidegate.runtime.state.codec import parse_plain
 from tidegate.runtime.state.errors import LOCATION, MANIFEST, StateError
-from tidegate.runtime.state.manifest import Manifest
+from tidegate.runtime.state.manifest import Manifest, unreadable_files
 from tidegate.runtime.state.quarantine import Quarantine
 from tidegate.runtime.state.result_names import result_of
 from tidegate.runtime.state.segments import Segment, check_size, covering, verify
@@ -143,6 +143,7 @@ class StateListing:
                 {"of": of, "attribute": a, "reached": plain_moment(value, Kind(kind))}
                 for of, a, value, kind in _progress(self)
             ],
+            "unreadable": {} if manifest is None else unreadable_files(manifest),
             "rows": self.rows,
             "bytes": self.bytes,
             "buffers": [_buffer_dict(one) for one in self.buffers],
@@ -302,6 +303,8 @@ def _head(listing: StateListing) -> str:
         engine = f"{manifest.engine.name} {manifest.engine.version}"
         lines = [f"checkpoint {listing.where}: after batch {manifest.seq} by {engine}"]
         lines.append(f"  clock       {format_instant(manifest.clock)}")
+        aside = sorted(unreadable_files(manifest).items())
+        lines += [f"  set aside   {count_of(files, 'file')} of {name}: unreadable" for name, files in aside]
     if pending is not None:
         lines.append(f"  pending     batch {pending.seq} was begun and is not committed")
     rows = [(f"{of}.{a}", moment(value, Kind(kind))) for of, a, value, kind in _progress(listing)]

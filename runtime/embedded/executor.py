@@ -130,7 +130,9 @@ class EmbeddedExecutor:
                 for buffer in intakes[name].buffers
                 if (stored := rows.stored.get(buffer.id)) is not None and stored.height
             }
-            done[name] = Ingested(rows.counts, rows.greatest, rows.punctuation, segments, rows.first_rejected)
+            done[name] = Ingested(
+                rows.counts, rows.greatest, rows.punctuation, segments, rows.first_rejected, rows.unreadable
+            )
         return done
 
     def _ingested(self, arrivals: Iterable[Arrival], intake: Intake, options: SourceOptions) -> IngestedRows:

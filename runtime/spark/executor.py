@@ -407,7 +407,14 @@ def _merge_summaries(batch: Batch, summaries: Sequence[Mapping[str, Any]]) -> di
         segments = {buffer: (Segment.from_json(text),) for buffer, text in summary["segments"].items()}
         if summary["quarantine"]:
             batch.adopt_quarantine(Segment.from_json(summary["quarantine"]))
-        one = Ingested(counts, summary["greatest"], summary["punctuation"], segments, summary["first_rejected"])
+        one = Ingested(
+            counts,
+            summary["greatest"],
+            summary["punctuation"],
+            segments,
+            summary["first_rejected"],
+            summary["unreadable"],
+        )
         name = summary["stream"]
         done[name] = _join(done[name], one) if name in done else one
     return done
@@ -423,6 +430,7 @@ def _join(one: Ingested, other: Ingested) -> Ingested:
             for buffer in {*one.segments, *other.segments}
         },
         one.first_rejected or other.first_rejected,
+        one.unreadable + other.unreadable,
     )
 
 

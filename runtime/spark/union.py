@@ -15,6 +15,8 @@ from tidegate.runtime.spark.workers import TICK
 
 #: Spark passes over files that are so much older than the newest it has seen; by itself those of more than a week.
 _ANY_AGE = "36500d"
+#: Characters that mean something else in a pattern of Spark's.
+_NOT_ALIKE = frozenset("[]{}\\^")
 _OFFERED_COLUMNS = {"path": "string", "length": "bigint", "modified": "bigint"}
 
 
@@ -49,6 +51,8 @@ def _paths(spark: SparkSession, name: str, files: Files) -> DataFrame:
     """The files that Spark finds in a directory, whatever their age; those that have gone meanwhile are left out."""
     reader = spark.readStream.format("binaryFile").schema(BINARY_FILE).option("recursiveFileLookup", "true")
     reader = reader.option("maxFileAge", _ANY_AGE).option("ignoreMissingFiles", "true")
+    if files.pattern is not None and not _NOT_ALIKE & set(files.pattern):
+        reader = reader.option("pathGlobFilter", files.pattern)  # others are left out when Spark offers them
     if files.per_batch is not None:
         reader = reader.option("maxFilesPerTrigger", files.per_batch)
     return reader.load(literal(files.directory)).select(

@@ -96,6 +96,7 @@ class Ingesting:
                 "accepted": rows.accepted,
                 "rejected": rows.rejected,
                 "punctuations": rows.punctuations,
+                "unreadable": rows.unreadable,
                 "greatest": rows.greatest,
                 "punctuation": rows.punctuation,
                 "segments": segments,

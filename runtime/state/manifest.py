@@ -80,6 +80,10 @@ class SourceCounts:
         return SourceCounts(self.rows_in + other.rows_in, self.accepted + other.accepted, rejected, punctuations)
 
 
+#: Where a manifest's `extra` has, per source, how many files were set aside since the beginning as they cannot be read.
+UNREADABLE: Final = "unreadable"
+
+
 @dataclass(frozen=True, slots=True)
 class SparkCommit:
     """The last batch of a Spark query that was committed here, and the fingerprint of what it offered."""
@@ -222,3 +226,9 @@ def decode_intent(data: bytes, seq: int) -> Intent:
     if intent.seq != seq:
         raise StateError(INTENT, f"{where} is the intent of batch {intent.seq}", hint=hint)
     return intent
+
+
+def unreadable_files(manifest: Manifest) -> dict[str, int]:
+    """Per source how many files were set aside since the beginning; only those of which some were."""
+    found = manifest.extra.get(UNREADABLE)
+    return {name: files for name, files in found.items() if type(files) is int} if isinstance(found, dict) else {}

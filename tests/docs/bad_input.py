@@ -309,6 +309,9 @@ CASES: dict[str, Case] = {
     "text that is not UTF-8 in a Parquet file": parquet(lists(s=pa.array([b"caf\xe9"]).view(pa.string()))),
     "a damaged Parquet file": in_file("a.parquet", b"PAR1" + bytes(100) + b"PAR1"),
     "a file of another format": in_file("a.parquet", HEADER + CSV_LINE),
+    'any of these three under `on_bad_file="quarantine"`': in_file(
+        "a.parquet", HEADER + CSV_LINE, on_bad_file="quarantine"
+    ),
     "a file that is not complete yet": in_file("_a.csv", HEADER + CSV_LINE[:20]),
     "a file that changed after it was read": changed,
     "a directory that does not exist": missing_directory,

@@ -68,6 +68,7 @@ def test_the_numbers_of_a_batch() -> None:
             "Orders": {"in": 4, "accepted": 3, "rejected": {"null": 1}, "punctuations": 0},
             "Payments": {"in": 1, "accepted": 1, "rejected": {}, "punctuations": 0},
         },
+        "unreadable": {},
         "results": {"Unpaid": 1},
         "set_aside": {},
         "progress": {

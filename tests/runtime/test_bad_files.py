@@ -1,0 +1,260 @@
+"""Files that cannot be read: they fail the batch, or are set aside once; and which names of files a source takes."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import tidegate as tg
+from tidegate.runtime.embedded.session import Session
+from tidegate.runtime.inputs import read_file
+from tidegate.runtime.intake import UnreadableFile
+from tidegate.runtime.sources import Files
+from tidegate.runtime.state.local import LocalStore
+from tidegate.runtime.state_listing import list_state
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+S = tg.stream("S", "k bigint, t bigint, s string", progress="t")
+PROGRAM = tg.program(Out=S)
+
+
+def written(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+FINE = written(pa.table({"k": [1, 2], "t": [1, 2], "s": ["a", "b"]}))
+TWICE = written(pa.Table.from_arrays([pa.array([1])] * 4, names=["k", "t", "s", "t"]))
+BROKEN_PAGE = FINE[:4] + bytes(40) + FINE[44:]
+
+#: Content of a file by the reader's format: nothing can be made of it, and why.
+BAD: dict[str, tuple[str, bytes, str]] = {
+    "zero bytes": ("parquet", b"", "TG412"),
+    "another format": ("parquet", b"k,t,s\n1,1,a\n", "TG412"),
+    "damaged": ("parquet", BROKEN_PAGE, "TG412"),
+    "truncated": ("parquet", FINE[: len(FINE) // 2], "TG412"),
+    "a column twice": ("parquet", TWICE, "TG312"),
+    "Parquet instead of CSV": ("csv", FINE, "TG412"),
+    "no UTF-8": ("csv", "k,t,s\n1,1,café\n".encode("latin-1"), "TG412"),
+    "a column twice in CSV": ("csv", b"k,t,t,s\n1,1,1,a\n", "TG312"),
+    "Parquet instead of JSON": ("json", FINE, "TG412"),
+}
+GOOD = {"parquet": FINE, "csv": b"k,t,s\n1,1,a\n2,2,b\n", "json": b'{"k":1,"t":1,"s":"a"}\n{"k":2,"t":2,"s":"b"}\n'}
+LATER = {
+    "parquet": written(pa.table({"k": [3], "t": [3], "s": ["c"]})),
+    "csv": b"k,t,s\n3,3,c\n",
+    "json": b'{"k":3,"t":3,"s":"c"}\n',
+}
+
+
+def put(folder: Path, number: int, content: bytes, name: str | None = None) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / (name or f"{number}.data")
+    path.write_bytes(content)
+    os.utime(path, (1_600_000_000 + number, 1_600_000_000 + number))  # the oldest is read first
+    return path
+
+
+def source(format_: str, folder: Path, **options: Any) -> tg.Source:
+    make: dict[str, Callable[..., tg.Source]] = {"parquet": tg.parquet, "csv": tg.csv, "json": tg.json}
+    return make[format_](folder, delay=0, **options)
+
+
+def keys(session: Session) -> list[int]:
+    return sorted(row["k"] for row in session.results("Out"))
+
+
+@pytest.mark.parametrize("what", BAD)
+@pytest.mark.parametrize("policy", ["quarantine", "drop", "fail"])
+def test_a_file_is_set_aside_once(tmp_path: Path, what: str, policy: str) -> None:
+    """Whatever becomes of rows; the rows of the other files count, in the batch and after a restart."""
+    format_, content, code = BAD[what]
+    put(tmp_path / "in", 1, GOOD[format_])
+    bad = put(tmp_path / "in", 2, content)
+    sources = {"S": source(format_, tmp_path / "in", on_bad_file="quarantine", policy=policy)}
+    store = LocalStore(tmp_path / "state")
+    with Session(PROGRAM.facts, store, sources=sources) as session:
+        report = session.step()
+        assert report.unreadable == {"S": 1}
+        counts = report.counts["S"]
+        assert (counts.rows_in, counts.accepted, dict(counts.rejected)) == (2, 2, {})
+        (entry,) = session.quarantine_rows()
+        assert (entry["source"], entry["origin"], entry["position"]) == ("S", str(bad), -1)
+        assert (entry["reason"], entry["attribute"]) == ("unreadable", None)
+        assert entry["error"].startswith(f"{code} {bad}")
+        assert json.loads(entry["row"]).keys() == {"bytes", "modified", "set_aside"}
+        assert json.loads(entry["row"])["bytes"] == len(content)
+    put(tmp_path / "in", 3, LATER[format_])
+    with Session(PROGRAM.facts, store, sources=sources) as session:
+        assert session.step().unreadable == {}
+        session.finish()
+        session.step()
+        assert keys(session) == [1, 2, 3]
+        assert len([one for one in session.quarantine_rows() if one["reason"] == "unreadable"]) == 1
+        text = list_state(store)
+        assert "set aside   1 file of S: unreadable" in str(text)
+        assert text.to_dict()["unreadable"] == {"S": 1}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_by_default_it_fails_the_batch(tmp_path: Path, what: str) -> None:
+    format_, content, code = BAD[what]
+    put(tmp_path / "in", 1, GOOD[format_])
+    bad = put(tmp_path / "in", 2, content)
+    with PROGRAM.session(sources={"S": source(format_, tmp_path / "in")}) as session:
+        with pytest.raises(tg.QueryError, match=code):
+            session.step()
+        bad.unlink()
+        session.step()
+        session.finish()
+        session.step()
+        assert keys(session) == [1, 2]
+
+
+def test_only_what_a_file_holds_is_held_against_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the file system refuses now it may give later; memory that is short is no fault of the file."""
+    path = put(tmp_path / "in", 1, FINE)
+    schema = S._node.schema
+    for error in (
+        PermissionError(13, "denied"),
+        OSError(5, "input/output error"),
+        MemoryError(),
+        pa.ArrowMemoryError(),
+    ):
+
+        def refuse(*_: object, error: BaseException = error) -> None:
+            raise error
+
+        monkeypatch.setattr("tidegate.runtime.inputs.read_parquet", refuse)
+        sources = {"S": source("parquet", tmp_path / "in", on_bad_file="quarantine")}
+        with PROGRAM.session(sources=sources) as session:
+            with pytest.raises(tg.TidegateError) as raised:
+                session.step()
+            assert raised.value.code == ("TG510" if isinstance(error, MemoryError) else "TG412")
+            assert not isinstance(raised.value, UnreadableFile)
+            assert session.quarantine_rows() == []
+            monkeypatch.undo()
+            assert session.step().counts["S"].accepted == 2
+    with pytest.raises(tg.QueryError) as gone:
+        read_file(f"{path}.gone", "parquet", schema)
+    assert not isinstance(gone.value, UnreadableFile)
+
+
+def test_files_side_by_side_and_read_ahead(tmp_path: Path) -> None:
+    for number in range(8):
+        put(tmp_path / "in", number, FINE[:100] if number % 3 == 1 else FINE)
+    for options in ({"threads": 4}, {"per_batch": 1}):
+        threads = options.pop("threads", 1)
+        given = source("parquet", tmp_path / "in", on_bad_file="quarantine", bounded=True, policy="drop", **options)
+        results = PROGRAM.run({"S": given}, threads=threads)
+        assert sum(report.unreadable.get("S", 0) for report in results.reports) == 3
+        assert [Path(row["origin"]).name for row in results.quarantine.to_pylist()] == ["1.data", "4.data", "7.data"]
+
+
+def test_an_unknown_choice_is_refused(tmp_path: Path) -> None:
+    put(tmp_path / "in", 1, FINE)
+    with pytest.raises(tg.QueryError, match="TG401 S: unknown on_bad_file='drop'"):
+        PROGRAM.session(sources={"S": source("parquet", tmp_path / "in", on_bad_file="drop")})
+
+
+def test_a_file_that_is_set_aside_is_never_deleted(tmp_path: Path) -> None:
+    put(tmp_path / "in", 1, FINE)
+    put(tmp_path / "in", 2, FINE[:90])
+    with pytest.raises(tg.QueryError, match="TG440 S"):
+        given = source("parquet", tmp_path / "in", on_bad_file="quarantine", delete=True)
+        PROGRAM.session(sources={"S": given}, checkpoint=tmp_path / "state")
+    given = source("parquet", tmp_path / "in", on_bad_file="quarantine", archive=tmp_path / "read")
+    with PROGRAM.session(sources={"S": given}, checkpoint=tmp_path / "kept") as session:
+        assert session.step().unreadable == {"S": 1}
+        session.step()
+    assert (tmp_path / "read" / "2.data").read_bytes() == FINE[:90]
+
+
+def test_a_source_takes_the_names_that_fit_a_pattern(tmp_path: Path) -> None:
+    names = [
+        "a.parquet",
+        "b.parquet",
+        "b.csv",
+        "day/c.parquet",
+        "day.parquet/d.csv",
+        "_e.parquet",
+        "B.PARQUET",
+        "x1.csv",
+    ]
+    for number, name in enumerate(names):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        put(tmp_path, number, b"", name)
+    for pattern, expected in [
+        ("*.parquet", {"a.parquet", "b.parquet", "day/c.parquet"}),
+        ("b.*", {"b.parquet", "b.csv"}),
+        ("[!a].parquet", {"b.parquet", "day/c.parquet"}),
+        ("?1.csv", {"x1.csv"}),
+        ("nothing", set()),
+    ]:
+        files = Files(str(tmp_path), "csv", pattern=pattern)
+        found = {file.path for file in files.found()}
+        assert found == {str(tmp_path / name) for name in expected}
+        assert {path for name in names if files.takes(path := str(tmp_path / name))} == found
+    for wrong in ("", "day/*.csv", 3):
+        with pytest.raises(tg.QueryError, match="TG401"):
+            tg.csv(tmp_path, pattern=wrong)  # type: ignore[arg-type]
+
+
+def test_two_streams_of_one_directory_by_their_names(tmp_path: Path) -> None:
+    put(tmp_path, 1, FINE, "a.parquet")
+    put(tmp_path, 2, b"k,t\n7,7\n", "b.csv")
+    other = tg.stream("T", "k bigint, t bigint", progress="t")
+    program = tg.program(Out=S, Other=other)
+    results = program.run({"S": tg.parquet(tmp_path, pattern="*.parquet"), "T": tg.csv(tmp_path, pattern="*.csv")})
+    assert [row["k"] for row in results.rows("Out")] == [1, 2]
+    assert [row["k"] for row in results.rows("Other")] == [7]
+
+
+def test_a_static_table_takes_the_names_that_fit_a_pattern(tmp_path: Path) -> None:
+    put(tmp_path, 1, b"k,name\n1,one\n", "a.csv")
+    put(tmp_path, 2, b"no table", "readme.txt")
+    table, s = tg.table("N", "k bigint, name string").as_("n"), S.as_("s")
+    program = tg.program(Named=s.join(table, table.k == s.k).select(t=s.t, name=table.name))
+    results = program.run({"S": [(1, 1, "a")], "N": tg.csv(tmp_path, pattern="*.csv")})
+    assert [row["name"] for row in results.rows("Named")] == ["one"]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("driver_bytes", [64 << 20, 0])
+def test_on_spark_by_the_driver_or_by_workers(spark: SparkSession, tmp_path: Path, driver_bytes: int) -> None:
+    for number, (content, name) in enumerate(
+        [(FINE, "1.parquet"), (FINE[:90], "2.parquet"), (b"", "3.parquet"), (TWICE, "4.parquet"), (b"?", "5.txt")]
+    ):
+        put(tmp_path / "in", number, content, name)
+
+    def run(**options: Any) -> list[Any]:
+        given = source("parquet", tmp_path / "in", pattern="*.parquet", **options)
+        state = {"checkpoint": tmp_path / "state", "driver_bytes": driver_bytes}
+        query = PROGRAM.start(spark, sources={"S": given}, **state)
+        query.awaitTermination()
+        return list(query.reports)
+
+    with pytest.raises(tg.QueryError, match="TG412"):
+        run()
+    (report,) = run(on_bad_file="quarantine")
+    assert (report.counts["S"].rows_in, report.counts["S"].accepted, report.unreadable) == (2, 2, {"S": 3})
+    put(tmp_path / "in", 9, FINE[:90], "9.parquet")
+    (report,) = run(on_bad_file="quarantine")
+    assert (report.counts["S"].rows_in, report.unreadable) == (0, {"S": 1})
+    store = LocalStore(tmp_path / "state")
+    given = source("parquet", tmp_path / "in", pattern="*.parquet")
+    with Session(PROGRAM.facts, store, sources={"S": given}) as session:
+        assert session.step().counts["S"].rows_in == 0  # whichever engine goes on
+        aside = session.quarantine_rows()
+    assert sorted(Path(row["origin"]).name for row in aside) == [f"{n}.parquet" for n in (2, 3, 4, 9)]
+    assert {row["reason"] for row in aside} == {"unreadable"}
