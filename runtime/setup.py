@@ -33,7 +33,7 @@ from tidegate.runtime.plan.common import Demand
 from tidegate.runtime.plan.layout import layout
 from tidegate.runtime.plan.lower import PurgeMode, lower
 from tidegate.runtime.plan.steps import Plan
-from tidegate.runtime.progress import check_known, input_streams, static_tables
+from tidegate.runtime.progress import check_known, input_streams
 from tidegate.runtime.put_away import putting_away
 from tidegate.runtime.schedule import Schedule, Timetable, checked_schedule
 from tidegate.runtime.sinks import CallbackSink, DiscardSink, MemorySink, ParquetSink, Sink
@@ -49,6 +49,7 @@ from tidegate.runtime.state.positions import ChangedFile, Offer, SourceFile
 from tidegate.runtime.state.put_away import PuttingAway
 from tidegate.runtime.state.quarantine import Retention
 from tidegate.runtime.state.store import Store
+from tidegate.runtime.static_matches import StaticMatches
 
 FoundFiles = Mapping[str, tuple[SourceFile, ...]]
 
@@ -174,10 +175,9 @@ def prepare(
         known = ", ".join(get_args(PurgeMode))
         raise QueryError("TG401", f"unknown purging {shown(purging)}", hint=f"one of {known}")
     timetable = checked_schedule(schedule, facts)
-    plan = lower(facts, optimise=rewrite_program, purging=purging)
-    streams = {stream.name: stream for stream in input_streams(plan)}
-    results = {query.stream for query in plan.queries if not query.facts.query.inner}
-    told = _checked_on_error(on_error, results, [query.stream for query in plan.queries])
+    streams = {stream.name: stream for stream in facts.program.inputs if not stream.static}
+    results = {query.query.stream for query in facts.queries if not query.query.inner}
+    told = _checked_on_error(on_error, results, [query.query.stream for query in facts.queries])
     for name in sources:
         check_known(name, streams, "stream")
     for name, sink in sinks.items():
@@ -195,7 +195,8 @@ def prepare(
     check_apart(reads, sinks, directory_of(store))
     leaving = putting_away(sources, sinks, store)
     options = {name: sources.get(name, Source(None)).options(stream) for name, stream in streams.items()}
-    tables = hold_statics(plan, statics)
+    tables = hold_statics(facts, statics)
+    plan = lower(facts, optimise=rewrite_program, purging=purging, multiplies=StaticMatches(tables).are_several)
     held = tables | _static_results(plan, tables)
     inner = {query.stream for query in plan.queries if query.facts.query.inner}
     every_sink = {name: sinks.get(name, MemorySink()) for name in results} | {name: DiscardSink() for name in inner}
@@ -231,9 +232,9 @@ def _check_sink(name: str, sink: object) -> None:
     raise QueryError("TG401", f"{name}: {kind_of(sink)} is no sink", hint=hint)
 
 
-def hold_statics(plan: Plan, given: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
+def hold_statics(facts: ProgramFacts, given: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
     """Every static table of the program as it is held; `QueryError` for one that is not given."""
-    tables = {table.name: table for table in static_tables(plan)}
+    tables = {table.name: table for table in facts.program.inputs if table.static}
     for name in given:
         check_known(name, tables, "static table")
     missing = sorted(set(tables) - set(given))

@@ -327,6 +327,7 @@ def _buffer_text(one: BufferState) -> str:
     for name, (low, high) in one.range.items():
         kind = held.instants[name]
         lines += [f"  oldest      {name} {moment(low, Kind(kind))}", f"  newest      {name} {moment(high, Kind(kind))}"]
+    lines += [f"  with table  {name}: {stored}" for name, stored in held.tables.items()]
     if held.key:
         lines.append(f"  kept        until they are late, since no other row may repeat their {', '.join(held.key)}")
     for kept in one.kept:
@@ -389,6 +390,7 @@ def _buffer_dict(one: BufferState) -> dict[str, object]:
         "bytes": one.bytes,
         "segments": one.segments,
         **({"key": list(one.held.key)} if one.held.key else {}),
+        **({"tables": dict(one.held.tables)} if one.held.tables else {}),
         "oldest": {a: plain_moment(low, Kind(kinds[a])) for a, (low, _) in one.range.items()},
         "newest": {a: plain_moment(high, Kind(kinds[a])) for a, (_, high) in one.range.items()},
         "kept": [

@@ -56,7 +56,8 @@ def why_checkpoint(
     from tidegate.runtime.plan.lower import lower
 
     found = inspect(store)
-    own = dict(lower(facts, optimise=rewrite_program).description)
+    plan = lower(facts, optimise=rewrite_program)
+    own = {key: value for key, value in plan.description.items() if not key.startswith(_OF_THE_RUN)}
     recorded = dict(found.meta.description) if isinstance(found.meta.description, dict) else {}
     program = {key: value for key, value in recorded.items() if not key.startswith(_OF_THE_RUN)}
     differing = differences(program, own)
@@ -71,8 +72,8 @@ def why_checkpoint(
     return {each: why(facts, found.manifest, each, row) for each in names}
 
 
-#: Entries of a checkpoint's description that come from a run, not from the program.
-_OF_THE_RUN = ("table ", "key of ")
+#: Entries of a checkpoint's description that come from a run, not from the program: the layout depends on static tables.
+_OF_THE_RUN = ("table ", "key of ", "layout ")
 
 
 def _instants(stream: StreamDef, row: Mapping[str, Any]) -> dict[str, int]:

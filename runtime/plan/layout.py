@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Final
 
+from tidegate.algebra.nodes import Join, Node, Product, children, occurrences
+from tidegate.algebra.row_wise import is_static
 from tidegate.analysis.wording import shifted
 from tidegate.runtime.plan.situation_state import Situations, situation_state
 from tidegate.runtime.plan.steps import Buffer, Leaf, Plan
 from tidegate.runtime.progress import input_streams
+
+#: What is stored of a row that is joined with a static table, by the kind of the join.
+_STORED: Final = {
+    "inner": "a row for each match",
+    "left": "a row for each match, or one",
+    "semi": "rows that have a match",
+    "anti": "rows that have none",
+}
+_LATER: Final = "rows once, joined when they are read"
 
 Kinds = Mapping[str, str]
 """The kind of each attribute (timestamp, date, bigint): how its ticks are read."""
@@ -31,7 +43,7 @@ class Reader:
 class Held:
     """What a buffer holds of which stream, its instants, and who reads it.
 
-    With `key`, rows that no other may repeat there, until they are late; no query reads them.
+    `tables` says of each static table that a row meets how its matches count. With `key`, rows that no other may repeat there, until they are late; no query reads them.
     """
 
     buffer: str
@@ -40,6 +52,7 @@ class Held:
     instants: Kinds
     readers: tuple[Reader, ...]
     key: tuple[str, ...] = ()
+    tables: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +74,7 @@ def layout(plan: Plan, remembered: Iterable[tuple[Buffer, tuple[str, ...]]] = ()
             buffer.holds,
             {name: buffer.stored[name].type.kind.value for name in buffer.instants},
             readers(plan, buffer),
+            tables=_tables(plan, buffer),
         )
         for buffer in plan.buffers
     )
@@ -70,6 +84,26 @@ def layout(plan: Plan, remembered: Iterable[tuple[Buffer, tuple[str, ...]]] = ()
         {q.name: {a: q.facts.output.schema[a].type.kind.value for a in q.facts.propagation} for q in plan.queries},
         situation_state(plan),
     )
+
+
+def _tables(plan: Plan, buffer: Buffer) -> dict[str, str]:
+    """How rows of a buffer are joined with static tables: before they are stored, or when they are read."""
+    found: dict[str, str] = {}
+
+    def visit(node: Node) -> None:
+        below = children(node)
+        if isinstance(node, Join | Product):
+            kind = node.kind if isinstance(node, Join) else "inner"
+            found.update(
+                (table.name, _STORED[kind]) for child in below if is_static(child) for table in occurrences(child)
+            )
+        for child in below:
+            if not is_static(child):
+                visit(child)
+
+    visit(buffer.chain)
+    later = dict.fromkeys(name for _, leaf in plan.readers(buffer) for name in leaf.later)
+    return {name: found[name] for name in found if name not in later} | dict.fromkeys(later, _LATER)
 
 
 def _remembered(buffer: Buffer, key: tuple[str, ...]) -> Held:

@@ -50,6 +50,7 @@ from tidegate.algebra.row_wise import (
 )
 from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.terms import TRUE, Term, disjunction, rename_attributes
+from tidegate.analysis.bounds import Bounded
 from tidegate.analysis.keep import kept_of
 from tidegate.analysis.pipeline import OccurrenceFacts, ProgramFacts, QueryFacts
 from tidegate.analysis.purge import Purge, purge
@@ -75,9 +76,13 @@ def lower(
     *,
     optimise: Callable[[Sequence[Node]], Sequence[Node]] = tuple,
     purging: PurgeMode = "planned",
+    multiplies: Callable[[Join | Product], bool] = lambda _: False,
 ) -> Plan:
-    """The physical plan of a program. `optimise` rewrites its trees, keeping meaning, schema and the order of scans."""
-    layout = _Layout()
+    """The physical plan of a program. `optimise` rewrites its trees, keeping meaning, schema and the order of scans.
+
+    `multiplies`: whether a row of a stream has several matches in the static side of a join, so that it is stored before.
+    """
+    layout = _Layout(multiplies)
     trees = optimise([query.query.node for query in facts.queries])
     drafts = [_draft(query, node, layout) for query, node in zip(facts.queries, trees, strict=True)]
     buffers = layout.buffers()
@@ -115,6 +120,9 @@ def _purged(query: QueryPlan, facts: ProgramFacts, mode: PurgeMode) -> QueryPlan
     rules = purge(query.facts)
     if rules is None:
         return query
+    # A stored row discards others if it passes all that stands above its scan: of these leaves only readers know that.
+    unsure = frozenset(leaf.occurrence.index for leaf in query.leaves if leaf.occurrence is not None and leaf.later)
+    rules = rules.without_kills_by(unsure)
     leaves = tuple(_freed(leaf, rules, always=mode == "always") for leaf in query.leaves)
     used = any(leaf.partner or leaf.kill for leaf in leaves)
     return replace(query, leaves=leaves, purge=rules) if used else query
@@ -162,6 +170,7 @@ _Key = tuple[Node, Group | Partitioning | None]
 class _Layout:
     """The buffers in the making: for each row-wise part the columns that its readers need, all readers together."""
 
+    multiplies: Callable[[Join | Product], bool]
     columns: dict[_Key, dict[str, None]] = field(default_factory=dict)
     keys: dict[_Key, tuple[str, ...]] = field(default_factory=dict)
     conditions: dict[_Key, dict[Term, None]] = field(default_factory=dict)
@@ -203,10 +212,15 @@ class _LeafDraft:
     occurrence: OccurrenceFacts | None
     columns: tuple[str, ...] = ()
     outputs: tuple[tuple[str, str, int], ...] = ()
+    later: tuple[str, ...] = ()
 
     def finished(self, buffers: Mapping[_Key, Buffer]) -> Leaf:
         buffer = None if self.key is None else buffers[self.key]
-        return Leaf(buffer, self.static, self.occurrence, self.columns, self.outputs)
+        occurrence = self.occurrence
+        if occurrence is not None and isinstance(occurrence.bound, Bounded) and self.later:
+            before = tuple(table for table in occurrence.bound.tables if table not in self.later)
+            occurrence = replace(occurrence, bound=replace(occurrence.bound, tables=before))
+        return Leaf(buffer, self.static, occurrence, self.columns, self.outputs, later=self.later)
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,26 +351,59 @@ def _above(node: Node, operator: Derive | Match) -> Node:
     return with_children(node, (_above(children(node)[0], operator),))
 
 
-def _cut(node: Node, facts: QueryFacts, first: int, layout: _Layout, leaves: list[_LeafDraft]) -> Node:
-    """The tree with row-wise parts replaced by scans of buffers; `first` is the occurrence number of its first scan."""
+def _cut(
+    node: Node,
+    facts: QueryFacts,
+    first: int,
+    layout: _Layout,
+    leaves: list[_LeafDraft],
+    later: tuple[str, ...] = (),
+) -> Node:
+    """The tree with row-wise parts replaced by scans of buffers; `first` is the occurrence number of its first scan.
+
+    A row-wise part ends below a join with a static table that has several matches for a row. Of an inner one only the rows
+    that have any are stored. `later` are the tables of such joins above.
+    """
     streams = occurrences(node)
     if all(stream.static for stream in streams):
         leaves.extend(_LeafDraft(None, stream.name, None) for stream in streams)
         return node
-    if is_row_wise(node):
+    row_wise = is_row_wise(node)
+    if row_wise and not _multiplied(node, layout.multiplies):
         part, names = _bare(node)
         scan = next(i for i, stream in enumerate(streams) if not stream.static)
         columns = tuple(dict.fromkeys(names.values()))
         layout.want((part, None), columns, streams[scan].schema.temporal)
-        leaves.append(_LeafDraft((part, None), None, facts.occurrences[first + scan], columns))
+        leaves.append(_LeafDraft((part, None), None, facts.occurrences[first + scan], columns, later=later))
         stored = _stored(f"{streams[scan].name} rows", Schema(tuple(part.schema[name] for name in columns)))
         pairs = tuple((name, outer) for outer, name in names.items() if outer != name)
         return Rename(stored, pairs) if pairs else stored
+    below = children(node)
+    if row_wise and isinstance(node, Join | Product):
+        later += tuple(table.name for child in below if is_static(child) for table in occurrences(child))
     cut, offset = [], first
-    for child in children(node):
-        cut.append(_cut(child, facts, offset, layout, leaves))
+    for child in below:
+        held: Node = child
+        if row_wise and isinstance(node, Join) and node.kind == "inner" and not is_static(child):
+            table = below[1] if child is below[0] else below[0]
+            if not _multiplied(child, layout.multiplies):
+                held = Join(child, table, node.condition, "semi")
+        cut.append(_cut(held, facts, offset, layout, leaves, later if row_wise else ()))
         offset += len(occurrences(child))
     return with_children(node, tuple(cut))
+
+
+def _multiplied(node: Node, multiplies: Callable[[Join | Product], bool]) -> bool:
+    """Whether a row-wise part makes several rows of one, by a join with a static table."""
+    match node:
+        case Select() | Project() | Rename() | Imbed():
+            return _multiplied(node.input, multiplies)
+        case Join(left, _, _, "semi" | "anti"):
+            return _multiplied(left, multiplies)
+        case Join(left, right) | Product(left, right):
+            return multiplies(node) or _multiplied(right if is_static(left) else left, multiplies)
+        case _:
+            return False
 
 
 def _bare(node: Node) -> tuple[Node, dict[str, str]]:

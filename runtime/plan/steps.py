@@ -95,6 +95,7 @@ class Leaf:
 
     `columns` are the stored columns that the tree reads (of partials and stretches: all); `outputs`, of partials, each promised
     attribute with the grouping key and the constant whose sum it is. `partner` and `kill`: whether these rules free rows.
+    `later` names the static tables that are joined to its rows when they are read, as a row has several matches there.
     """
 
     buffer: Buffer | None
@@ -104,6 +105,7 @@ class Leaf:
     outputs: tuple[tuple[str, str, int], ...] = ()
     partner: bool = False
     kill: bool = False
+    later: tuple[str, ...] = ()
 
     def keep(self, p: Progress) -> Term:
         """Which stored rows may still matter, as a condition over stored columns (rule on keep)."""

@@ -170,8 +170,8 @@ def test_an_unknown_choice_is_refused(tmp_path: Path) -> None:
 def test_a_file_that_is_set_aside_is_never_deleted(tmp_path: Path) -> None:
     put(tmp_path / "in", 1, FINE)
     put(tmp_path / "in", 2, FINE[:90])
+    given = source("parquet", tmp_path / "in", on_bad_file="quarantine", delete=True)
     with pytest.raises(tg.QueryError, match="TG440 S"):
-        given = source("parquet", tmp_path / "in", on_bad_file="quarantine", delete=True)
         PROGRAM.session(sources={"S": given}, checkpoint=tmp_path / "state")
     given = source("parquet", tmp_path / "in", on_bad_file="quarantine", archive=tmp_path / "read")
     with PROGRAM.session(sources={"S": given}, checkpoint=tmp_path / "kept") as session:
