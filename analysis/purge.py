@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import permutations
 
 from tidegate.algebra.terms import Term
@@ -49,13 +49,6 @@ class Purge:
 
     def kills_of(self, i: int) -> tuple[Kill, ...]:
         return tuple(rule for case in self.cases for rule in case.kills if rule.own == i)
-
-    def without_kills_by(self, occurrences: Collection[int]) -> Purge:
-        """The rules but for those by which rows of these occurrences discard others."""
-        if not occurrences:
-            return self
-        left = (replace(case, kills=tuple(k for k in case.kills if k.other not in occurrences)) for case in self.cases)
-        return Purge(self.facts, tuple(left))
 
     def partner_pays(self, i: int) -> bool:
         """Whether rows without partners go at least SOONER times as soon as by keep, all cases taken together."""

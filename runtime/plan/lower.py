@@ -120,9 +120,6 @@ def _purged(query: QueryPlan, facts: ProgramFacts, mode: PurgeMode) -> QueryPlan
     rules = purge(query.facts)
     if rules is None:
         return query
-    # A stored row discards others if it passes all that stands above its scan: of these leaves only readers know that.
-    unsure = frozenset(leaf.occurrence.index for leaf in query.leaves if leaf.occurrence is not None and leaf.later)
-    rules = rules.without_kills_by(unsure)
     leaves = tuple(_freed(leaf, rules, always=mode == "always") for leaf in query.leaves)
     used = any(leaf.partner or leaf.kill for leaf in leaves)
     return replace(query, leaves=leaves, purge=rules) if used else query

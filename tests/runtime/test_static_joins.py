@@ -120,7 +120,7 @@ def test_rows_are_stored_once(tmp_path: Path) -> None:
         assert session.table("Q").num_rows == 100_000
     assert why_checkpoint(program.facts, LocalStore(tmp_path / "state")).keys() == {"Q"}  # of the same program
     fewer = {"N": [(1, 1)]}
-    with pytest.raises(tg.StateError, match="TG501"):
+    with pytest.raises(tg.TidegateError, match="TG501"):
         Session(program.facts, LocalStore(tmp_path / "state"), statics=fewer)
 
 
