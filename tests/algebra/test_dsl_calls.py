@@ -70,7 +70,7 @@ r: Any = tg.stream("R", "time timestamp, k bigint, s string, w interval day to s
         (lambda: tg_.parquet("in", dealy="5m"), "TG114", "did you mean delay=?"),
         (lambda: tg_.source([], delays="5m"), "TG114", "did you mean delay=?"),
         (lambda: tg_.parquet("in", perbatch=1), "TG114", "did you mean per_batch=?"),
-        (lambda: tg_.csv("in", foo=1), "TG114", "there are per_batch, archive, delete, delay, "),
+        (lambda: tg_.csv("in", foo=1), "TG114", "there are per_batch, pattern, archive, delete, delay, "),
         (lambda: tg_.callback(), "TG114", "tg.callback(function)"),
         (lambda: tg_.program(Out=r).session(source={}), "TG114", "did you mean sources=?"),
         (lambda: tg_.program(Out=r).explain(zone=True), "TG114", "did you mean zones=?"),
