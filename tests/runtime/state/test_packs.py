@@ -183,3 +183,18 @@ def test_results_that_wait_come_before_a_file_that_a_worker_writes(tmp_path: Pat
             manifest = batch.commit(segments={}, progress={}, counts={})
             found = pa.concat_tables(kept_results(store, manifest, "results/Q", ["Q"]))
             assert found.column("t").to_pylist() == list(range(number + 1))
+
+
+def test_a_batch_that_is_evaluated_anew_keeps_nothing_that_it_packed(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    with Checkpoint.open(store, "packs", {}, sinks={"Q": "results/Q"}) as checkpoint:
+        batch = checkpoint.begin(0, Offer(), engine=Engine("test", "1"))
+        batch.stage_output("Q", pa.table({"t": pa.array([1], pa.int64())}))
+        batch.write_state("Q", pa.table({"n": pa.array([1], pa.int64())}))
+        batch.unstage()
+        batch.stage_output("Q", pa.table({"t": pa.array([2], pa.int64())}))
+        manifest = batch.commit(segments={}, progress={}, counts={})
+        found = pa.concat_tables(kept_results(store, manifest, "results/Q", ["Q"]))
+        assert found.column("t").to_pylist() == [2]
+        (output,) = manifest.gathered["Q"]
+        assert store.size(file_of(output.file.path)) == len(MAGIC) + output.file.bytes
