@@ -213,8 +213,8 @@ def files(place: Path) -> int:
     return sum(len(names) for _, _, names in os.walk(place))
 
 
-def soak(place: Path, minutes: float, *, spark: bool, every: float, seed: int) -> Samples:
-    """Runs for so long; `AssertionError` if rows do not add up."""
+def soak(place: Path, minutes: float, *, spark: bool, every: float, seed: int, pause: float = 0.0) -> Samples:
+    """Runs for so long, with a pause of so many seconds after each batch; `AssertionError` if rows do not add up."""
     samples, writer = Samples(), Writer(place / "in", seed)
     with running(place, writer, spark) as (step, counts):
         step()  # the first loads what is only needed once
@@ -225,6 +225,7 @@ def soak(place: Path, minutes: float, *, spark: bool, every: float, seed: int) -
             step()
             now = time.monotonic()
             taken, batches = taken + now - start, batches + 1
+            time.sleep(pause)
             if now - looked < every:
                 continue
             used, looked = time.process_time(), now
@@ -254,12 +255,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.add_argument("--minutes", type=float, default=120)
     options.add_argument("--spark", action="store_true", help="on Spark instead of in this process")
     options.add_argument("--every", type=float, default=5.0, metavar="SECONDS", help="between two samples")
+    options.add_argument("--pause", type=float, default=0.0, metavar="SECONDS", help="after each batch (default: none)")
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--place", type=Path, help="an empty directory to run in, which stays; else a temporary one")
     given = options.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="soak-") as temporary:
         place = given.place or Path(temporary)
-        samples = soak(place, given.minutes, spark=given.spark, every=given.every, seed=given.seed)
+        samples = soak(place, given.minutes, spark=given.spark, every=given.every, seed=given.seed, pause=given.pause)
     if len(samples.at) < FEWEST:
         print(f"{len(samples.at)} samples are too few: give more --minutes, or a shorter --every")
         return 1
