@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import assert_never
 
 from tidegate.algebra.formulas import (
@@ -51,6 +52,16 @@ _ATOM = 9
 def printable(text: str) -> str:
     """Text in which what cannot be printed, or turns the direction of writing, is spelled out."""
     return "".join(c if c.isprintable() or c == "\n" else f"\\u{ord(c):04x}" for c in text)
+
+
+#: Of a longer list the first ones are shown.
+_LISTED = 24
+
+
+def listed(texts: Sequence[str]) -> str:
+    """The texts with commas between them; of many the first, and how many more there are."""
+    more = len(texts) - _LISTED
+    return ", ".join(texts) if more <= 0 else f"{', '.join(texts[:_LISTED])} and {more} more"
 
 
 def preformatted(text: str) -> str:

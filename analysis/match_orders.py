@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from tidegate.algebra.nodes import Match
+from tidegate.algebra.pretty import listed
 from tidegate.analysis.detection import Detection
 from tidegate.analysis.order import Pair, Statistics, best_order, cost_of, initial_statistics
 from tidegate.analysis.zones import attribute_of
@@ -52,25 +52,16 @@ def order_lines(node: Match, orders: Sequence[Sequence[int]], statistics: Statis
     pinned = pinned_order(node)
     lines = []
     for order in orders:
-        line = f"from {names[order[0]]}: {_listed([names[symbol] for symbol in order[1:]]) or 'nothing else'}"
+        line = f"from {names[order[0]]}: {listed([names[symbol] for symbol in order[1:]]) or 'nothing else'}"
         if len(order) > 1:
             line += f", cost {cost_of(order, statistics):.3g}"
         best = best_order(order[0], statistics)
         if tuple(order) != best.symbols and best.cost < cost_of(order, statistics):
-            other = _listed([names[symbol] for symbol in best.symbols[1:]])
+            other = listed([names[symbol] for symbol in best.symbols[1:]])
             line += f", where {other} would cost {best.cost:.3g}"
         lines.append(line)
     if len(names) > 1:
-        shares = _listed([f"{names[i]}-{names[j]} {share:.2%}" for (i, j), share in statistics.selectivities.items()])
-        sizes = _listed([f"{name} {size:.3g}" for name, size in zip(names, statistics.sizes, strict=True)])
+        shares = listed([f"{names[i]}-{names[j]} {share:.2%}" for (i, j), share in statistics.selectivities.items()])
+        sizes = listed([f"{name} {size:.3g}" for name, size in zip(names, statistics.sizes, strict=True)])
         lines.append(f"{'pinned; ' if pinned else ''}{known_by}: of a partition {sizes}; of pairs {shares or 'all'}")
     return lines
-
-
-#: Of a longer list the first ones are shown: each of n triggers has an order of n symbols.
-_LISTED: Final = 24
-
-
-def _listed(texts: Sequence[str]) -> str:
-    more = len(texts) - _LISTED
-    return ", ".join(texts) if more <= 0 else f"{', '.join(texts[:_LISTED])} and {more} more"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from itertools import combinations
-from math import ceil, floor, isfinite
+from math import ceil, comb, floor, isfinite
 from typing import TYPE_CHECKING
 
 from tidegate.algebra.errors import Problem
@@ -23,8 +23,8 @@ from tidegate.analysis.sites import site_of
 if TYPE_CHECKING:
     import sympy
 
-#: Pairs of more conditions on one attribute are not compared: they take milliseconds each.
-MAX_CONDITIONS = 24
+#: A query has at most so many pairs of conditions compared, as a pair takes milliseconds: attributes with more are left out.
+MAX_PAIRS = 100
 #: Integers beyond are not all doubles.
 _EXACT_IN_DOUBLE = 2**53
 _FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
@@ -34,8 +34,12 @@ _NEGATED = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "e
 def notes(query: Query) -> list[Problem]:
     """What the query's data conditions say in vain: TG220 for those never true together, TG221 for redundant ones."""
     found: dict[tuple[Term, ...], Problem] = {}
+    pairs = 0
     for conditions, types in _conditions(query.node):
         for name, terms in _by_attribute(conditions, types).items():
+            if pairs + comb(len(terms), 2) > MAX_PAIRS:
+                continue
+            pairs += comb(len(terms), 2)
             for problem, told in _compared(query, name, types[name], terms):
                 found.setdefault(told, problem)
     return list(found.values())
@@ -46,16 +50,19 @@ def _conditions(node: Node) -> Iterator[tuple[list[Term], Mapping[str, DataType]
     waiting, seen = [node], {node}
     while waiting:
         current = waiting.pop()
-        below, conditions = [current], list[Term]()
+        below, conditions, next_ = [current], list[Term](), list(children(current))
         if isinstance(current, Join):
-            below, conditions = [current.left, current.right], [*conjuncts(current.condition)]
+            below, conditions = next_, [*conjuncts(current.condition)]
         types = {a.name: a.type for side in below for a in side.schema.attributes}
-        for side in below:
-            while isinstance(side, Select):
-                conditions = [*conjuncts(side.condition), *conditions]
-                side = side.input
-        yield conditions, types
-        new = [child for child in children(current) if child not in seen]
+        if isinstance(current, Select | Join):
+            next_ = []
+            for side in below:
+                while isinstance(side, Select):
+                    conditions = [*conjuncts(side.condition), *conditions]
+                    side = side.input
+                next_.append(side)  # the selections above it have been told
+            yield conditions, types
+        new = [one for one in next_ if one not in seen]
         seen.update(new)
         waiting += new
 
@@ -67,7 +74,7 @@ def _by_attribute(conditions: Iterable[Term], types: Mapping[str, DataType]) -> 
         names = attributes_of(condition)
         if len(names) == 1 and all(_is_known(term) for term in subterms(condition)):
             found.setdefault(next(iter(names)), {})[condition] = None
-    return {name: list(terms) for name, terms in found.items() if name in types and 1 < len(terms) <= MAX_CONDITIONS}
+    return {name: list(terms) for name, terms in found.items() if name in types and len(terms) > 1}
 
 
 def _is_known(term: Term) -> bool:

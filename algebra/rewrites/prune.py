@@ -67,6 +67,8 @@ def _shrink(node: Node, needed: Names) -> Node:
             return _same(node, Select(_shrink(input_, needed | attributes_of(condition)), condition))
         case Project(input_, names):
             kept = tuple(name for name in names if name in needed) or names[:1]
+            if kept == names:
+                return node  # what is below is pruned from here, by itself: otherwise a chain is walked once a join
             return _same(node, Project(_shrink(input_, frozenset(kept)), kept))
         case Rename(input_, _):
             return _same(node, renamed_where_there(_shrink(input_, _old_names(node, needed)), node))

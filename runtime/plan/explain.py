@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidegate.algebra.nodes import Derive, Group, Match
-from tidegate.algebra.pretty import node_text, term_text
+from tidegate.algebra.pretty import listed, node_text, term_text
 from tidegate.algebra.row_wise import periods
 from tidegate.analysis.detection import detection_of
 from tidegate.analysis.match_orders import chosen_orders, first_statistics, order_lines, pinned_order
@@ -70,7 +70,7 @@ def _buffer_text(plan: Plan, buffer: Buffer, limits: Limits) -> str:
     head += [f"  {'freed by' if k == 0 else '':<12}{rule}" for k, rule in enumerate(freed_by)]
     if freed_by:
         together = next(some for some in plan.purged() if buffer in some)
-        names = ", ".join(one.id for one in together)
+        names = listed([one.id for one in together])
         head += [f"  at most     {bound}, as always without these rules" for bound in _bounds(plan, buffer)]
         head.append(f"  on Spark    {_swept(names, limits)}")
     if buffer.stretches is not None:
