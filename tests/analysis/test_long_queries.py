@@ -69,13 +69,14 @@ def test_a_session_over_a_chain_opens_in_time_that_grows_with_it() -> None:
 
 def test_what_is_pruned_below_a_join_is_walked_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Twice as many streams take twice the steps; four times where every join has all that is below it pruned anew."""
-    steps = []
+    steps: list[int] = []
     module = importlib.import_module("tidegate.algebra.rewrites.prune")
     shrink = module._shrink
 
     def counted(node: Node, needed: frozenset[str]) -> Node:
         steps[-1] += 1
-        return shrink(node, needed)
+        result: Node = shrink(node, needed)
+        return result
 
     monkeypatch.setattr(module, "_shrink", counted)
     for length in (40, 80):

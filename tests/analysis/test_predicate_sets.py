@@ -6,12 +6,15 @@ import json
 import random
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
 import tidegate as tg
 from tidegate.algebra.evaluation import evaluate_term
+from tidegate.algebra.program import Query
 from tidegate.algebra.terms import Lit, Term, conjunction, substitute
+from tidegate.algebra.types import DataType
 from tidegate.analysis import predicate_sets
 from tidegate.analysis.predicate_sets import notes
 
@@ -76,7 +79,12 @@ def test_selections_on_top_of_each_other_are_compared_once(monkeypatch: pytest.M
     """Fifty in a row took twenty seconds: each had all that are below it compared anew."""
     seen: list[int] = []
     compared = predicate_sets._compared
-    monkeypatch.setattr(predicate_sets, "_compared", lambda *a: seen.append(len(a[3])) or compared(*a))
+
+    def counted(query: Query, name: str, type_: DataType, terms: list[Term]) -> Any:
+        seen.append(len(terms))
+        return compared(query, name, type_, terms)
+
+    monkeypatch.setattr(predicate_sets, "_compared", counted)
     stacked: tg.Relation = S
     for least in range(5):
         stacked = stacked.where(S.n > least)
