@@ -31,7 +31,7 @@ from tidegate.runtime.state.manifest import (
     sequence_of,
 )
 from tidegate.runtime.state.meta import Meta, create_or_check, read_meta
-from tidegate.runtime.state.outputs import Sink, publish_outputs
+from tidegate.runtime.state.outputs import Sink, check_not_ahead, publish_outputs
 from tidegate.runtime.state.positions import ChangedFile, Offer, PositionLog, Positions, SourceFile, SparkBatch
 from tidegate.runtime.state.put_away import PuttingAway, put_away
 from tidegate.runtime.state.quarantine import Retention
@@ -230,6 +230,7 @@ class Checkpoint:
             with storage_errors("removing the record of a batch that was lost when the machine died"):
                 if store.exists(intent_path(self.next_seq)):
                     store.delete(intent_path(self.next_seq))
+        check_not_ahead(store, self._sinks, self.next_seq - 1)
         if manifest is not None:
             if check == "full":
                 verify(store, manifest.state_files())

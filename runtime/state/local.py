@@ -268,6 +268,12 @@ class LocalStore:
         except FileNotFoundError:
             return None
 
+    def target_names(self, directory: str) -> list[str]:
+        try:
+            return os.listdir(local_directory(directory))
+        except FileNotFoundError:
+            return []
+
     def local_path(self, path: str) -> str | None:
         return str(self._path(path))
 

@@ -125,6 +125,9 @@ class MemoryStore:
         place = self._place(target)
         return _size(place[target]) if target in place else None
 
+    def target_names(self, directory: str) -> list[str]:
+        return [path.rpartition("/")[2] for path in self.published if path.rpartition("/")[0] == directory]
+
     def local_path(self, path: str) -> str | None:
         return None
 

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from tidegate.runtime.state.errors import OUTPUT, StateError, storage_errors
 from tidegate.runtime.state.manifest import Manifest, StagedOutput, marker_path
-from tidegate.runtime.state.result_names import is_output_of
+from tidegate.runtime.state.paths import slug
+from tidegate.runtime.state.result_names import is_output_of, result_of
 from tidegate.runtime.state.segments import check_size, read_checked, verify
 from tidegate.runtime.state.store import Store
 
@@ -84,6 +85,27 @@ def publish_outputs(store: Store, manifest: Manifest, sinks: Mapping[str, Sink],
             verify(store, [output.file])
         deliver(manifest.seq, output, store.read_table(output.file.path))
         store.failpoints.hit("commit-after-output")
+
+
+def check_not_ahead(store: Store, sinks: Mapping[str, Sink], seq: int) -> None:
+    """`StateError` TG508 where a file of results has rows of batches after `seq`, the last commit, merged with others.
+
+    A checkpoint that was restored makes these batches again. A file as a batch publishes it is found by its name then; one that
+    was merged is not.
+    """
+    for query, sink in sinks.items():
+        if not isinstance(sink, str) or is_inside(sink):
+            continue
+        with storage_errors(f"looking for results of query {query!r} in {sink}"):
+            found = [result for name in store.target_names(sink) if (result := result_of(name)) is not None]
+        for result in found:
+            if result.merged and result.last > seq and result.query == slug(query):
+                raise StateError(
+                    OUTPUT,
+                    f"{target_of(sink, result.name)} has results of batches up to {result.last}, and the checkpoint in {store.where} "
+                    f"ends with batch {seq}: what follows would be there twice",
+                    hint="restore results and checkpoint of one time together, or use an empty output directory",
+                )
 
 
 def _publish(store: Store, moves: Sequence[tuple[StagedOutput, str]], recovering: bool) -> None:

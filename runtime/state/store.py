@@ -108,6 +108,9 @@ class Store(Protocol):
     def target_size(self, target: str) -> int | None:
         """The size of a published file, None if there is none."""
 
+    def target_names(self, directory: str) -> list[str]:
+        """What lies in a directory of results, given absolutely; nothing where there is none."""
+
     def local_path(self, path: str) -> str | None:
         """The file's absolute path for other processes; None where no other process can read it."""
 

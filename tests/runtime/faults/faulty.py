@@ -11,7 +11,18 @@ from tidegate.runtime.state.store import Lock
 
 #: What changes something on the disk, in the order in which a batch needs it.
 WRITES = ("create_exclusive", "write_bytes", "write_table", "publish", "note", "delete")
-READS = ("read_bytes", "read_table", "read_pieces", "list_files", "names", "exists", "size", "checksum", "target_size")
+READS = (
+    "read_bytes",
+    "read_table",
+    "read_pieces",
+    "list_files",
+    "names",
+    "exists",
+    "size",
+    "checksum",
+    "target_size",
+    "target_names",
+)
 
 
 class FaultyStore:
@@ -101,6 +112,10 @@ class FaultyStore:
     def target_size(self, target: str) -> int | None:
         self._before("target_size", target)
         return self.inner.target_size(target)
+
+    def target_names(self, directory: str) -> list[str]:
+        self._before("target_names", directory)
+        return self.inner.target_names(directory)
 
     def local_path(self, path: str) -> str | None:
         return self.inner.local_path(path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event, Thread
@@ -161,6 +162,39 @@ def test_a_batch_may_be_published_again_after_a_compaction(tmp_path: Path) -> No
         assert rows(tmp_path / "out") == list(range(20))
         batches(session, 20, 1)
     assert rows(tmp_path / "out") == list(range(21))
+
+
+def test_a_checkpoint_that_was_restored_does_not_add_rows_to_merged_files(tmp_path: Path) -> None:
+    with opened(tmp_path) as session:
+        batches(session, 0, 8)
+    shutil.copytree(tmp_path / "state", tmp_path / "backup")
+    with opened(tmp_path) as session:
+        batches(session, 8, 12)
+    compact(tmp_path / "out")
+    shutil.rmtree(tmp_path / "state")
+    os.rename(tmp_path / "backup", tmp_path / "state")
+    with pytest.raises(
+        StateError, match=r"results of batches up to 19, and the checkpoint in .* ends with batch 8"
+    ) as told:
+        opened(tmp_path)
+    assert told.value.code == "TG508"
+    assert rows(tmp_path / "out") == list(range(20))
+
+
+def test_a_new_checkpoint_does_not_add_rows_to_merged_files(tmp_path: Path) -> None:
+    with opened(tmp_path) as session:
+        batches(session, 0, 20)
+    compact(tmp_path / "out")
+    shutil.rmtree(tmp_path / "state")
+    with pytest.raises(StateError, match="TG508"):
+        opened(tmp_path)
+
+
+def test_merged_files_of_other_queries_are_left_alone(tmp_path: Path) -> None:
+    published(tmp_path / "out", 40)
+    compact(tmp_path / "out")
+    with opened(tmp_path) as session:
+        batches(session, 0, 1)
 
 
 def test_files_of_several_queries_and_schemas_are_not_mixed(tmp_path: Path) -> None:
