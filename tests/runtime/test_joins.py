@@ -96,7 +96,7 @@ def condition(rng: random.Random) -> Term:
     parts = [
         *rng.sample(EQUAL, rng.choice((0, 1, 1, 2))),
         *rng.sample(BETWEEN, rng.choice((0, 1, 2, 2, 3, 4))),
-        *(rng.sample(ALONE, 1) if rng.random() < 0.3 else ()),
+        *(rng.sample(ALONE, rng.choice((1, 2))) if rng.random() < 0.5 else ()),
         *(rng.sample(REST, 1) if rng.random() < 0.3 else ()),
     ]
     rng.shuffle(parts)
