@@ -9,6 +9,7 @@ import importlib
 import time
 from collections.abc import Callable
 from itertools import pairwise
+from math import log2
 
 import pytest
 
@@ -17,8 +18,8 @@ from tidegate import minutes, read_query
 from tidegate.algebra.errors import Problem, QueryError, Site
 from tidegate.algebra.nodes import Node
 from tidegate.algebra.rewrites import rewrite
-from tidegate.analysis.order import MOST_EXACT, Statistics, best_order, cost_of
-from tidegate.analysis.purge import MOST_PAIRED, purge
+from tidegate.analysis.order import MOST_EXACT, Statistics, best_order, cost_of, results
+from tidegate.analysis.purge import MOST_PAIRED, Purge, purge
 from tidegate.runtime.program import Program
 
 S = tg.stream("S", "t timestamp, k bigint, x bigint", progress="t")
@@ -107,9 +108,26 @@ def test_of_many_streams_only_those_that_constraints_relate_are_asked_for_partne
     assert rules is not None
     (case,) = rules.cases
     assert [(rule.own, rule.other) for rule in case.partners if rule.own == 3] == [(3, 2), (3, 4)]
+    (case,) = purge_of(after_the_first(MOST_PAIRED + 1)).cases
+    assert [(rule.own, rule.other) for rule in case.partners if rule.own == 3] == [(3, 0), (3, 2), (3, 4)]
     few = purge(chain(MOST_PAIRED).facts.queries[0])
     assert few is not None
     assert len(few.cases[0].partners) == MOST_PAIRED * (MOST_PAIRED - 1)
+
+
+def after_the_first(length: int) -> Program:
+    """Each stream after the one before, and all within a minute of the first: between two of them a bound of one side."""
+    streams = [tg.stream(f"S{i}", "t timestamp, k bigint", progress="t").as_(f"s{i}") for i in range(length)]
+    joined: tg.Relation = streams[0]
+    for a, b in pairwise(streams):
+        joined = joined.join(b, a.k == b.k, a.t <= b.t, b.t <= streams[0].t + minutes(1))
+    return tg.program(Q=joined.select(k=streams[0].k, t=streams[-1].t))
+
+
+def purge_of(program: Program) -> Purge:
+    rules = purge(program.facts.queries[0])
+    assert rules is not None
+    return rules
 
 
 def test_keys_of_pairs_are_those_of_the_whole_chain() -> None:
@@ -146,7 +164,14 @@ def test_orders_step_by_step_cost_what_the_model_says() -> None:
         for place, one in enumerate(found.symbols)
         if place
     )
-    assert cost_of(found.symbols, Statistics((10.0,) * count, ring)) == pytest.approx(found.cost)
+    statistics = Statistics((10.0,) * count, ring)
+    assert cost_of(found.symbols, statistics) == pytest.approx(found.cost)
+    bound = [frozenset(found.symbols[: place + 1]) for place in range(count)]
+    fitting = [results(some, 4, statistics) for some in bound]
+    assert found.cost == pytest.approx(sum(some * log2(11) + more for some, more in pairwise(fitting)))
+    # Of the last one there is hardly anything, yet what nothing relates to those before waits.
+    alone = best_order(4, Statistics((*(10.0,) * (count - 1), 0.1), ring))
+    assert alone.symbols[1] in (3, 5)
     few = Statistics((10.0,) * MOST_EXACT, {pair: share for pair, share in ring.items() if max(pair) < MOST_EXACT})
     order = best_order(2, few)
     assert cost_of(order.symbols, few) == pytest.approx(order.cost)
