@@ -122,12 +122,20 @@ def analysis_times(_: Data) -> Measured:
         figures.append(declared(f"analysis of {name}", 1000 * median(partial(analyse, program.definition))))
         figures.append(declared(f"opening of {name}", 1000 * median(partial(_opened, program.definition))))
         print(figures[-2].line(), figures[-1].line(), sep="\n", flush=True)
+    half, whole = (1000 * median(partial(_explained, length)) for length in (50, 100))
+    title = "explanation of a chain of 100 streams"
+    figures += [declared(title, whole), declared(f"{title}: time / half as many streams", whole / half)]
+    print(figures[-2].line(), figures[-1].line(), sep="\n", flush=True)
     return figures, True
 
 
 def _opened(definition: ProgramDef) -> None:
     with Session(analyse(definition)):
         pass
+
+
+def _explained(length: int) -> None:
+    str(queries.chain(length).explain())
 
 
 def median(run: Callable[[], object], times: int = 5) -> float:
