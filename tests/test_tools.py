@@ -72,6 +72,16 @@ def test_the_hashed_folders_exist(folder: str) -> None:
     assert any((fuzz.ROOT / folder).rglob("*.py"))
 
 
+def test_planted_bugs_that_were_run_with_this_code_are_not_run_again(tmp_path: Path) -> None:
+    bug, file = planted_bugs.all_bugs()[0], tmp_path / "planted.json"
+    found = planted_bugs.Outcome(bug, "test_x.py", 3.0)
+    assert planted_bugs._remembered(file) == {}
+    planted_bugs._remember(file, [found])
+    assert planted_bugs._remembered(file) == {bug.name: found}
+    file.write_text(file.read_text().replace(fuzz.code_hash(fuzz.ROOT, planted_bugs.COPIED[:-1]), "other"))
+    assert planted_bugs._remembered(file) == {}
+
+
 def test_planted_bugs_have_names_of_their_own_and_still_apply() -> None:
     bugs = planted_bugs.all_bugs()
     assert len({bug.name for bug in bugs}) == len(bugs) > 150

@@ -1,16 +1,17 @@
 """Plants one bug at a time in a copy of the tree and asks the property tests whether they notice.
 
-    python tools/planted_bugs.py [--group NAME ...] [--only NAME ...] [--jobs 2] [--list]
+    python tools/planted_bugs.py [--group NAME ...] [--only NAME ...] [--jobs 2] [--resume FILE] [--list]
 
 A bug is a patch: one file, a text that occurs in it exactly once, and what stands there instead. A patch that no longer
 fits fails the run, and so does a run that is broken before any bug is planted. Tests that do not end in time have not
 noticed the bug, unless it is marked as one that loops. Exit status 0 iff all bugs of the required list are killed and at
-least 95 % of all.
+least 95 % of all. A resume file remembers what was found of this code; a run that is started again leaves that out.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import subprocess
@@ -25,6 +26,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from tools.fuzz import code_hash  # noqa: E402  # found from wherever this is started
 from tools.planted import GROUPS  # noqa: E402  # found from wherever this is started
 from tools.planted.bugs import Bug, Patch  # noqa: E402
 
@@ -69,7 +71,8 @@ def main() -> int:
     chosen = [(bug, group.tests) for group in groups for bug in group.bugs if bug.name in (options.only or known)]
     started = time.monotonic()
     _compile_kernels()
-    if not options.only:
+    known_outcomes = _remembered(options.resume)
+    if not options.only and not known_outcomes:
         sound = _run(None, tuple(dict.fromkeys(test for group in groups for test in group.tests)))
         if sound.killed_by is not None or sound.timed_out:
             print(f"the tests fail before any bug is planted: {sound}\n{sound.detail}")
@@ -77,11 +80,34 @@ def main() -> int:
         print(f"no bug: all pass in {sound.seconds:.0f} s", flush=True)
     outcomes: list[Outcome] = []
     with ThreadPoolExecutor(options.jobs) as pool:
-        for outcome in pool.map(lambda one: _run(*one), chosen):
+        for outcome in pool.map(lambda one: known_outcomes.get(one[0].name) or _run(*one), chosen):
             outcomes.append(outcome)
             print(outcome, flush=True)
+            _remember(options.resume, outcomes)
     print(f"{summary(outcomes)}, in {time.monotonic() - started:.0f} s")
     return 0 if good(outcomes) else 1
+
+
+def _remembered(file: Path | None) -> dict[str, Outcome]:
+    """By the name of the bug, what an earlier run found of this very code."""
+    if file is None or not file.exists():
+        return {}
+    found = json.loads(file.read_text(encoding="utf-8"))
+    if found["code"] != code_hash(ROOT, COPIED[:-1]):
+        print(f"{file} is of other code: starting anew", flush=True)
+        return {}
+    bugs = {bug.name: bug for bug in all_bugs()}
+    return {name: Outcome(bugs[name], *told) for name, *told in found["outcomes"]}
+
+
+def _remember(file: Path | None, outcomes: Sequence[Outcome]) -> None:
+    if file is None:
+        return
+    told = [(one.bug.name, one.killed_by, one.seconds, one.detail, one.timed_out) for one in outcomes if one.bug]
+    file.parent.mkdir(parents=True, exist_ok=True)
+    temporary = file.with_suffix(".tmp")
+    temporary.write_text(json.dumps({"code": code_hash(ROOT, COPIED[:-1]), "outcomes": told}), encoding="utf-8")
+    temporary.replace(file)
 
 
 def summary(outcomes: Sequence[Outcome]) -> str:
@@ -203,6 +229,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--group", nargs="*", default=[], help="names of groups of bugs")
     parser.add_argument("--only", nargs="*", default=[], help="names of bugs")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--resume", type=Path, help="file that remembers what was found")
     parser.add_argument("--list", action="store_true", help="print groups, their tests and bugs; * marks required ones")
     return parser.parse_args()
 
