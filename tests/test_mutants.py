@@ -124,21 +124,23 @@ def test_a_mutant_is_put_into_a_child_only() -> None:
         return {"changed": str(joins._side.__code__ is not before)}
 
     before = joins._side.__code__
-    assert mutants.forked(told, 10, 60) == {"changed": "True"}
+    assert mutants.forked(told, 60) == {"changed": "True"}
     assert joins._side.__code__ is before
 
 
 def test_a_child_that_does_not_end_is_ended() -> None:
     def forever() -> dict[str, str]:
+        mutants.limit_own_time(100)
+        mutants.limit_own_time(0.1)
         while True:
             pass
 
-    assert mutants.forked(forever, 0.1, 60) is None
+    assert mutants.forked(forever, 60) is None
 
     def wrong() -> dict[str, str]:
         raise KeyError("no such")
 
-    assert mutants.forked(wrong, 1, 60) == {"error": "KeyError: 'no such'"}
+    assert mutants.forked(wrong, 60) == {"error": "KeyError: 'no such'"}
 
 
 JOINS = "runtime/joins.py"
@@ -149,6 +151,7 @@ KILLED = (
     f"{JOINS}::_range: relation in ('gt', 'ge') => relation not in ('gt', 'ge')",
     f"{JOINS}::_side: if names <= set(left): ... => if not names <= set(left): ...",
 )
+SLOTS = "tests/runtime/kernels/test_slots.py::test_slots_are_numbered_by_first_appearance"
 #: Of a function that the test does not call.
 SURVIVES = "runtime/embedded/joins.py::_few_pairs: others >= 0 => others > 0"
 
@@ -169,8 +172,22 @@ def test_a_sample_is_killed_and_a_survivor_is_listed(tmp_path: Path, capfd: pyte
         mutants.resumed(resume, state)
 
 
-def test_tests_that_fail_without_a_mutant_end_the_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_kernels_run_uncompiled(capfd: pytest.CaptureFixture[str]) -> None:
+    """Compiled, a kernel would stay as it was."""
+    slots = "runtime/kernels/slots.py::_look_up: slot == _FREE => slot != _FREE"
+    assert mutants.main(["--group", "kernels", "--tests", SLOTS, "--only", slots, "--at-least", "1"]) == 0
+    assert "1 of 1 killed" in capfd.readouterr().out
+
+
+def test_a_group_whose_tests_fail_without_a_mutant_is_told_and_the_others_go_on(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     test = tmp_path / "test_wrong.py"
-    test.write_text("def test_wrong() -> None:\n    assert 1 == 2\n")
-    assert mutants.main(["--group", "joins", "--tests", str(test), "--only", KILLED[0]]) == 2
-    assert "fail before there is any mutant" in capfd.readouterr().out
+    test.write_text("import os\n\n\ndef test_compiled() -> None:\n    assert 'NUMBA_DISABLE_JIT' not in os.environ\n")
+    kernel = next(one.key for one in mutants.all_mutants(GROUPS[0]))
+    groups = ["--group", "kernels", "joins", "--tests", str(test), SORTED]
+    assert mutants.main([*groups, "--only", kernel, KILLED[0]]) == 2
+    told = capfd.readouterr().out
+    assert "kernels: the tests fail before there is any mutant" in told
+    assert "1 of 1 killed" in told
+    assert "these groups broke, so not all of their mutants were judged: kernels\n" in told

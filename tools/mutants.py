@@ -7,10 +7,11 @@
 Mutants are drawn by seed, as many of each group of `tools/mutation/groups.py`; shard i of k takes each k-th. A group is one
 process: tests are collected there, each runs once to see that it passes, what it takes, and which functions it calls. For
 each mutant the process forks; the child has the mutant, runs the tests that call its function, the quickest first, and
-ends at the first that fails. A child that takes ten times as long as these tests did has noticed the mutant as well.
+ends at the first that fails. A test that takes ten times as long as it did has noticed the mutant as well.
 
 `tools/mutation/equivalent.toml` lists mutants that mean the same as the original, each with the reason; they are not run,
-printed, and not counted. The score is killed / (drawn - equivalent). Exit status 0 iff the score is at least `--at-least`.
+printed, and not counted. The score is killed / (drawn - equivalent). Exit status 0 iff the score is at least `--at-least`, and
+no group is broken: where its tests fail without a mutant, or end early, those of the other groups are judged all the same.
 """
 
 from __future__ import annotations
@@ -124,6 +125,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     started = time.monotonic()
     chosen: dict[str, Mutant] = {}
+    broken: list[str] = []
     for group, size in zip(groups, _shares(options.count, groups), strict=True):
         some = drawn(group, size, options.seed)
         if options.only:
@@ -134,10 +136,14 @@ def main(arguments: list[str] | None = None) -> int:
         if options.list:
             print("\n".join(one.key for one in mine))
         elif left and not _in_process(group, left, options, state):
-            return 2
+            broken.append(group.name)
     if options.list:
         return 0
-    return _told(chosen, judged, state, time.monotonic() - started, options.at_least)
+    status = _told(chosen, judged, state, time.monotonic() - started, options.at_least)
+    if broken:
+        print(f"these groups broke, so not all of their mutants were judged: {', '.join(broken)}")
+        return 2
+    return status
 
 
 def _shares(count: int, groups: Sequence[Group]) -> list[int]:
@@ -190,7 +196,7 @@ class Plugin:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         items = session.items
-        told = forked(lambda: self._without_mutant(items), None, None)
+        told = forked(lambda: self._without_mutant(items), None)
         if told is None or "broken" in told:
             detail = "it ended early" if told is None else told["broken"]
             print(f"{self.group.name}: the tests fail before there is any mutant: {detail}", flush=True)
@@ -248,13 +254,14 @@ class Plugin:
         def run() -> dict[str, Any]:
             live.put(ROOT, mutant)
             for i in some:
+                limit_own_time(SLOWER * baseline[i].seconds + MORE)
                 if failed(items[i]) is not None:
                     return {"verdict": "killed", "by": items[i].nodeid}
             left_out = f" of {len(calling)}" if len(some) < len(calling) else ""
             return {"verdict": "survived", "by": f"{len(some)}{left_out} tests pass"}
 
         began = time.monotonic()
-        found = forked(run, SLOWER * budget + MORE, WAITING)
+        found = forked(run, WAITING)
         if found is None:
             found = {"verdict": "killed", "by": "the tests did not end"}
         elif "error" in found:
@@ -276,7 +283,13 @@ def failed(item: pytest.Item) -> str | None:
     return None
 
 
-def forked(run: Callable[[], dict[str, Any]], own: float | None, waiting: float | None) -> dict[str, Any] | None:
+def limit_own_time(seconds: float) -> None:
+    """Ends this process when it has computed for so long from now on."""
+    _, most = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time() + seconds) + 1, most))
+
+
+def forked(run: Callable[[], dict[str, Any]], waiting: float | None) -> dict[str, Any] | None:
     """What a function returns in a child of this process; None where the child died or took too long."""
     reading, writing = os.pipe()
     sys.stdout.flush()
@@ -290,9 +303,6 @@ def forked(run: Callable[[], dict[str, Any]], own: float | None, waiting: float 
             for number in (0, 1, 2):
                 os.dup2(nowhere, number)
             resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
-            if own is not None:
-                seconds = int(time.process_time() + own) + 1
-                resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
             try:
                 found = run()
             except Exception as error:  # noqa: BLE001  # told to the parent
@@ -337,7 +347,7 @@ def _run_group(group: Group, keys: list[str], options: argparse.Namespace) -> in
 def _told(chosen: dict[str, Mutant], judged: dict[str, str], state: State, seconds: float, at_least: float) -> int:
     """Prints score, survivors and equivalent ones; the exit status."""
     same = [key for key in chosen if key in judged]
-    found = {key: state.results[key] for key in chosen if key not in judged}
+    found = {key: state.results[key] for key in chosen if key in state.results and key not in judged}
     by = Counter(verdict for verdict, _, _ in found.values())
     unfit, survived = (
         [key for key, (verdict, *_) in found.items() if verdict == what] for what in ("unfit", "survived")

@@ -87,9 +87,9 @@ def _look_up(
     keys: Ints, row: int, low: int, table: SlotNumbers, known: Ints, count: int, numbers: SlotNumbers
 ) -> tuple[int, int]:
     """Numbers rows from `row` on until a key lies outside the table; that row, and the slots so far."""
-    size = np.uint64(table.shape[0])
+    size, offset = np.uint64(table.shape[0]), np.uint64(np.int64(low))
     while row < keys.shape[0]:
-        place = np.uint64(keys[row]) - np.uint64(low)
+        place = np.uint64(keys[row]) - offset
         if place >= size:
             break
         slot = table[place]

@@ -1,0 +1,117 @@
+"""Groups by a hash table, and what is added to them, against doing it one row after the other."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from tidegate.runtime.kernels.grouping import add_doubles, add_ints, best_doubles, best_ints, number_groups
+
+NAN = math.nan
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("width", [1, 2, 3])
+def test_groups_are_numbered_by_first_appearance(width: int, seed: int) -> None:
+    rng = np.random.default_rng((width, seed))
+    for rows in (0, 1, 2, 300):
+        low, high = ((-2, 2), (-(1 << 63), (1 << 63) - 1), (1 << 40, (1 << 40) + 3), (0, 9))[seed]
+        agreed(rng.integers(low, high, (width, rows), endpoint=True))
+
+
+def test_groups_differ_by_any_of_their_keys() -> None:
+    agreed(np.array([[1, 1, 1, 2, 1, 1], [5, 6, 5, 5, 5, 5], [9, 9, 8, 9, 9, 8]]))
+
+
+@pytest.mark.parametrize("count", [4095, 4096, 4097, 5000])
+def test_more_groups_than_the_table_first_holds(count: int) -> None:
+    """The table is twice as large as its groups are many, and grows between two rows; what came before comes again."""
+    keys = np.arange(count) * 1_000_003
+    agreed(np.concatenate([keys, keys[::-7], [-1]])[np.newaxis])
+
+
+def agreed(keys: np.ndarray) -> None:
+    numbers, firsts = number_groups(np.ascontiguousarray(keys, dtype=np.int64))
+    known: dict[tuple[int, ...], int] = {}
+    expected = [known.setdefault(tuple(row), len(known)) for row in keys.T.tolist()]
+    assert numbers.tolist() == expected
+    assert firsts.tolist() == [expected.index(group) for group in range(len(known))]
+
+
+def rows_of(seed: int, groups: int) -> tuple[np.ndarray, np.ndarray]:
+    """The groups of 60 rows, and which of them have a value."""
+    rng = np.random.default_rng(seed)
+    return rng.integers(0, groups, 60), rng.random(60) < 0.7
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_sums_of_integers_go_on_from_what_was_known(seed: int) -> None:
+    numbers, valid = rows_of(seed, 40)
+    values = np.random.default_rng(seed).integers(-9, 9, 60)
+    total, seen = np.arange(40), np.arange(40) % 5 == 0
+    add_ints(numbers, values, valid, total, seen)
+    own = [values[valid & (numbers == group)] for group in range(40)]
+    assert total.tolist() == [group + part.sum() for group, part in enumerate(own)]
+    assert seen.tolist() == [group % 5 == 0 or len(part) > 0 for group, part in enumerate(own)]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_sums_of_doubles_lose_nothing_that_two_of_them_can_hold(seed: int) -> None:
+    numbers, valid = rows_of(seed, 12)
+    rng = np.random.default_rng(seed)
+    values = rng.integers(-(1 << 50), 1 << 50, 60) * 2.0 ** rng.integers(-20, 20, 60)
+    high, low, seen = np.full(12, 1e16), np.full(12, 0.25), np.zeros(12, dtype=np.bool_)
+    add_doubles(numbers, values, valid, high, low, seen)
+    for group in range(12):
+        own = values[valid & (numbers == group)].tolist()
+        assert Fraction(high[group]) + Fraction(low[group]) == sum(map(Fraction, own), Fraction(1e16) + Fraction(0.25))
+        assert high[group] + low[group] == high[group], "the sum is rounded in the first of the two"
+        assert seen[group] == bool(own)
+
+
+@pytest.mark.parametrize("greatest", [False, True])
+def test_the_best_of_integers_goes_on_from_what_was_known(greatest: bool) -> None:
+    numbers, valid = rows_of(7, 30)
+    values = np.random.default_rng(7).integers(-9, 9, 60)
+    known, best, seen = np.arange(30) % 3 == 0, np.arange(30) % 7 - 3, np.arange(30) % 3 == 0
+    expected = [[int(best[group])] if known[group] else [] for group in range(30)]
+    for group, value, there in zip(numbers.tolist(), values.tolist(), valid.tolist(), strict=True):
+        expected[group] += [value] if there else []
+    best_ints(numbers, values, valid, greatest, best, seen)
+    choose = max if greatest else min
+    assert seen.tolist() == [bool(own) for own in expected]
+    assert [value for value, there in zip(best.tolist(), seen, strict=True) if there] == [
+        choose(own) for own in expected if own
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "least", "greatest"),
+    [
+        ([1.0, 2.0], 1.0, 2.0),
+        ([2.0, 1.0], 1.0, 2.0),
+        ([NAN, 1.0], 1.0, NAN),
+        ([1.0, NAN], 1.0, NAN),
+        ([1.0, NAN, 2.0], 1.0, NAN),
+        ([NAN, 2.0, 1.0], 1.0, NAN),
+        ([NAN, NAN], NAN, NAN),
+        ([-math.inf, NAN, math.inf], -math.inf, NAN),
+    ],
+)
+def test_nan_is_the_greatest_of_doubles(values: list[float], least: float, greatest: float) -> None:
+    """Of two groups, with a value that is NULL and would be the best; what stands in `best` before is no value."""
+    for wanted, expected, null in ((False, least, -math.inf), (True, greatest, NAN)):
+        rows, valid = np.array([*values, null] * 2), np.array([*[True] * len(values), False] * 2)
+        numbers = np.repeat([0, 2], len(values) + 1)
+        best, seen = np.array([5.0, 5.0, null]), np.zeros(3, dtype=np.bool_)
+        best_doubles(numbers, rows, valid, wanted, best, seen)
+        assert seen.tolist() == [True, False, True]
+        assert best[1] == 5.0
+        assert all(np.array_equal(best[group], expected, equal_nan=True) for group in (0, 2))
+        best_doubles(np.zeros(1, dtype=np.int64), np.array([3.0]), np.ones(1, dtype=np.bool_), wanted, best, seen)
+        again = [value for value in (expected, 3.0) if not math.isnan(value)]
+        after = NAN if wanted and math.isnan(expected) else (max if wanted else min)(again)
+        assert np.array_equal(best[0], after, equal_nan=True), "a later batch goes on"
