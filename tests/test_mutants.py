@@ -32,6 +32,7 @@ def one(a: int, b: int = 3) -> int:
 class C:
     def two(self, on=True):
         self.found = [x for x in on if x > 1]
+        self.pairs = zip(on, on, strict=False)
         def inner(y):
             return searchsorted(y, "left", strict=True)
         return inner
@@ -67,7 +68,7 @@ def test_operators_change_one_place_each() -> None:
 
 def test_messages_assertions_defaults_and_constants_stay() -> None:
     made = mutants_of("sample.py", SAMPLE)
-    assert not [one for one in made if {"7", "3", "1000", "a + 1", "a < 1000"} & {one.old}]
+    assert not [one for one in made if {"7", "3", "1000", "a + 1", "a < 1000", "False"} & {one.old}]
     assert {one.function for one in made} == {"one", "C.two"}
     assert len({one.key for one in made}) == len(made)
 
@@ -90,6 +91,16 @@ def test_draws_go_by_seed_and_have_enough_to_draw_from() -> None:
     assert sum(shares) == 1200
     assert min(shares) > 100
     assert sum(mutants._shares(10**6, GROUPS)) == sum(len(mutants.all_mutants(group)) for group in GROUPS)
+
+
+def test_a_draw_stays_as_it_is_where_the_code_does(tmp_path: Path) -> None:
+    group, before = Group("sample", ("*.py",), ()), tmp_path / "before"
+    for folder, text in ((before, SAMPLE), (tmp_path, SAMPLE + "\ndef three(a):\n    return a + 5\n")):
+        folder.mkdir(exist_ok=True)
+        (folder / "sample.py").write_text(text)
+    old, new = (mutants.drawn(group, 1000, 0, root) for root in (before, tmp_path))
+    assert len(old) < len(new)
+    assert [one.key for one in new if one.function != "three"] == [one.key for one in old]
 
 
 def test_tests_and_files_of_groups_are_there() -> None:

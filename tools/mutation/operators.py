@@ -1,7 +1,8 @@
 """All mutants of a file: what one of the operators makes of one place in the body of a function.
 
-Not mutated, as what they say is judged by golden files or not at all: the order of arguments that commute, messages (strings, what a `raise` says), assertions,
-annotations, decorators, defaults, and what stands outside functions (constants: `tests/thresholds.py` has those that matter).
+Not mutated, as what they say is judged by golden files or not at all: the order of arguments that commute, messages
+(strings, what a `raise` says), assertions and the `strict` of a `zip`, which is one, annotations, decorators, defaults, and
+what stands outside functions (constants: `tests/thresholds.py` has those that matter).
 """
 
 from __future__ import annotations
@@ -152,6 +153,8 @@ def _below(place: Place, node: ast.AST) -> Iterator[tuple[Place, ast.AST]]:
         return
     for field, value in ast.iter_fields(node):
         if field in ("annotation", "type_comment", "returns", "decorator_list", "ctx", "format_spec"):
+            continue
+        if isinstance(node, ast.Call) and field == "keywords" and getattr(node.func, "id", "") == "zip":
             continue
         if isinstance(value, list):
             for index, one in enumerate(value):
