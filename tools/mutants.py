@@ -34,8 +34,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from hashlib import sha256
+from importlib import import_module
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -197,6 +197,8 @@ class Plugin:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         items = session.items
+        for file in self.group.paths(ROOT):  # some are imported where they are needed; children would not have them yet
+            import_module(live.module_of(file))
         told = forked(lambda: self._without_mutant(items), None)
         if told is None or "broken" in told:
             detail = "it ended early" if told is None else told["broken"]
@@ -211,27 +213,17 @@ class Plugin:
         return True
 
     def _without_mutant(self, items: list[pytest.Item]) -> dict[str, Any]:
-        lines = {
-            str(ROOT / file): live.first_lines(file, (ROOT / file).read_text(encoding="utf-8"))
-            for file in self.group.paths(ROOT)
-        }
-        linked = {str(ROOT / "tidegate" / file): known for file, known in _relative(lines).items()} | lines
         called: set[str] = set()
-
-        def profile(frame: FrameType, event: str, _: object) -> None:
-            if event == "call" and (known := linked.get(frame.f_code.co_filename)) is not None:
-                function = known.get(frame.f_code.co_firstlineno)
-                if function is not None:
-                    called.add(function)
-
-        tests = []
+        for file in self.group.paths(ROOT):
+            live.watch(ROOT, file, called)
+        tests, caches = [], live.caches()
         for item in items:
+            # With a mutant caches are empty, and what fills them is called.
+            for one in caches:
+                one.cache_clear()
             called.clear()
             began = time.process_time()
-            threading.setprofile(profile)
-            sys.setprofile(profile)
             failure = failed(item)
-            sys.setprofile(None)
             if failure is not None:
                 return {"broken": f"{item.nodeid}\n{failure}"}
             tests.append((time.process_time() - began, sorted(called)))
@@ -268,10 +260,6 @@ class Plugin:
         elif "error" in found:
             found = {"verdict": "unfit", "by": found["error"]}
         return {**found, "seconds": round(time.monotonic() - began, 2)}
-
-
-def _relative(lines: dict[str, dict[int, str]]) -> dict[str, dict[int, str]]:
-    return {Path(path).relative_to(ROOT).as_posix(): known for path, known in lines.items()}
 
 
 def failed(item: pytest.Item) -> str | None:

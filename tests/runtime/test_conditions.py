@@ -1,4 +1,4 @@
-"""Conditions of the analysis over whole frames: what extremes show holds for every row."""
+"""Conditions of the analysis by NumPy, as by Polars; and over whole frames: what extremes show holds for every row."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pytest
 from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.terms import Attr, Call, Lit, Term
 from tidegate.algebra.types import BIGINT, BOOLEAN
-from tidegate.runtime.embedded.few.terms import holds_throughout
+from tidegate.runtime.embedded.few.rows import Few, Unfit
+from tidegate.runtime.embedded.few.terms import holding, holds_throughout, mask_of
 from tidegate.runtime.embedded.terms import compile_term
 
 SCHEMA = Schema((Attribute("a", BIGINT), Attribute("b", BIGINT)))
@@ -34,7 +35,7 @@ def condition(rng: random.Random, depth: int = 2) -> Term:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_what_extremes_show_holds_for_every_row(seed: int) -> None:
-    rng, shown, holding = random.Random(seed), 0, 0
+    rng, shown, whole = random.Random(seed), 0, 0
     for _ in range(300):
         low = rng.randint(-5, 5)
         rows = [(rng.randint(low, low + 3), None if rng.random() < 0.02 else rng.randint(-3, 0)) for _ in range(6)]
@@ -43,8 +44,8 @@ def test_what_extremes_show_holds_for_every_row(seed: int) -> None:
         every = frame.with_columns(holds=compile_term(term, SCHEMA).fill_null(value=False))["holds"].all()
         found = holds_throughout(term, frame)
         assert every or not found, term
-        shown, holding = shown + found, holding + every
-    assert shown > holding / 2 > 20
+        shown, whole = shown + found, whole + every
+    assert shown > whole / 2 > 20
 
 
 def test_extremes_of_one_attribute_tell_all_there_is_to_tell() -> None:
@@ -53,3 +54,37 @@ def test_extremes_of_one_attribute_tell_all_there_is_to_tell() -> None:
         assert holds_throughout(Call(op, (Attr("a"), Lit(limit, BIGINT))), frame) is holds
     assert not holds_throughout(Call("gt", (Attr("b"), Lit(0, BIGINT))), frame)
     assert not holds_throughout(Call("gt", (Attr("a"), Lit(0, BIGINT))), frame.clear())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_hold_by_numpy_as_by_polars(seed: int) -> None:
+    rng = random.Random(seed)
+    for _ in range(100):
+        rows = [(rng.randint(-5, 5), rng.randint(-5, 5)) for _ in range(rng.choice((0, 1, 9)))]
+        frame = pl.DataFrame(rows, schema={"a": pl.Int64, "b": pl.Int64}, orient="row")
+        term = condition(rng)
+        mask = frame.with_columns(holds=compile_term(term, SCHEMA))["holds"]
+        assert mask_of(frame, term).tolist() == mask.to_list(), term
+        assert holding(Few.of(frame), term).frame().equals(frame.filter(mask)), term
+
+
+def test_other_conditions_and_other_terms_are_left_to_polars() -> None:
+    frame = pl.DataFrame({"a": [1, 2]}, schema={"a": pl.Int64})
+    one, two = Attr("a"), Lit(2, BIGINT)
+    for other in (
+        Call("eq", (one, two)),
+        Call("not", (Call("lt", (one, two)),)),
+        Call("lt", (Call("mul", (one, two)), two)),
+        Call("lt", (one, Lit(None, BIGINT))),
+        Call("and", (Call("lt", (one, two)), Call("eq", (one, two)))),
+    ):
+        with pytest.raises(Unfit):
+            mask_of(frame, other)
+    nothing = pl.DataFrame({"a": [1, None]}, schema={"a": pl.Int64})
+    with pytest.raises(Unfit):
+        mask_of(nothing, Call("lt", (one, two)))
+    assert not holds_throughout(Call("eq", (one, one)), frame)
+    assert not holds_throughout(Call("lt", (Call("mul", (one, two)), Lit(99, BIGINT))), frame)
+    assert not holds_throughout(Call("lt", (Call("add", (one, Attr("b"))), Lit(99, BIGINT))), nothing.with_columns(b=1))
+    assert not holds_throughout(Call("lt", (Call("add", (Attr("b"), one)), Lit(99, BIGINT))), nothing.with_columns(b=1))
+    assert not holds_throughout(Call("lt", (Attr("c"), Lit(99, BIGINT))), frame.with_columns(c=1.5))

@@ -36,7 +36,7 @@ GROUPS = (
             f"{EMBEDDED}/few/terms.py",
             f"{EMBEDDED}/few/trees.py",
         ),
-        ("tests/runtime/test_relational.py", "tests/runtime/test_joins.py"),
+        tuple(f"tests/runtime/test_{name}.py" for name in ("relational", "joins", "few", "conditions")),
     ),
     Group(
         "grouping",
@@ -47,6 +47,8 @@ GROUPS = (
         "garbage",
         ("runtime/garbage.py", "runtime/sweep.py", f"{EMBEDDED}/sweep.py", f"{STATE}/garbage.py"),
         (
+            "tests/runtime/test_garbage.py",
+            "tests/runtime/test_looks.py",
             "tests/runtime/test_purge.py",
             "tests/runtime/test_live_state.py",
             "tests/runtime/state/test_checkpoint.py",

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
-from tools.mutation.operators import Mutant, functions, mutated
+from tools.mutation.operators import Function, Mutant, functions, mutated
 
 
 def module_of(file: str) -> str:
@@ -47,13 +47,41 @@ def put(root: Path, mutant: Mutant) -> None:
     if target is None:
         raise ValueError(f"{mutant.function} can not be reached")
     path = root / mutant.file
-    whole = compile(mutated(path.read_text(encoding="utf-8"), mutant), str(path), "exec")
+    _replace(target, compile(mutated(path.read_text(encoding="utf-8"), mutant), str(path), "exec"))
+    for cache in caches():
+        cache.cache_clear()
+
+
+def watch(root: Path, file: str, called: set[str]) -> None:
+    """Has each function of a file say in `called` that it was called; inner ones say so of the outer."""
+    path = root / file
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    names = []
+    for name, function in functions(tree):
+        names.append(name)
+        for node in ast.walk(function):
+            if isinstance(node, Function):
+                note = ast.parse(f"__called__.add({f'{file}::{name}'!r})").body[0]
+                for part in ast.walk(note):
+                    ast.copy_location(part, node.body[0])
+                node.body.insert(0, note)
+    whole = compile(tree, str(path), "exec")
+    for name in names:
+        target = reached(file, name)
+        if target is not None:
+            target.__globals__["__called__"] = called
+            _replace(target, whole)
+
+
+def caches() -> list[Any]:
+    """What `lru_cache` and `cache` have made so far."""
+    return [one for one in gc.get_objects() if isinstance(one, functools._lru_cache_wrapper)]
+
+
+def _replace(target: FunctionType, whole: CodeType) -> None:
     old = target.__code__
     (code,) = [c for c in _codes(whole) if (c.co_name, c.co_firstlineno) == (old.co_name, old.co_firstlineno)]
     target.__code__ = code
-    for one in gc.get_objects():
-        if isinstance(one, functools._lru_cache_wrapper):
-            one.cache_clear()
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
@@ -61,13 +89,3 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from _codes(constant)
-
-
-def first_lines(file: str, text: str) -> dict[int, str]:
-    """By the line with which its code begins, to which function each function belongs; inner ones to the outer."""
-    found = {}
-    for name, function in functions(ast.parse(text)):
-        for node in ast.walk(function):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                found[min([node.lineno, *(one.lineno for one in node.decorator_list)])] = f"{file}::{name}"
-    return found

@@ -1,0 +1,123 @@
+"""Few rows as arrays: what fits, what is made of them, and which pairs of them have equal numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tidegate.algebra.schema import Attribute, Schema
+from tidegate.algebra.terms import Attr, Lit, Term, call, term_type
+from tidegate.algebra.types import BIGINT, BOOLEAN, DOUBLE, STRING
+from tidegate.runtime.embedded.few import joins, rows
+from tidegate.runtime.embedded.few.rows import Few, Unfit, no_rows, numbered, stacked
+from tidegate.runtime.embedded.few.terms import array_term, column_of
+
+FRAME = pl.DataFrame(
+    {"i": [3, -1, 3, 7], "d": [0.5, math.inf, -0.0, 2.0], "b": [True, False, True, True], "s": ["", "a\0", "b", "a"]}
+)
+SCHEMA = Schema((Attribute("i", BIGINT), Attribute("d", DOUBLE), Attribute("b", BOOLEAN), Attribute("s", STRING)))
+
+
+def test_rows_come_back_as_they_went_in() -> None:
+    few = Few.of(FRAME)
+    assert few.frame().equals(FRAME)
+    assert few.table().to_pydict() == FRAME.to_dict(as_series=False)
+    assert few.only(["s", "i"]).frame().equals(FRAME.select("s", "i"))
+    assert few.take(np.array([3, 0, 0])).frame().equals(FRAME[[3, 0, 0]])
+    assert no_rows(SCHEMA).frame().equals(FRAME.clear())
+    assert stacked([few, few.take(np.array([1])), no_rows(SCHEMA)]).frame().equals(pl.concat([FRAME, FRAME[1:2]]))
+    assert few.bytes == 4 * (8 + 8 + 1 + 8)
+
+
+def test_rows_where_a_mask_is_true() -> None:
+    few = Few.of(FRAME)
+    for mask in ([True, False, False, True], [False] * 4, [True] * 4):
+        found = few.where(np.array(mask))
+        assert found.height == sum(mask)
+        assert found.frame().equals(FRAME.filter(pl.Series(mask)))
+
+
+def test_what_is_missing_or_too_many_is_unfit() -> None:
+    for values in ([1, None], [1.0, None], [1.0, math.nan], ["a", None], [True, None]):
+        with pytest.raises(Unfit):
+            Few.of(pl.DataFrame({"a": values}))
+    with patch.object(rows, "MOST", 4):
+        assert Few.of(FRAME).height == 4
+        with pytest.raises(Unfit):
+            Few.of(pl.concat([FRAME, FRAME[:1]]))
+
+
+def test_bounds_are_the_least_and_the_greatest() -> None:
+    few = Few.of(FRAME.with_columns(j=pl.Series([5, 6, 2, 4])))
+    assert few.bounds(["i", "j"]) == {"i": (-1, 7), "j": (2, 6)}
+    assert few.bounds([]) == {}
+    assert no_rows(SCHEMA).bounds(["i"]) == {}
+
+
+def test_equal_rows_have_one_number_and_others_another() -> None:
+    """By both columns, whatever the numbers of either; texts and doubles, too."""
+    one, other = np.array([5, 5, 2, 5, 2]), np.array([-1, 0, 0, -1, 0])
+    for columns in ([one, other], [other, one], [one.astype(str).astype(np.object_), other / 4]):
+        numbers, firsts = numbered(columns)
+        assert [numbers[0] == number for number in numbers] == [True, False, False, True, False]
+        assert [numbers[2] == number for number in numbers] == [False, False, True, False, True]
+        assert sorted(set(numbers.tolist())) == [0, 1, 2]
+        assert [numbers[first] for first in firsts] == [0, 1, 2]
+        assert sorted(firsts.tolist()) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_pairs_with_equal_numbers_are_all_listed_or_none(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    ones, others = rng.integers(0, 6, 20), rng.integers(2, 9, 15)
+    wanted = [(i, j) for i in range(20) for j in range(15) if ones[i] == others[j]]
+    with patch.object(joins, "MOST_PAIRS", len(wanted)):
+        left, right = joins._equal(ones, others)
+        assert sorted(zip(left.tolist(), right.tolist(), strict=True)) == wanted
+    with patch.object(joins, "MOST_PAIRS", len(wanted) - 1), pytest.raises(Unfit):
+        joins._equal(ones, others)
+    nothing = joins._equal(ones, others[:0])
+    assert [len(part) for part in nothing] == [0, 0]
+
+
+def test_all_pairs_are_looked_at_up_to_a_number_of_them() -> None:
+    """Whatever the keys up to `FEW_PAIRS`; up to `MOST_PAIRS` where there are none."""
+    key = joins._Column(lambda columns: columns["i"], BIGINT.kind)
+    left = right = Few.of(FRAME)
+    by_key, without = (
+        joins._Pairing("inner", ((key, key),), None, None, None),
+        joins._Pairing("semi", (), None, None, None),
+    )
+    for few, called in ((16, False), (15, True)):
+        with patch.object(joins, "FEW_PAIRS", few), patch.object(joins, "_equal", wraps=joins._equal) as equal:
+            one, other = by_key._candidates(left, right)
+        assert equal.called == called
+        pairs = sorted(zip(one.tolist(), other.tolist(), strict=True))
+        assert pairs == [(0, 0), (0, 2), (1, 1), (2, 0), (2, 2), (3, 3)]
+    for pairing in (by_key, without):
+        with patch.object(joins, "FEW_PAIRS", 16), patch.object(joins, "MOST_PAIRS", 15), pytest.raises(Unfit):
+            pairing._candidates(left, right)
+    with patch.object(joins, "FEW_PAIRS", 0), patch.object(joins, "MOST_PAIRS", 16):
+        assert len(without._candidates(left, right)[0]) == 16
+
+
+def test_terms_are_columns_of_their_kind() -> None:
+    few = Few.of(FRAME)
+
+    def column(term: Term) -> list[Any]:
+        value = array_term(term, SCHEMA)
+        assert value is not None
+        found: list[Any] = column_of(value, term_type(term, SCHEMA).kind, few).tolist()
+        return found
+
+    assert column(call("eq", Attr("s"), Lit("a\0", STRING))) == [False, True, False, False], "NUL at an end counts"
+    assert column(call("or", Attr("b"), call("eq", Attr("i"), Lit(-1, BIGINT)))) == [True] * 4
+    assert column(call("coalesce", Attr("i"), Lit(5, BIGINT))) == [3, -1, 3, 7]
+    assert column(call("if", Attr("b"), Attr("i"), Lit(5, BIGINT))) == [3, 5, 3, 7]
+    assert array_term(Lit(math.nan, DOUBLE), SCHEMA) is None
+    assert array_term(call("add", Attr("i"), Attr("i")), SCHEMA) is None, "it may overflow"
