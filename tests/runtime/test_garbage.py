@@ -1,8 +1,10 @@
-"""How much of the state a batch rewrites: a bounded number of rows, whatever the state; and still few segments."""
+"""What of the state a batch drops, rewrites and looks through: a bounded number of rows, whatever the state; and still few segments."""
 
 from __future__ import annotations
 
 import statistics
+from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,16 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidegate as tg
+from tidegate.algebra.terms import TRUE
 from tidegate.runtime import garbage
+from tidegate.runtime import sweep as sweep_module
 from tidegate.runtime.embedded import executor
 from tidegate.runtime.embedded.few import rows as few_rows
 from tidegate.runtime.embedded.session import Session
 from tidegate.runtime.executor import Rewrite
-from tidegate.runtime.garbage import MERGED_ROWS, MOST_SEGMENTS, affordable, merged_rows
+from tidegate.runtime.garbage import MERGED_ROWS, MOST_SEGMENTS, Garbage, affordable, merged_rows
 from tidegate.runtime.state.local import LocalStore
 from tidegate.runtime.state.memory import MemoryStore
 from tidegate.runtime.state.segments import Segment, plan_compaction
 from tidegate.runtime.state.store import Store
+from tidegate.runtime.sweep import Look, Looked, Sweep, Watch
 
 events = tg.stream("Events", "k bigint, t bigint", progress="t")
 
@@ -107,3 +112,262 @@ def test_a_large_segment_is_rewritten_piece_by_piece(
         assert len(session._runner.segments[name]) == 2
         session.finish()
         session.step()
+
+
+def stored(path: str, rows: int, low: int = 0, high: int = 0, batch: int = 1) -> Segment:
+    return Segment(path, rows, rows * 8, "", "x", {"t": (low, high)}, batch, 0)
+
+
+class Engine:
+    """An executor that notes what it is asked for; what it writes has the rows that live, by their share."""
+
+    def __init__(self, left: dict[str, tuple[Segment, ...]] | None = None, looked: Looked | None = None) -> None:
+        self.left, self.looked = left or {}, looked
+        self.rewritten: list[list[str]] = []
+        self.conditions: list[Any] = []
+        self.least: list[int] = []
+        self.swept: list[list[str]] = []
+        self.worth: list[float] = []
+        self.looks: list[int] = []
+
+    def rewrite(self, batch: Any, rewrites: Sequence[Rewrite]) -> list[tuple[Segment, ...]]:
+        self.rewritten += [[s.path for s in one.segments] for one in rewrites]
+        self.conditions += [one.keep for one in rewrites]
+        self.least += [one.least for one in rewrites]
+        return [(stored("+".join(s.path for s in one.segments), one.rows, batch=batch.seq),) for one in rewrites]
+
+    def sweep(self, batch: Any, sweep: Sweep) -> dict[str, tuple[Segment, ...]]:
+        self.swept.append([buffer.id for buffer in sweep.buffers])
+        self.worth.append(sweep.worth)
+        return {name: some for name, some in self.left.items() if name in sweep.segments}
+
+    def look(self, batch: Any, sweep: Sweep, look: Look, most: int) -> Looked | None:
+        self.looks.append(most)
+        return self.looked
+
+
+def made(mode: Any, *names: str, groups: Any = None, memory: str | None = None) -> Garbage:
+    """Buffers of rows that are needed while t is at least the progress; with `memory` of a key, in the buffer of this name."""
+    buffers = {name: SimpleNamespace(id=name, stream=SimpleNamespace(name=name)) for name in names}
+
+    def keeps(buffer: Any, bounds: Any, progress: Any) -> bool:
+        return bool(bounds["t"][1] >= progress)
+
+    keys: dict[str, Any] = {}
+    if memory is not None:
+        own = SimpleNamespace(id=f"keys of {memory}", stream=buffers[memory].stream)
+        keys[memory] = SimpleNamespace(
+            buffer=own, keep=lambda p: ("memory", p), keeps_segment=lambda bounds, p: keeps(own, bounds, p)
+        )
+    plan = SimpleNamespace(
+        buffers=tuple(buffers.values()),
+        buffer_keep=lambda buffer, progress: (buffer.id, progress),
+        buffer_keeps_segment=keeps,
+        purged=lambda: tuple(tuple(buffers[name] for name in group) for group in groups or ()),
+        freed_sooner=lambda buffer: True,
+    )
+    return Garbage(plan, keys, mode)  # type: ignore[arg-type]
+
+
+def at(progress: int) -> Any:
+    return SimpleNamespace(queries=progress, of_input=lambda stream: progress, bounds=lambda plan: {})
+
+
+def batch(seq: int = 9) -> Any:
+    return SimpleNamespace(seq=seq)
+
+
+def paths(found: Mapping[str, Sequence[Segment]]) -> dict[str, list[str]]:
+    return {name: [s.path for s in some] for name, some in found.items()}
+
+
+def test_segments_that_nobody_needs_go_and_half_dead_ones_are_written_anew() -> None:
+    """Amortised once their earlier half is dead, exact once their earliest row is; at progress 10."""
+    segments = {
+        "b": [stored("dead", 5, 0, 9), stored("half", 100, 5, 14), stored("late", 3, 9, 12), stored("all", 1, 10, 19)]
+    }
+    for mode, rewritten, left in (
+        ("amortised", [["half"]], ["late", "all", "half"]),
+        ("exact", [["half"], ["late"]], ["all", "half", "late"]),
+        ("off", [], ["dead", "half", "late", "all"]),
+    ):
+        engine, garbage_ = Engine(), made(mode, "b")
+        assert paths(garbage_.collected(engine, batch(), segments, at(10))) == {"b": left}  # type: ignore[arg-type]
+        assert engine.rewritten == rewritten
+        assert engine.conditions == [("b", 10)] * len(rewritten)
+        assert set(engine.least) <= {MERGED_ROWS}
+
+
+def test_what_is_merged_is_not_written_anew_beside_that() -> None:
+    """Four of one size are merged; those of them that are dying with the others."""
+    segments = {"b": [stored(name, 10, low, 19) for name, low in (("a", 0), ("b", 12), ("c", 12), ("d", 12))]}
+    engine = Engine()
+    assert paths(made("exact", "b").collected(engine, batch(), segments, at(10))) == {"b": ["a+b+c+d"]}  # type: ignore[arg-type]
+    assert engine.rewritten == [["a", "b", "c", "d"]]
+
+
+def test_rows_that_are_judged_are_not_written_anew() -> None:
+    """A look in the middle has found things out about them; what is dead goes all the same."""
+    segments = {"b": [stored("half", 100, 5, 11), stored("judged", 100, 5, 11), stored("gone", 100, 5, 9)]}
+    one = made("exact", "b")
+    one.watches["b"] = Watch(looks={"old": Look(one.plan.buffers[0], tuple(segments["b"][1:]), "old", 1)})
+    engine = Engine()
+    assert paths(one.collected(engine, batch(), segments, at(10))) == {"b": ["judged", "half"]}  # type: ignore[arg-type]
+
+
+def test_a_batch_affords_rewrites_by_the_rows_that_it_has_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those whose turn it is in exact mode are not among what it has to afford."""
+    for name, value in (("LEAST_REWRITTEN", 0), ("REWRITTEN", 1), ("REWRITE_COST", 0)):
+        monkeypatch.setattr(garbage, name, value)
+    segments = {
+        "b": [stored(name, 10, 5, 11, batch=9) for name in "ab"],
+        "c": [stored(name, 10, 5, 11) for name in "cd"],
+    }
+    for mode, written in (("amortised", [["a"], ["b"]]), ("exact", [["a"], ["b"], ["c"], ["d"]])):
+        engine = Engine()
+        made(mode, "b", "c").collected(engine, batch(), segments, at(10))  # type: ignore[arg-type]
+        assert engine.rewritten == written
+
+
+def test_keys_that_are_remembered_go_by_their_own_rule() -> None:
+    """The buffer of the memory alone, not that of the stream's rows."""
+    one = made("exact", "b", memory="b")
+    own, memory = one.buffers
+    assert (own.id, memory.id) == ("b", "keys of b")
+    assert one.keep(own, at(10)) == ("b", 10)
+    assert one.keep(memory, at(10)) == ("memory", 10)
+    segments = {name: [stored("dead", 5, 0, 9), stored("late", 9, 9, 12)] for name in ("b", "keys of b")}
+    engine = Engine()
+    found = one.collected(engine, batch(), segments, at(10))  # type: ignore[arg-type]
+    assert paths(found) == {"b": ["late"], "keys of b": ["late"]}
+    assert engine.conditions == [("b", 10), ("memory", 10)]
+    off = made("off", "b", memory="b")
+    assert off.keep(memory, at(10)) == off.keep(own, at(10)) == TRUE
+
+
+def test_rewrites_are_chosen_from_the_largest_as_long_as_they_can_be_afforded(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("LEAST_REWRITTEN", 30), ("REWRITTEN", 4), ("REWRITE_COST", 1)):
+        monkeypatch.setattr(garbage, name, value)
+
+    def affordable_of(sizes: list[int], arrived: int) -> list[int]:
+        return [one.rows for one in affordable([Rewrite(None, [segment(rows)], None) for rows in sizes], arrived)]  # type: ignore[arg-type]
+
+    assert affordable_of([8, 9, 19], 0) == [19, 9]
+    assert affordable_of([8, 10, 19], 0) == [19, 8]
+    assert affordable_of([8, 9, 19], 10) == [19, 9, 8]
+    assert affordable_of([99, 1], 0) == [99]
+
+
+def test_segments_are_merged_up_to_a_size_in_bytes_and_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("MERGED_ROWS", 100), ("MERGED_BYTES", 800), ("MOST_SEGMENTS", 4)):
+        monkeypatch.setattr(garbage, name, value)
+    assert merged_rows([segment(10, width=8)], 0) == 100
+    assert merged_rows([segment(10, width=16), segment(10, width=16)], 0) == 50
+    assert merged_rows([segment(10, width=4)], 150) == 150, "as many as came"
+    assert merged_rows([segment(10, width=4)], 999) == 200
+    assert merged_rows([segment(10, width=4000)], 0) == 2, "of which a fourth stays"
+    assert merged_rows([segment(2, width=4000)], 0) == 1
+    assert merged_rows([segment(800, width=8)], 0) == 200
+
+
+def looking(monkeypatch: pytest.MonkeyPatch, **others: Any) -> None:
+    sizes = {
+        "FLOOR": 10,
+        "STEP": 40,
+        "STRIDE": 20,
+        "WHOLE_STEPS": 2,
+        "YOUNG": 1,
+        "JUDGED": 1000,
+        "WORTH": 0.25,
+        **others,
+    }
+    for name, value in sizes.items():
+        for module in (garbage, sweep_module):
+            if hasattr(module, name):
+                monkeypatch.setattr(module, name, value)
+
+
+def swept(one: Garbage, engine: Engine, seq: int = 9, /, **segments: list[Segment]) -> dict[str, list[str]]:
+    one.collected(engine, batch(seq), segments, at(0))  # type: ignore[arg-type]
+    return paths(one.swept(engine, batch(seq), segments, at(0)))  # type: ignore[arg-type]
+
+
+def test_exact_sweeps_look_at_all_groups_that_have_rows() -> None:
+    engine = Engine({"a": (stored("a left", 1),), "c": ()})
+    one = made("exact", "a", "b", "c", groups=("ab", "c"))
+    assert swept(one, engine, a=[stored("a", 5)], b=[], c=[]) == {"a": ["a left"]}
+    assert (engine.swept, engine.worth) == ([["a", "b"]], [0.0])
+    assert swept(made("off", "a", groups=("a",)), engine, a=[stored("a", 5)]) == {}
+    assert len(engine.swept) == 1
+
+
+def test_few_rows_are_looked_at_whole_each_time_that_they_have_doubled(monkeypatch: pytest.MonkeyPatch) -> None:
+    looking(monkeypatch)
+    engine = Engine({"a": (stored("a left", 15),)})
+    one = made("amortised", "a", "b", groups=("ab",))
+    kept = [stored("b", 10)]
+    assert swept(one, engine, a=[stored("a", 9)], b=[]) == {}, "too few"
+    assert swept(one, engine, a=[stored("a", 25)], b=kept) == {"a": ["a left"]}
+    assert (one.watches["a"].left, one.watches["a"].frees) == (25, True)
+    assert swept(one, engine, a=[stored("a", 39)], b=kept) == {}, "not yet twice as many"
+    assert len(engine.swept) == 1
+    assert swept(one, engine, a=[stored("a", 40)], b=kept) == {"a": ["a left"]}
+    assert engine.worth == [0.25, 0.25]
+    one.watches["a"].left = 0
+    assert swept(one, engine, a=[stored("a", 70)], b=kept) == {"a": ["a left"]}, "two steps of forty"
+    one.watches["a"].left = 0
+    assert swept(one, engine, a=[stored("a", 71)], b=kept) == {}, "more rows wait for a look of their own"
+    assert (len(engine.swept), engine.looks) == (3, [])
+    few = made("amortised", "a", "b", groups=("ab",))
+    assert swept(few, engine, a=[], b=kept) == {"a": ["a left"]}, "as many as the floor"
+
+
+def test_a_batch_looks_through_so_many_rows_of_groups_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    looking(monkeypatch, STEP=50)
+    for seq, first in ((3, ["a"]), (4, ["b"]), (5, ["c"]), (6, ["a"])):
+        engine = Engine()
+        one = made("amortised", "a", "b", "c", groups=("a", "b", "c"))
+        swept(one, engine, seq, **{name: [stored(name, 31)] for name in "abc"})
+        assert engine.swept == [first], "what it leaves is less than a stride"
+        engine = Engine()
+        swept(
+            made("amortised", "a", "b", "c", groups=("a", "b", "c")), engine, seq, **{n: [stored(n, 30)] for n in "abc"}
+        )
+        assert len(engine.swept) == 2
+    engine = Engine()
+    swept(made("amortised", "a", "b", groups=("a", "b")), engine, 0, a=[stored("a", 60, batch=0)], b=[stored("b", 30)])
+    assert len(engine.swept) == 1
+    engine = Engine()
+    swept(made("amortised", "a", "b", groups=("a", "b")), engine, 0, a=[stored("a", 80, batch=0)], b=[stored("b", 30)])
+    assert engine.swept == [["a"]]
+
+
+def test_many_rows_are_looked_at_step_by_step_by_what_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a look finds stands in the place of what it judged; what the engine does not look at is given up."""
+    looking(monkeypatch)
+    segments = {"a": [stored("old", 200), stored("older", 5)], "b": [stored("new", 15, batch=9)]}
+    one = made("amortised", "a", "b", groups=("ab",))
+    engine = Engine(looked=Looked(17))
+    assert swept(one, engine, **segments) == {}
+    assert engine.looks == [30], "credit for two for each that came"
+    watch = one.watches["a"]
+    assert (watch.credit["young"], watch.last) == (13.0, "young")
+    (look,) = watch.looks.values()
+    assert {s.path for s in look.segments} == {"old", "older"}
+    engine = Engine(looked=Looked(3, done=True, dead=200, segments=(stored("left", 5),)))
+    one = made("amortised", "a", "b", groups=("ab",))
+    segments["a"].append(stored("now", 2, batch=9))
+    assert swept(one, engine, **segments) == {"a": ["now", "left"]}
+    assert one.watches["a"].judged == {"left": 1}
+    one = made("amortised", "a", "b", groups=("ab",))
+    assert swept(one, Engine(looked=None), **segments) == {}
+    assert one.watches["a"].looks == {}
+    assert one.watches["a"].credit["young"] == 34.0
+
+
+def test_segments_that_became_files_are_known_by_their_new_names() -> None:
+    one = made("amortised", "a", "b")
+    one.watches.update({"a": Watch(judged={"1": 1, "2": 2}), "b": Watch(judged={"3": 3})})
+    before = {"a": [stored("1", 1), stored("2", 1)], "b": [stored("3", 1)]}
+    one.renamed(before, {"a": [stored("1", 1), stored("file", 1)], "b": [stored("other", 1)]})
+    assert [watch.judged for watch in one.watches.values()] == [{"1": 1, "file": 2}, {"other": 3}]

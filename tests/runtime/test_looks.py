@@ -162,3 +162,118 @@ def test_renamed_segments_are_known_as_judged() -> None:
     watch = Watch(judged={"in memory 1": 3, "b": 4})
     watch.renamed({"in memory 1": "a"})
     assert watch.judged == {"a": 3, "b": 4}
+
+
+def buffer(name: str) -> Any:
+    return type("Buffer", (), {"id": name})()
+
+
+def seg(path: str, rows: int, batch: int = 1) -> Segment:
+    return Segment(path, rows, 1, "", "x", {}, batch, 0)
+
+
+def credited(**others: Any) -> Watch:
+    """With credit for any look."""
+    return Watch(credit={"young": 1e9, "old": 1e9}, **others)
+
+
+def chosen(watch: Watch, segments: dict[str, list[Segment]], seq: int = 9) -> tuple[str, str, list[str]] | None:
+    """The age, the buffer and the segments of the next look."""
+    look = watch.next([buffer(name) for name in segments], segments, seq)
+    return None if look is None else (look.age, look.buffer.id, [s.path for s in look.segments])
+
+
+def test_rows_that_come_give_credit_up_to_a_limit_and_less_where_looks_free_little() -> None:
+    watch = Watch(idle={"young": 1, "old": 3})
+    watch.arrived(1600, 10_000)
+    assert watch.credit == {"young": 1600.0, "old": 100.0}
+    watch.arrived(1600, 10_000)
+    assert watch.credit == {"young": 3200.0, "old": 200.0}
+    watch.arrived(100_000, 1000)
+    assert watch.credit == {"young": 1000.0, "old": 1000.0}
+
+
+def test_a_look_waits_for_credit(monkeypatch: pytest.MonkeyPatch) -> None:
+    small(monkeypatch, STRIDE=10)
+    for credit, early in ((9.5, True), (10.0, False)):
+        watch = Watch(credit={"young": credit, "old": 0.0})
+        assert (chosen(watch, {"b": [seg("a", 5)]}) is None) == early
+
+
+def test_young_rows_are_judged_once_they_are_enough_the_latest_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    small(monkeypatch, YOUNG=10, JUDGED=30)
+    assert chosen(credited(), {"b": [seg("a", 4), seg("b", 5)]}) is None
+    assert chosen(credited(), {"b": [seg("a", 4), seg("b", 6)]}) == ("young", "b", ["b", "a"])
+    assert chosen(credited(), {"b": [seg("a", 4), seg("now", 6, batch=9)]}) is None, "of earlier batches alone"
+    assert chosen(credited(judged={"a": 1}), {"b": [seg("a", 10), seg("b", 9)]}, 9) == ("old", "b", ["a"])
+    most = {"b": [seg("a", 15)], "c": [seg("c", 9), seg("d", 7)], "d": [seg("e", 1)]}
+    assert chosen(credited(), most) == ("young", "c", ["d", "c"]), "of the buffer with the most of them"
+    for rows, taken in ((15, ["c", "b"]), (16, ["c"])):
+        segments = {"b": [seg("a", 1), seg("b", rows), seg("c", 15)]}
+        assert chosen(credited(), segments) == ("young", "b", [*taken, *(["a"] if rows < 15 else [])])
+    assert chosen(credited(), {"b": [seg("a", 99)]}) == ("young", "b", ["a"]), "one segment in any case"
+    small(monkeypatch, YOUNG=0)
+    assert chosen(credited(), {"b": []}) is None
+
+
+def test_old_rows_are_judged_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    small(monkeypatch, YOUNG=1000, JUDGED=30)
+    segments = {"b": [seg("a", 10), seg("b", 10), seg("c", 1)], "c": [seg("d", 10)], "d": []}
+    assert chosen(credited(judged={"a": 3, "b": 2, "d": 4}), segments) == ("old", "b", ["b", "a"])
+    assert chosen(credited(judged={"a": 3, "b": 2, "d": 1}), segments) == ("old", "c", ["d"])
+
+
+def test_each_age_has_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    small(monkeypatch)
+    segments = {"b": [seg("a", 10), seg("b", 10)]}
+    for last, age in (("young", "old"), ("old", "young")):
+        found = chosen(credited(judged={"a": 1}, last=last), segments)
+        assert found == (age, "b", ["a" if age == "old" else "b"])
+    watch = credited(judged={"a": 1})
+    watch.credit["young"] = 0.0
+    assert chosen(watch, segments) == ("old", "b", ["a"])
+
+
+def test_a_look_goes_on_until_it_is_done_and_its_segments_are_in_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    small(monkeypatch)
+    segments = {"b": [seg("a", 10), seg("b", 10)]}
+    watch = credited(judged={"a": 1, "gone": 2})
+    look = watch.next([buffer("b")], segments, 9)
+    assert look is not None
+    assert (look.age, look.seq, look.rows) == ("young", 9, 10)
+    assert watch.judged == {"a": 1}, "what is gone is forgotten"
+    watch.went(look, Looked(7))
+    assert (watch.credit["young"], watch.credit["old"]) == (1e9 - 7, 1e9)
+    assert (watch.last, watch.count, watch.idle) == ("young", 0, {"young": 0, "old": 0})
+    watch.judged["b"] = 1  # if it were not busy, it would be judged with the other
+    old = watch.next([buffer("b")], segments, 10)
+    assert old is not None
+    assert (old.age, [s.path for s in old.segments]) == ("old", ["a"])
+    watch.went(old, Looked(1))
+    assert watch.next([buffer("b")], segments, 11) is look
+    assert watch.busy == {"a", "b"}
+    watch.given_up(look)
+    assert watch.looks == {"old": old}
+
+
+def test_a_look_that_ends_notes_what_it_judged_and_whether_it_paid(monkeypatch: pytest.MonkeyPatch) -> None:
+    small(monkeypatch, WORTH=0.25)
+    watch = credited(count=5)
+    look = Look(buffer("b"), (seg("a", 30), seg("b", 10)), "old", 9)
+    for dead, idle, frees in ((9, 1, False), (0, 2, False), (10, 0, True), (9, 1, False)):
+        watch.looks["old"] = look
+        watch.went(look, Looked(1, done=True, dead=dead))
+        assert (watch.idle, watch.frees, watch.looks) == ({"young": 0, "old": idle}, frees, {})
+    assert watch.judged == {"a": 9, "b": 9}
+    watch.idle["old"], watch.looks["old"] = PATIENCE, look
+    watch.went(look, Looked(1, done=True, segments=(seg("c", 1),)))
+    assert (watch.idle["old"], watch.count) == (PATIENCE, 10)
+    assert watch.judged == {"a": 9, "b": 9, "c": 10}, "what stands in the place of the others"
+
+
+def test_a_sweep_notes_what_it_left_and_whether_it_paid(monkeypatch: pytest.MonkeyPatch) -> None:
+    small(monkeypatch, WORTH=0.25)
+    for left, frees in ((30, True), (31, False)):
+        watch = Watch(frees=not frees)
+        watch.swept(40, left)
+        assert (watch.left, watch.frees) == (left, frees)

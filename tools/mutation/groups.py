@@ -52,6 +52,7 @@ GROUPS = (
             "tests/runtime/test_purge.py",
             "tests/runtime/test_live_state.py",
             "tests/runtime/state/test_checkpoint.py",
+            "tests/runtime/state/test_leftovers.py",
             "tests/runtime/state/test_segments.py",
             "tests/runtime/test_thresholds.py",
             "tests/properties/test_purge.py",
