@@ -20,6 +20,7 @@ from tidegate.runtime.state.segments import (
     Segment,
     adopt_segment,
     append_segment,
+    covering,
     drop_or_rewrite,
     new_path,
     plan_compaction,
@@ -180,6 +181,14 @@ def test_a_thousand_small_batches() -> None:
         written += more
     assert len(live) <= 15
     assert written <= 10_000 * 5
+
+
+def test_bounds_of_several_are_of_what_each_has_bounds_of() -> None:
+    one, other = {"t": (1, 5), "u": (0, 0)}, {"t": (-2, 3), "v": (1, 1)}
+    assert covering([one, other]) == {"t": (-2, 5)}
+    assert covering([other, {**one, "v": (0, 2)}]) == {"t": (-2, 5), "v": (0, 2)}
+    assert covering([one]) == one
+    assert covering([one, {}]) == covering([]) == {}
 
 
 def test_compaction_keeps_apart_what_differs() -> None:
