@@ -33,6 +33,7 @@ class C:
     def two(self, on=True):
         self.found = [x for x in on if x > 1]
         self.pairs = zip(on, on, strict=False)
+        self.failpoints.hit("two")
         def inner(y):
             return searchsorted(y, "left", strict=True)
         return inner
@@ -69,6 +70,7 @@ def test_operators_change_one_place_each() -> None:
 def test_messages_assertions_defaults_and_constants_stay() -> None:
     made = mutants_of("sample.py", SAMPLE)
     assert not [one for one in made if {"7", "3", "1000", "a + 1", "a < 1000", "False"} & {one.old}]
+    assert not [one for one in made if "failpoints" in one.old]
     assert {one.function for one in made} == {"one", "C.two"}
     assert len({one.key for one in made}) == len(made)
 

@@ -167,6 +167,29 @@ def test_many_groups_in_a_growing_table() -> None:
     assert len(np.unique(np.stack([found, inverse.ravel()]), axis=1).T) == len(firsts)
 
 
+def test_keys_of_every_type_are_in_one_group_where_they_are_equal() -> None:
+    """NULL by itself, not with the zero or the empty text of its type."""
+    from tidegate.runtime.kernels.grouping import number_groups
+
+    texts = pl.Series(["", None, "a", "", None, "a", "b", "b"])
+    others = (
+        texts,
+        texts.drop_nulls(),
+        pl.Series([0, None, 1, 0, None, 1, 2, -1]),
+        pl.Series([False, None, True, False, None, True, False, True]),
+        pl.Series([0, None, 1, 0, None, 1, 2, -1]).cast(pl.Datetime("us")),
+        pl.Series([0, None, 1, 0, None, 1, 2, -1]).cast(pl.Date),
+        pl.Series([0, None, 1, 0, None, 1, 2, -1]).cast(pl.Duration("us")),
+        pl.Series([3, 0, 1, 0, 0, 1, 2, -1]),
+    )
+    for one in others:
+        for columns in ([one], [one, texts[: len(one)]], [texts[: len(one)], one]):
+            known: dict[tuple[object, ...], int] = {}
+            expected = [known.setdefault(row, len(known)) for row in zip(*(c.to_list() for c in columns), strict=True)]
+            numbers, _ = number_groups(grouping._key_numbers(columns))
+            assert numbers.tolist() == expected, columns
+
+
 def test_distinct_counts_have_no_partials() -> None:
     group = Group(Scan(EVENTS), (), (Aggregate("d", Function.COUNT_DISTINCT, Attr("n")),))
     assert not has_partials(group)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 from unittest.mock import patch
 
@@ -10,12 +11,33 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tidegate.algebra.schema import Attribute, Schema
-from tidegate.algebra.terms import Attr, Lit, Term, call, term_type
+from tidegate.algebra.nodes import (
+    Aggregate,
+    Difference,
+    Distinct,
+    Function,
+    Group,
+    Imbed,
+    Join,
+    Node,
+    Product,
+    Project,
+    Rename,
+    Scan,
+    Select,
+    Union,
+    occurrences,
+)
+from tidegate.algebra.schema import Attribute, Schema, StreamDef
+from tidegate.algebra.semantics import bags_equal
+from tidegate.algebra.semantics import evaluate as reference
+from tidegate.algebra.terms import Attr, Lit, Term, call, conjunction, term_type
 from tidegate.algebra.types import BIGINT, BOOLEAN, DOUBLE, STRING
-from tidegate.runtime.embedded.few import joins, rows
+from tidegate.runtime.columns import polars_schema
+from tidegate.runtime.embedded.few import joins, rows, trees
 from tidegate.runtime.embedded.few.rows import Few, Unfit, no_rows, numbered, stacked
 from tidegate.runtime.embedded.few.terms import array_term, column_of
+from tidegate.runtime.embedded.few.trees import Run, few_tree
 
 FRAME = pl.DataFrame(
     {"i": [3, -1, 3, 7], "d": [0.5, math.inf, -0.0, 2.0], "b": [True, False, True, True], "s": ["", "a\0", "b", "a"]}
@@ -121,3 +143,104 @@ def test_terms_are_columns_of_their_kind() -> None:
     assert column(call("if", Attr("b"), Attr("i"), Lit(5, BIGINT))) == [3, 5, 3, 7]
     assert array_term(Lit(math.nan, DOUBLE), SCHEMA) is None
     assert array_term(call("add", Attr("i"), Attr("i")), SCHEMA) is None, "it may overflow"
+
+
+ONE = StreamDef("One", SCHEMA, static=True)
+OTHER = StreamDef("Other", Schema(tuple(a.renamed(f"{a.name}2") for a in SCHEMA.attributes)), static=True)
+COPY = StreamDef("Copy", SCHEMA, static=True)
+ONES = [(3, 0.5, True, "a"), (-1, 2.0, False, "b"), (3, 0.5, True, "a"), (7, 1.0, True, "")]
+OTHERS = [(3, 1.5, True, "x"), (7, 0.5, False, "a"), (3, 2.0, False, "y")]
+COPIES = [(3, 0.5, True, "a"), (8, 1.0, False, "b")]
+I, D, B, S = (Attr(name) for name in "idbs")
+SUM, COUNT = Aggregate("sum", Function.SUM, I), Aggregate("count", Function.COUNT)
+SAME, MORE = call("eq", I, Attr("i2")), call("lt", I, Attr("i2"))
+
+
+def only(stream: StreamDef, *names: str) -> Project:
+    return Project(Scan(stream), names)
+
+
+def grouped(*aggregates: Aggregate, keys: tuple[str, ...] = ("s",)) -> Group:
+    return Group(Scan(ONE), keys, aggregates)
+
+
+KNOWN: dict[str, Node] = {
+    "select": Select(Scan(ONE), call("gt", I, Lit(0, BIGINT))),
+    "project": only(ONE, "s", "i"),
+    "rename": Rename(Scan(ONE), (("i", "j"),)),
+    "imbed": Imbed(Scan(ONE), "j", call("eq", I, Lit(3, BIGINT))),
+    "distinct": Distinct(only(ONE, "i", "s")),
+    "union": Union((Scan(ONE), Scan(COPY), only(COPY, "s", "b", "d", "i"))),
+    "product": Product(Scan(ONE), Scan(OTHER)),
+    "difference": Difference(only(ONE, "i", "s"), only(COPY, "s", "i")),
+    "group": grouped(SUM, COUNT, Aggregate("least", Function.MIN, D), Aggregate("mean", Function.AVG, D)),
+    "group of all": grouped(SUM, COUNT, keys=()),
+    "latest": grouped(Aggregate("latest", Function.LAST, I, D), keys=("b",)),
+    **{kind: Join(Scan(ONE), Scan(OTHER), SAME, kind) for kind in ("inner", "semi", "anti")},
+    "condition": Join(Scan(ONE), Scan(OTHER), conjunction([SAME, call("lt", D, Attr("d2")), B]), "anti"),
+    "join above": Distinct(Project(Join(Scan(ONE), Select(Scan(OTHER), Attr("b2")), MORE, "inner"), ("i", "s2"))),
+}
+FAILING = call("gt", call("div", I, I), Lit(0.5, DOUBLE))
+UNKNOWN: dict[str, Node] = {
+    "select": Select(Scan(ONE), FAILING),
+    "imbed": Imbed(Scan(ONE), "j", call("div", I, I)),
+    "distinct of doubles": Distinct(only(ONE, "d")),
+    "difference of doubles": Difference(only(ONE, "d"), only(COPY, "d")),
+    "group by doubles": grouped(COUNT, keys=("d",)),
+    "group of texts": grouped(Aggregate("least", Function.MIN, S), keys=("i",)),
+    "group of what can fail": grouped(Aggregate("sum", Function.SUM, call("div", I, I))),
+    "left": Join(Scan(ONE), Scan(OTHER), SAME, "left"),
+    "key that can fail": Join(Scan(ONE), Scan(OTHER), call("eq", call("div", I, I), Attr("d2")), "inner"),
+    "condition that can fail": Join(Scan(ONE), Scan(OTHER), conjunction([SAME, FAILING]), "inner"),
+}
+RELATIONS = {"One": ONES, "Other": OTHERS, "Copy": COPIES}
+
+
+def run_of(node: Node, relations: Mapping[str, Sequence[Any]] = RELATIONS, ready: Any = None) -> Run:
+    leaves = {
+        i: Few.of(pl.DataFrame(relations[s.name], schema=polars_schema(s.schema), orient="row"))
+        for i, s in enumerate(occurrences(node))
+    }
+    return Run(leaves, ready or {})
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_every_operator_is_known_by_numpy(name: str) -> None:
+    """Else it were right all the same, and slow."""
+    node = KNOWN[name]
+    step = few_tree(node)
+    assert step is not None
+    for relations in (RELATIONS, {**RELATIONS, "One": []}, {**RELATIONS, "Other": []}):
+        found = step(run_of(node, relations)).frame()
+        assert found.schema == polars_schema(node.schema)
+        assert bags_equal(found.rows(), reference(node, relations))
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_what_only_polars_knows_is_left_to_it(name: str) -> None:
+    assert few_tree(UNKNOWN[name]) is None
+    assert few_tree(Distinct(Project(UNKNOWN[name], UNKNOWN[name].schema.names[:1]))) is None
+
+
+def test_what_is_computed_already_is_taken() -> None:
+    """By the place of the first leaf: the same tree over other leaves is another one."""
+    part = KNOWN["distinct"]
+    node = Union((part, part))
+    step = few_tree(node)
+    assert step is not None
+    done = Few.of(pl.DataFrame({"i": [5], "s": ["z"]}))
+    whole = step(run_of(node)).frame()
+    assert whole.height == 6
+    for places in ((0,), (1,), (0, 1)):
+        found = step(run_of(node, ready={(place, part): done for place in places})).frame()
+        assert found.filter(pl.col("s") == "z").height == len(places)
+        assert found.height == 6 - 2 * len(places)
+
+
+def test_products_are_of_few_pairs() -> None:
+    step = few_tree(KNOWN["product"])
+    assert step is not None
+    with patch.object(trees, "MOST_PAIRS", 12):
+        assert step(run_of(KNOWN["product"])).height == 12
+    with patch.object(trees, "MOST_PAIRS", 11), pytest.raises(Unfit):
+        step(run_of(KNOWN["product"]))

@@ -23,7 +23,7 @@ from tidegate.algebra.evaluation import evaluate_term
 from tidegate.algebra.nodes import Join, JoinKind, Scan
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.terms import Attr, Lit, Term, call, conjunction
-from tidegate.algebra.types import BIGINT, BOOLEAN, DOUBLE, DURATION, STRING, TIMESTAMP, DataType
+from tidegate.algebra.types import BIGINT, BOOLEAN, DOUBLE, DURATION, INT64_MAX, INT64_MIN, STRING, TIMESTAMP, DataType
 from tidegate.runtime.columns import polars_schema
 from tidegate.runtime.embedded import bands
 from tidegate.runtime.embedded import joins as many
@@ -433,3 +433,37 @@ def test_what_can_fail_is_no_key_behind_a_guard() -> None:
     assert len(join_parts(conjunction([same, ratio]), left, right).equalities) == 2, (
         "a key is no guard: it drops no error"
     )
+
+
+@pytest.mark.parametrize("most_rows", [0, 1 << 20], ids=["compiled", "sorted"])
+@pytest.mark.parametrize("op", ["lt", "le", "gt", "ge"])
+def test_limits_at_the_ends_of_64_bits(op: str, most_rows: int) -> None:
+    """A strict bound next to the last number has no number beyond it."""
+    ends = (INT64_MIN, INT64_MIN + 1, -1, 0, 1, INT64_MAX - 1, INT64_MAX, None)
+    given = [(k, "", 0.0, 0, 0, True) for k in ends], [(k, "", 0.0, 0, 0, True) for k in (*ends, None, 0)]
+    both = conjunction([call(op, one("k"), two("k")), call("le", one("t"), two("t"))])
+    for condition in (call(op, one("k"), two("k")), call(op, two("k"), one("k")), both):
+        for kind in KINDS:
+            tree = Join(Scan(LEFT), Scan(RIGHT), condition, kind)
+            with small(FEW_ROWS), patch("tidegate.runtime.embedded.grouping.MANY_ROWS", most_rows):
+                assert found(tree, given) == expected(tree, given), (kind, condition)
+
+
+@pytest.mark.parametrize("sizes", [(), (FEW_ROWS,)], ids=["few", "many"])
+def test_null_equals_null_by_keys_that_say_so_alone(sizes: tuple[Threshold, ...]) -> None:
+    rows = [(k, s, d, 0, 0, True) for k in (None, 1) for s in (None, "a") for d in (None, 0.5)]
+    safe, plain = (call("eq_null_safe", one("k"), two("k")), call("eq_null_safe", one("d"), two("d"))), EQUAL[1]
+    with ExitStack() as stack:
+        for size in sizes:
+            stack.enter_context(small(size))
+        for parts_ in (
+            (safe[0], plain),
+            (plain, safe[0]),
+            (*safe, plain),
+            safe,
+            (safe[0], EQUAL[4]),
+            (plain, EQUAL[4]),
+        ):
+            for kind in KINDS:
+                tree = Join(Scan(LEFT), Scan(RIGHT), conjunction(parts_), kind)
+                assert found(tree, (rows, rows)) == expected(tree, (rows, rows)), (kind, parts_)

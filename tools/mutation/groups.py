@@ -41,7 +41,7 @@ GROUPS = (
     Group(
         "grouping",
         (*(f"{EMBEDDED}/{name}.py" for name in ("grouping", "aggregates", "sums")), f"{EMBEDDED}/few/groups.py"),
-        ("tests/runtime/test_relational.py", "tests/runtime/test_aggregates.py", "tests/runtime/test_thresholds.py"),
+        tuple(f"tests/runtime/test_{name}.py" for name in ("relational", "aggregates", "few", "thresholds")),
     ),
     Group(
         "garbage",

@@ -1,8 +1,9 @@
 """All mutants of a file: what one of the operators makes of one place in the body of a function.
 
 Not mutated, as what they say is judged by golden files or not at all: the order of arguments that commute, messages
-(strings, what a `raise` says), assertions and the `strict` of a `zip`, which is one, annotations, decorators, defaults, and
-what stands outside functions (constants: `tests/thresholds.py` has those that matter).
+(strings, what a `raise` says), assertions and the `strict` of a `zip`, which is one, failpoints, which do nothing but in
+tests, annotations, decorators, defaults, and what stands outside functions (constants: `tests/thresholds.py` has those that
+matter).
 """
 
 from __future__ import annotations
@@ -220,6 +221,8 @@ def _variants(place: Place, node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
         case ast.Break() | ast.Continue():
             yield "removed statement", ast.Pass()
             yield "break/continue", ast.Continue() if isinstance(node, ast.Break) else ast.Break()
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Attribute(attr="failpoints"), attr="hit"))):
+            pass
         case ast.Expr(value=ast.Call() | ast.Await()) | ast.Raise() | ast.Delete():
             yield "removed statement", ast.Pass()
         case ast.Assign(targets=[ast.Subscript() | ast.Attribute()]):

@@ -37,3 +37,23 @@ def test_equal_values_keep_the_order_of_rows() -> None:
 def test_rows_far_from_their_order_are_left_to_another_way() -> None:
     values = np.arange(1000, 0, -1)
     assert sort_groups(np.zeros(1000, dtype=np.int64), values, np.ones(1000, dtype=np.bool_), 1) is None
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_the_last_move_that_is_allowed(more: int) -> None:
+    """Sixteen for each of 40 rows; with one more they are left to another way."""
+    values = inverted(40, 640 + more)
+    found = sort_groups(np.zeros(40, dtype=np.int64), values, np.ones(40, dtype=np.bool_), 1)
+    assert (found is None) == bool(more)
+    if found is not None:
+        assert found.values.tolist() == list(range(40))
+
+
+def inverted(rows: int, pairs: int) -> np.ndarray:
+    """A permutation with so many pairs in the wrong order."""
+    left, made = list(range(rows)), []
+    for row in range(rows - 1, -1, -1):
+        place = min(row, pairs)
+        pairs -= place
+        made.append(left.pop(place))
+    return np.array(made)

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tidegate.runtime.kernels.grouping import add_doubles, add_ints, best_doubles, best_ints, number_groups
+from tidegate.runtime.kernels.grouping import _fill, add_doubles, add_ints, best_doubles, best_ints, number_groups
 
 NAN = math.nan
 
@@ -31,6 +31,16 @@ def test_more_groups_than_the_table_first_holds(count: int) -> None:
     """The table is twice as large as its groups are many, and grows between two rows; what came before comes again."""
     keys = np.arange(count) * 1_000_003
     agreed(np.concatenate([keys, keys[::-7], [-1]])[np.newaxis])
+
+
+def test_a_table_is_filled_to_half_of_it() -> None:
+    """Fuller, it would take long to find a place."""
+    keys = np.array([[5, 6, 5, 7, 8, 6, 9]])
+    numbers, firsts = np.empty(7, dtype=np.int64), np.empty(7, dtype=np.int64)
+    table, known = np.full(8, -1, dtype=np.int32), np.empty((8, 1), dtype=np.int64)
+    assert _fill(keys, 0, 0, table, known, numbers, firsts) == (5, 4)
+    assert numbers[:5].tolist() == [0, 1, 0, 2, 3]
+    assert (table >= 0).sum() == 4
 
 
 def agreed(keys: np.ndarray) -> None:

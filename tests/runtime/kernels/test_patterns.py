@@ -214,3 +214,25 @@ def test_tails_are_counted_as_they_are_enumerated(masks: dict[tuple[int, int], i
         tails, found = tails + run.tails, found + len(run.found)
     assert tails > 0
     assert found > 0
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_tails_of_random_patterns_are_counted_as_they_are_enumerated(seed: int) -> None:
+    """Of roles that mostly follow each other, sometimes the one before another in the pattern, sometimes behind it."""
+    rng, tails = random.Random(seed), 0
+    for _ in range(12):
+        roles = rng.choice([3, 3, 4])
+        pairs = [(one, other) for one in range(roles) for other in range(one + 1, roles)]
+        kinds = [BEFORE, BEFORE, AFTER, AFTER, BEFORE | MEETS, 1 << 11 | AFTER, OVERLAPS, 0b11100, 0b11100000, 1 << 8]
+        masks = {pair: rng.choice(kinds) for pair in pairs if rng.random() < 0.6}
+        definition = tuple(rng.sample(range(roles), roles)) if rng.random() < 0.7 else (*tuple(range(roles - 1)), 0)
+        most = tuple(rng.choice([None] * 9 + [3]) for _ in range(roles))
+        least = tuple(rng.choice([1] * 9 + [2]) for _ in range(roles))
+        one = spec(
+            roles, masks, definition=definition, at_least=least, at_most=most,
+            within=rng.choice([None, None, 8, 20]), final=rng.random() < 0.3,
+        )  # fmt: skip
+        run = Increments.of(one, roles, 1)  # compares the counts
+        run.run(rng, random_events(rng, 1, 24, roles, lasting=0.6), random_increments(rng, 24))
+        tails += run.tails
+    assert tails > 5

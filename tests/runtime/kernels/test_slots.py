@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tidegate.runtime.kernels.situations import NEVER, OPEN
-from tidegate.runtime.kernels.slots import Ints, Slots
+from tidegate.runtime.kernels.slots import Ints, Slots, _hash
 
 
 def numbered(keys: Ints, known: list[int]) -> list[int]:
@@ -30,6 +30,15 @@ def test_slots_are_numbered_by_first_appearance(seed: int) -> None:
                 slots = Slots(slots.keys)
             if rng.random() < 0.2:
                 low = int(rng.integers(-(10**9), 10**9))
+
+
+def test_a_table_is_filled_to_half_of_it() -> None:
+    """Fuller, it would take long to find a place."""
+    keys, known = np.array([5, 6, 5, 7, 8, 6, 9]), np.empty(8, dtype=np.int64)
+    table, numbers = np.full(8, -1, dtype=np.int32), np.empty(7, dtype=np.int32)
+    assert _hash(keys, 0, table, known, 0, numbers) == (5, 4)
+    assert numbers[:5].tolist() == [0, 1, 0, 2, 3]
+    assert known[:4].tolist() == [5, 6, 7, 8]
 
 
 def test_slots_of_many_keys() -> None:
