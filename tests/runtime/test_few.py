@@ -244,3 +244,20 @@ def test_products_are_of_few_pairs() -> None:
         assert step(run_of(KNOWN["product"])).height == 12
     with patch.object(trees, "MOST_PAIRS", 11), pytest.raises(Unfit):
         step(run_of(KNOWN["product"]))
+
+
+def test_zero_has_no_sign_in_what_is_grouped() -> None:
+    """Whichever of both came first; as Polars has it."""
+    aggregates = [
+        Aggregate("least", Function.MIN, D),
+        Aggregate("greatest", Function.MAX, D),
+        Aggregate("first", Function.FIRST, D, I),
+        Aggregate("by", Function.FIRST, I, D),
+    ]
+    node = Group(Scan(ONE), (), tuple(aggregates))
+    step = few_tree(node)
+    assert step is not None
+    for zeros in ((-0.0, -0.0), (0.0, -0.0), (-0.0, 0.0)):
+        rows_ = [(1 + k, zero, True, "") for k, zero in enumerate(zeros)]
+        (found,) = step(run_of(node, {**RELATIONS, "One": rows_})).frame().rows()
+        assert repr(found) == "(0.0, 0.0, 0.0, 1)"

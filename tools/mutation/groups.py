@@ -78,6 +78,11 @@ GROUPS = (
     Group(
         "analysis",
         ("analysis/*.py",),
-        ("tests/analysis", "tests/properties/test_rules.py", "tests/properties/test_rejections.py"),
+        (
+            "tests/analysis",
+            "tests/properties/test_rules.py",
+            "tests/properties/test_rejections.py",
+            *(f"tests/runtime/test_{name}.py" for name in ("purge", "why", "lower", "live_state", "match_order")),
+        ),
     ),
 )
