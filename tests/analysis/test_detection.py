@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -344,3 +344,16 @@ def test_zones_of_the_negation_detect_sets_of_relations_like_their_masks(start: 
             expected = pair_certain_from(mask, *a, *b)
             found = detection_time(general, (*a, *b, 0, 1))
             assert (INF if found is None else found) == expected
+
+
+def test_pairs_of_many_symbols_are_those_of_their_endpoints() -> None:
+    """Five that follow each other: each pair counts, the last one too."""
+    five = tuple(Symbol(name) for name in "ABCDE")
+    chain = conjunction([related(one, other, Allen.BEFORE) for one, other in pairwise(five)])
+    follow = [0, 2, 3, 5, 6, 8, 9, 11, 12, 14]
+    assert at(chain, *follow, symbols=five) == 12
+    for place in range(1, 9, 2):  # the next one begins as this one ends
+        meeting = [*follow[:place], follow[place + 1], *follow[place + 1 :]]
+        assert at(chain, *meeting, symbols=five) is None
+    last = related(five[3], five[4], Allen.OVERLAPS)
+    assert at(last, *follow[:8], 10, 14, symbols=five) == 11

@@ -231,6 +231,13 @@ def test_too_many_cases_to_tell_whether_situations_wait_for_ever_is_said() -> No
         match_problems(found, Q)
 
 
+def test_too_many_cases_are_no_reason_to_refuse_where_the_wait_is_bounded_in_all_of_them() -> None:
+    condition, symbols = chain_of(9, Allen.MEETS, Allen.OVERLAPS, Allen.STARTS, Allen.DURING)
+    found = plan(conjunction([condition, le("S8.te", plus("S0.te", 100))]), *symbols)
+    assert not is_exact(found)
+    assert match_problems(found, Q) == []
+
+
 def test_zones_of_a_disjunction_across_pairs() -> None:
     either = disjunction([lt("A.te", "B.ts"), lt("A.te", "C.ts")])
     zones = matching(plan(either, A, B, C), [])

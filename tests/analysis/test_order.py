@@ -7,8 +7,14 @@ from itertools import permutations
 
 import pytest
 
+from tests.analysis.build import le, lt, plus
 from tidegate.algebra.allen import Allen, mask_of
+from tidegate.algebra.terms import conjunction, disjunction
+from tidegate.algebra.types import BIGINT
+from tidegate.analysis.detection import detection
+from tidegate.analysis.match_orders import first_statistics, ordered_pair, related
 from tidegate.analysis.order import Statistics, best_order, cost_of, initial_statistics
+from tidegate.analysis.pattern import Symbol
 
 
 def test_at_first_relations_are_as_frequent_as_the_paper_assumes() -> None:
@@ -56,3 +62,19 @@ def test_averages_follow_what_is_seen_and_only_large_changes_count() -> None:
     assert not before.differs(after, 0.3)
     assert before.differs(after.smoothed(seen, 0.25), 0.3)
     assert before.smoothed(Statistics((10.0, 10.0), {}), 0.5).selectivities == {(0, 1): 0.5}
+
+
+def test_constraints_that_are_no_relations_relate_their_symbols() -> None:
+    """Those whose endpoints they compare, in the order of the symbols; one between endpoints of one symbol relates none."""
+    symbols = tuple(Symbol(name) for name in "ABCD")
+    condition = conjunction(
+        [
+            le("C.ts", plus("B.te", 3)),
+            disjunction([lt("D.te", plus("A.ts", 9)), lt("D.te", plus("C.te", 4))]),
+            le("B.te", plus("B.ts", 7)),
+        ]
+    )
+    found = detection(symbols, condition, BIGINT, None, "earliest")
+    assert sorted(related(found)) == [(0, 3), (1, 2), (2, 3)]
+    assert set(first_statistics(found).selectivities) == {(0, 3), (1, 2), (2, 3)}
+    assert [ordered_pair(2, 1), ordered_pair(1, 2)] == [(1, 2), (1, 2)]

@@ -136,6 +136,19 @@ def test_a_contradiction_prints_its_cycle() -> None:
     )
 
 
+def test_a_contradiction_is_at_its_last_condition() -> None:
+    a = tg.stream("A", "time timestamp", progress="time").as_("a")
+    b = tg.stream("B", "time timestamp", progress="time").as_("b")
+    relation = tg.product(a, b).where(
+        a.time < b.time,
+        b.time < a.time,
+    )
+    (problem,) = tg.program(Q=relation.select(start=a.time, end=b.time).declare(progress="start")).check()
+    assert problem.code == "TG204"
+    assert problem.site is not None
+    assert problem.site.code in ("a.time < b.time,", "b.time < a.time,")
+
+
 def test_a_contradiction_with_a_declaration_names_the_stream() -> None:
     s = stream("S", ("t", "u"), relations=le("t", "u"))
     (problem,) = problems(Select(scan(s, "s"), lt("s.u", "s.t")))

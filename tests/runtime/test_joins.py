@@ -467,3 +467,20 @@ def test_null_equals_null_by_keys_that_say_so_alone(sizes: tuple[Threshold, ...]
             for kind in KINDS:
                 tree = Join(Scan(LEFT), Scan(RIGHT), conjunction(parts_), kind)
                 assert found(tree, (rows, rows)) == expected(tree, (rows, rows)), (kind, parts_)
+
+
+@pytest.mark.parametrize("most_rows", [0, 1 << 20], ids=["compiled", "sorted"])
+def test_rows_with_a_partner_in_either_way_of_overlapping(most_rows: int) -> None:
+    """One of the two searches is from the right side: its slices tell of right rows, not of left ones."""
+    for seed, heights in enumerate([(4, 9), (9, 4), (6, 6)]):
+        rng = random.Random(seed)
+        given: Tables = tuple([row(rng, 0) for _ in range(height)] for height in heights)  # type: ignore[assignment]
+        for conjuncts in ((BETWEEN[5], TO), (KEY, BETWEEN[5], TO), (KEY, BETWEEN[1], BETWEEN[7])):
+            for kind in KINDS:
+                tree = Join(Scan(LEFT), Scan(RIGHT), conjunction(conjuncts), kind)
+                with (
+                    small(FEW_ROWS),
+                    patch.object(many, "FEW_PAIRS", 0),
+                    patch("tidegate.runtime.embedded.grouping.MANY_ROWS", most_rows),
+                ):
+                    assert found(tree, given) == expected(tree, given), (kind, conjuncts)

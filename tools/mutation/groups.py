@@ -82,7 +82,11 @@ GROUPS = (
             "tests/analysis",
             "tests/properties/test_rules.py",
             "tests/properties/test_rejections.py",
-            *(f"tests/runtime/test_{name}.py" for name in ("purge", "why", "lower", "live_state", "match_order")),
+            *(
+                f"tests/runtime/test_{name}.py"
+                for name in ("purge", "why", "lower", "live_state", "match_order", "given")
+            ),
+            "tests/runtime/test_situation_state.py",
         ),
     ),
 )
