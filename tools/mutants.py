@@ -6,8 +6,8 @@
 
 Mutants are drawn by seed, as many of each group of `tools/mutation/groups.py`; shard i of k takes each k-th. A group is one
 process: tests are collected there, each runs once to see that it passes, what it takes, and which functions it calls. For
-each mutant the process forks; the child has the mutant, runs the tests that call its function, the quickest first, and
-ends at the first that fails. A test that takes ten times as long as it did has noticed the mutant as well.
+each mutant the process forks; the child has the mutant, runs the tests that call its function, the quickest first and those
+that call few others, and ends at the first that fails. A test that takes ten times as long as it did has noticed the mutant as well.
 
 `tools/mutation/equivalent.toml` lists mutants that mean the same as the original, each with the reason; they are not run,
 printed, and not counted. The score is killed / (drawn - equivalent). Exit status 0 iff the score is at least `--at-least`, and
@@ -232,7 +232,8 @@ class Plugin:
     def _with_mutant(self, mutant: Mutant, items: list[pytest.Item], baseline: list[Told]) -> dict[str, Any]:
         function = f"{mutant.file}::{mutant.function}"
         calling = sorted(
-            (i for i, one in enumerate(baseline) if function in one.called), key=lambda i: baseline[i].seconds
+            (i for i, one in enumerate(baseline) if function in one.called),
+            key=lambda i: baseline[i].seconds * len(baseline[i].called),
         )
         some: list[int] = []
         budget = 0.0

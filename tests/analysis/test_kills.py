@@ -1,0 +1,45 @@
+"""What kills a row before keep lets it go: rows of an anti-join's right side, and from which instants on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tidegate as tg
+from tidegate.analysis.kill import Kill, Reach
+from tidegate.analysis.purge import purge
+
+a = tg.stream("A", "k bigint, t bigint, u bigint", progress="t").as_("a")
+b = tg.stream("B", "k bigint, v bigint, w bigint", progress="v").as_("b")
+c = tg.stream("C", "k bigint, x bigint, t bigint", progress="x").as_("c")
+PAIRS = a.where(a.t <= tg.floor(a.u, 10), a.u <= a.t + 40).join(c, a.k == c.k, a.t <= c.x, c.x <= a.t + 9)
+
+
+def kills(*conditions: Any) -> list[Kill]:
+    """Of a join of A and C without such rows of B; A is occurrence 0, C 1 and B 2."""
+    near = b.k == a.k, a.t <= b.v, b.v <= a.t + 50
+    query = PAIRS.anti_join(b, *near, *conditions).select(k=a.k, t=a.t, x=c.x)
+    rules = purge(tg.program(R=query).facts.queries[0])
+    assert rules is not None
+    return [kill for kill in rules.cases[0].kills if kill.own == 0]
+
+
+def test_a_row_reaches_what_its_own_instants_and_the_progress_show() -> None:
+    """The other instants of the zone, which has a rounding and another stream's, are none of its own."""
+    (kill,) = kills(b.v <= c.x + 5)
+    assert (kill.own, kill.other) == (0, 2)
+    assert kill.reaches == (Reach("v", after=(("t", 5),), passed=(("t", 6), ("x", 6))),)
+    assert len(kill.direct) == 3
+    (kill,) = kills(c.x <= b.v + 5)
+    assert kill.reaches == (Reach("v", before=(("t", -4),)),)
+
+
+def test_constraints_between_left_instants_have_to_hold_in_the_zone() -> None:
+    (kill,) = kills(c.x <= a.t + 9)
+    assert kill.reaches == ()
+    assert kills(c.x <= a.t + 8) == []
+
+
+def test_what_is_no_conjunction_of_bounds_kills_nothing() -> None:
+    assert kills((c.x <= b.v) | (c.x <= b.w)) == []
+    assert kills(c.x <= tg.floor(b.v, 10)) == []
+    assert kills(c.k == b.w) == []
