@@ -26,7 +26,7 @@ from tidegate.algebra.types import BIGINT, BOOLEAN, DOUBLE, DURATION, INT64_MAX,
 from tidegate.runtime.columns import polars_schema, spark_schema
 from tidegate.runtime.embedded import aggregates as embedded
 from tidegate.runtime.embedded import grouping
-from tidegate.runtime.embedded.sums import sum_lists
+from tidegate.runtime.embedded.sums import segment_sums, sum_lists
 from tidegate.runtime.partials import has_partials, partial_schema
 
 if TYPE_CHECKING:
@@ -246,6 +246,43 @@ def test_the_kernel_sums_like_fsum(lists: list[list[float]]) -> None:
         got = pair["sum"] + pair["comp"]
         scale = max((abs(v) for v in values if math.isfinite(v)), default=0.0)
         assert math.isclose(got, exact, rel_tol=1e-12, abs_tol=scale * 1e-28) or (math.isnan(got) and math.isnan(exact))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_sums_are_as_exact_of_any_magnitude(seed: int) -> None:
+    """Times a power of two all bits are the same."""
+    values = np.array(cancelling(seed, 60))
+    starts, counts = np.array([0, 50]), np.array([50, len(values) - 50])
+    total, comp = segment_sums(values, starts, counts)
+    assert np.allclose(total + comp, [math.fsum(values[:50]), math.fsum(values[50:])], rtol=1e-12, atol=0)
+    for power in (-600, -200, -60, 60, 200, 600):
+        scaled = segment_sums(np.ldexp(values, power), starts, counts)
+        assert (scaled[0] == np.ldexp(total, power)).all()
+        assert (scaled[1] == np.ldexp(comp, power)).all()
+
+
+def test_kernels_are_worth_it_for_fewer_rows_once_they_are_loaded() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(grouping, "FEW_ROWS", 5)
+        patch.setattr(grouping, "MANY_ROWS", 10)
+        for kernels, least in (("sys", 5), ("no.such.module", 10)):
+            assert [grouping.worth_compiling(rows, kernels) for rows in (least - 1, least)] == [False, True]
+        patch.setattr(grouping, "FEW_ROWS", 20)
+        assert [grouping.worth_compiling(rows, "sys") for rows in (9, 10)] == [False, True]
+
+
+def test_of_rows_in_order_the_first_and_the_last_with_a_value_count() -> None:
+    """Of ties the one that stands first or last; aggregates by another order are as ever."""
+    first, last = (Aggregate(f.value, f, Attr("n"), Attr("t")) for f in (Function.FIRST, Function.LAST))
+    by_value = Aggregate("by value", Function.FIRST, Attr("n"), Attr("x"))
+    group = Group(Scan(EVENTS), ("b",), (first, last, by_value))
+    values = ((1, None, 3.0), (1, 7, 2.0), (1, 5, 1.0), (2, 9, 4.0), (3, 6, 5.0), (3, 8, 6.0), (4, None, 0.0))
+    rows = [(t, None, n, x, None, None, None, True) for t, n, x in values]
+    for pieces in ([rows], [rows[:3], rows[3:]]):
+        parts = [embedded.partial(group, frame(piece), ordered_by=Attr("t")) for piece in pieces]
+        assert parts[0].schema == polars_schema(partial_schema(group))
+        found = [embedded.final(group, part).rows() for part in parts]
+        assert found == ([[(True, 7, 8, 5)]] if len(pieces) == 1 else [[(True, 7, 5, 5)], [(True, 9, 8, 9)]])
 
 
 LIMITS = [

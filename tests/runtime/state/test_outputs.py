@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tests.runtime.state.toy import ENGINE
+from tidegate.runtime.state import batch as batch_module
 from tidegate.runtime.state.checkpoint import Checkpoint
 from tidegate.runtime.state.errors import DATA, OUTPUT, StateError
 from tidegate.runtime.state.failpoints import SimulatedCrash, crash
@@ -24,7 +25,9 @@ from tidegate.runtime.state.outputs import (
     read_outputs,
     target_of,
 )
+from tidegate.runtime.state.packs import file_of
 from tidegate.runtime.state.positions import Offer
+from tidegate.runtime.state.segments import read_segments
 
 INSIDE = "results/q"
 
@@ -141,3 +144,34 @@ def test_merged_results_of_later_batches_are_refused(tmp_path: Path) -> None:
     with pytest.raises(StateError, match="up to 7") as refusal:
         check_not_ahead(store, sinks, 6)
     assert refusal.value.code == OUTPUT
+
+
+@pytest.mark.parametrize("packs", [False, True])
+def test_nothing_stays_of_what_a_batch_staged_before_it_was_evaluated_anew(
+    packs: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batch_module, "_MANY", 2)
+    store = MemoryStore(packs=packs)
+    sinks: dict[str, Any] = {"q": INSIDE, "r": str(tmp_path / "out")}
+    with Checkpoint.open(store, "f", {}, sinks=sinks) as checkpoint:
+        batch = checkpoint.begin(0, Offer(), engine=ENGINE)
+        for attempt in (1, 2):
+            if attempt == 2:
+                batch.unstage()
+            for query in sinks:
+                batch.stage_output(query, numbers(attempt))
+            adopted = batch.output_path("r")
+            batch.adopt_output("r", store.write_table(adopted, numbers(10 * attempt)), 1)
+            batch.quarantine(pa.table({"row": ["a", "b"]}))
+            batch.quarantine(pa.table({"row": [str(attempt)]}))
+        manifest = batch.commit(segments={}, progress={}, counts={})
+        assert seen(checkpoint) == [2]
+        assert [output.rows for output in manifest.outputs if output.query == "r"] == [1, 1]
+        assert [output.name[-13:-8] for output in manifest.outputs if output.query == "r"] == ["00000", "00001"]
+        set_aside = read_segments(store, manifest.quarantine.files).column("row").to_pylist()
+        assert sorted(set_aside) == ["2", "a", "b"]
+        named = {file_of(file.path) for file in manifest.files()}
+        for area in ("staging", "quarantine", "packs"):
+            assert set(store.list_files(area)) <= named, area
+    published = [value for table in store.published.values() for value in table.column("x").to_pylist()]
+    assert sorted(published) == [2, 20]

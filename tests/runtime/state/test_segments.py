@@ -228,6 +228,12 @@ def test_compaction_cascades_in_one_rewrite() -> None:
     assert plan_compaction(segments, fanout=4) == [segments]
 
 
+def test_compaction_begins_with_the_smallest() -> None:
+    """What becomes of them is merged with those of its size at once, not in a rewrite of its own."""
+    segments = [*(Size(4) for _ in range(4)), *(Size(1) for _ in range(4))]
+    assert plan_compaction(segments, fanout=4) == [segments]
+
+
 def test_drop_or_rewrite() -> None:
     assert drop_or_rewrite(0.0) == "drop"
     assert drop_or_rewrite(0.499) == "rewrite"
