@@ -194,6 +194,31 @@ def test_what_fails_is_tried_again(
     assert below(tmp_path / "in") == []
 
 
+def test_what_could_not_leave_and_is_out_of_sight_is_not_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not known to have left: it may come back."""
+    paths = [put(tmp_path, number) for number in range(2)]
+    with opened(tmp_path, None, delete=True) as session, monkeypatch.context() as full:
+        unlink = os.unlink
+
+        def failing(path: Any, *, dir_fd: int | None = None) -> None:
+            if dir_fd is not None and path == paths[0].name:
+                raise OSError(errno.EACCES, "not yours")
+            unlink(path, dir_fd=dir_fd)
+
+        full.setattr(os, "unlink", failing)
+        session.process()
+    paths[0].rename(tmp_path / "hidden")
+    with opened(tmp_path, None, delete=True) as session:
+        session.process()
+    (tmp_path / "hidden").rename(paths[0])
+    with opened(tmp_path, None, delete=True) as session:
+        session.process()
+        check_read(session, 2)
+    assert below(tmp_path / "in") == []
+
+
 def test_files_of_before_leave_too(tmp_path: Path) -> None:
     """Also those of the tables of the log, which forget them."""
     for number in range(100):

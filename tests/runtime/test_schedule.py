@@ -16,6 +16,7 @@ from tidegate.analysis.bounds import Bounded
 from tidegate.runtime import turns
 from tidegate.runtime.live_state import state_use
 from tidegate.runtime.metrics import Metrics
+from tidegate.runtime.runner import APART
 from tidegate.runtime.state.failpoints import disk_full
 
 NOON = "2026-03-02T12:00Z"
@@ -360,3 +361,14 @@ def test_one_schedule_for_all_that_depend_on_each_other() -> None:
     with testing.drive(two_that_depend_on_each_other(), schedule=tg.schedule(every={"Two": 2})) as run:
         assert {name: p for name, p in beat(run, 1).items() if p != -INF} == {}
         assert -INF not in beat(run, 2).values()
+
+
+def test_events_are_joined_as_they_are_read_where_no_result_lags() -> None:
+    """And not in the batches after one in which slices of the input interleaved."""
+    for schedule, plain in ((None, True), (tg.schedule(every={"Low": 3}), False)):
+        with chain().session(schedule=schedule) as session:
+            runner = session._runner
+            assert runner._joining(1) is plain
+            runner.interleaved = 5
+            assert runner._joining(5 + APART) is plain
+            assert not runner._joining(5 + APART - 1)

@@ -130,6 +130,25 @@ def test_a_source_whose_ties_are_to_fail_does() -> None:
         program("events").run({"R": tg.source([], ties="never")})  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("failing", [("R",), ("S",), ("R", "S"), ()])
+def test_a_pattern_over_two_sources_sets_ties_aside_where_both_do(failing: tuple[str, ...]) -> None:
+    other = tg.stream("S", "k bigint, t bigint, x double, n bigint", progress="t")
+    one = R.partition_by("k").derive(A=tg.situation(R.x > 1, s=tg.sum(R.y)))
+    two = other.partition_by("k").derive(B=tg.situation(other.x > 1, n=tg.sum(other.n)))
+    made = tg.program(M=tg.match(one.A.before(two.B), within=50))
+    first = [(1, 1, None, 2.0, 5), (1, 3, None, 0.0, 5)]
+    second = [(1, 5, 2.0, 1), (1, 5, 2.0, 2), (1, 6, 2.0, 1), (1, 7, 0.0, 1)]
+    given = {"R": first, "S": second}
+    sources = {
+        name: tg.source(rows, ties="fail") if name in failing else tg.source(rows) for name, rows in given.items()
+    }
+    if failing:
+        with pytest.raises(tg.QueryError, match="TG304"):
+            made.run(sources)
+    else:
+        assert len(made.run(sources).rows("M")) == 1
+
+
 @pytest.mark.parametrize("pattern", [False, True])
 def test_a_sum_of_a_situation_that_does_not_fit_is_null_and_told(pattern: bool) -> None:
     one = R.partition_by("k").derive(A=tg.situation(R.x > 1, s=tg.sum(R.y)), B=tg.situation(R.x < 1))

@@ -6,6 +6,7 @@ import math
 import pickle
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
@@ -95,7 +96,9 @@ def test_adopted(place: Place) -> None:
     store = place.store()
     path = new_path("segments", "b", 2, "attempt")
     store.write_table(path, TABLE)
-    segment = adopt_segment(store, path, ["t"], 2)
+    with patch.object(type(store), "sync", autospec=True, side_effect=type(store).sync) as synced:
+        segment = adopt_segment(store, path, ["t"], 2)
+    synced.assert_called_once_with(store, path)
     assert segment.bounds == {"t": (-(2**63), 2**63 - 1)}
     verify(store, [segment.file])
     assert read_segments(store, [segment]).equals(TABLE)
