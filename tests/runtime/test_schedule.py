@@ -369,6 +369,7 @@ def test_events_are_joined_as_they_are_read_where_no_result_lags() -> None:
         with chain().session(schedule=schedule) as session:
             runner = session._runner
             assert runner._joining(1) is plain
+            assert not session.step().interleaved
             runner.interleaved = 5
             assert runner._joining(5 + APART) is plain
             assert not runner._joining(5 + APART - 1)

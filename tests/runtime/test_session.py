@@ -13,6 +13,7 @@ import pytest
 import tidegate as tg
 from tidegate.algebra.errors import QueryError
 from tidegate.runtime.embedded.session import Session
+from tidegate.runtime.runner import _timed
 from tidegate.runtime.sinks import CallbackSink, DiscardSink, ParquetSink, Sink
 from tidegate.runtime.sources import Files, Source, source
 from tidegate.runtime.state import LocalStore, MemoryStore, SimulatedCrash, StateError
@@ -497,3 +498,14 @@ def test_directories_of_results_are_durable_from_the_start(tmp_path: Path, monke
     out = tmp_path / "there" / "results" / "out"
     counted().session(sinks={"Counted": tg.parquet_sink(out)}, checkpoint=tmp_path / "state").close()
     assert {tmp_path / "there", out.parent, out} <= entries
+
+
+def test_memory_that_is_refused_names_the_step() -> None:
+    seconds: dict[str, float] = {}
+    with pytest.raises(StateError, match="in its step 'collect'"), _timed("collect", seconds):
+        raise MemoryError
+    with pytest.raises(KeyError), _timed("collect", seconds):
+        raise KeyError("another error")
+    with _timed("commit", seconds):
+        assert seconds.keys() == {"collect"}
+    assert seconds.keys() == {"collect", "commit"}

@@ -73,6 +73,7 @@ GROUPS = (
             "tests/runtime/test_bad_files.py",
             "tests/runtime/test_metrics.py",
             "tests/runtime/test_garbage.py",
+            "tests/runtime/test_idle.py",
             "tests/runtime/test_ties.py",
             "tests/runtime/faults/test_failpoints.py",
         ),

@@ -477,6 +477,7 @@ def test_discarded_intent(place: Place) -> None:
         assert checkpoint.pending is None
         with pytest.raises(InternalError):
             batch.commit(segments={}, progress={}, counts={})
+    refused(WRITER, checkpoint.discard_intent)
 
 
 # --- what continues a checkpoint
