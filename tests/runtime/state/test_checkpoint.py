@@ -544,6 +544,17 @@ def test_spark_replays_a_batch_that_was_begun(place: Place) -> None:
         assert other.intent.offer.files == {"s": (FILES[0],)}
 
 
+def test_the_clock_of_a_spark_batch_is_the_recorded_one_and_never_goes_back(place: Place) -> None:
+    with open_toy(place.store(), place) as checkpoint:
+        assert checkpoint.clock(5, SparkBatch("q", 0)) == 5
+        checkpoint.begin(7, spark(0, FILES[0]), engine=ENGINE)
+    with open_toy(place.store(), place) as checkpoint:
+        assert checkpoint.clock(9, SparkBatch("q", 0)) == 7
+        assert checkpoint.clock(9, SparkBatch("other", 0)) == 9
+        commit_empty(checkpoint, spark(0, FILES[0]), clock=7)
+        assert [checkpoint.clock(now, SparkBatch("q", 1)) for now in (3, 7, 9)] == [7, 7, 9]
+
+
 def test_new_spark_query(place: Place) -> None:
     with open_toy(place.store(), place) as checkpoint:
         commit_empty(checkpoint, spark(0, *FILES[:2]))
