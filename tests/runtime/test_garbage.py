@@ -371,3 +371,21 @@ def test_segments_that_became_files_are_known_by_their_new_names() -> None:
     before = {"a": [stored("1", 1), stored("2", 1)], "b": [stored("3", 1)]}
     one.renamed(before, {"a": [stored("1", 1), stored("file", 1)], "b": [stored("other", 1)]})
     assert [watch.judged for watch in one.watches.values()] == [{"1": 1, "file": 2}, {"other": 3}]
+
+
+def test_a_look_that_does_not_take_place_costs_no_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    looking(monkeypatch)
+    one = made("amortised", "a")
+    segments = {"a": (stored("a", 100),)}
+
+    def cost(watch: Watch, engine: Engine, rows: int = 40, most: int = 40) -> int:
+        sweep = Sweep(one.plan, one.plan.buffers, segments, at(0).queries, {}, 0.25)
+        return one._looked(engine, batch(), sweep, watch, rows, most, {})  # type: ignore[arg-type]
+
+    assert cost(Watch(), Engine(), rows=19) == 0, "less than a stride"
+    assert cost(Watch(left=51), Engine(), most=50) == 0, "not yet twice as many"
+    assert cost(Watch(left=50), Engine(), most=50) == 100
+    assert cost(Watch(frees=False), Engine()) == 0, "no credit"
+    credit: dict[Any, float] = {"young": 30.0, "old": 0.0}
+    assert cost(Watch(frees=False, credit=dict(credit)), Engine(looked=None)) == 0, "given up"
+    assert cost(Watch(frees=False, credit=dict(credit)), Engine(looked=Looked(17))) == 17

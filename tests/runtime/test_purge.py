@@ -101,6 +101,26 @@ def test_the_cascade_reaches_payments_of_orders_that_are_gone() -> None:
         assert (live(session)["Orders"], live(session)["Payments"]) == (1, 1)
 
 
+def test_a_cascade_goes_on_in_one_sweep_where_a_row_lost_its_partner_after_it_was_asked() -> None:
+    """By another key: the rows at the far end have no key in common, so each is only asked for its neighbour."""
+    a = tg.stream("A", "k bigint, t bigint", progress="t").as_("a")
+    b = tg.stream("B", "k bigint, l bigint, t bigint", progress="t").as_("b")
+    c = tg.stream("C", "l bigint, t bigint", progress="t").as_("c")
+    pairs = a.join(b, a.k == b.k, a.t <= b.t, b.t <= a.t + 5)
+    chain = pairs.join(c, b.l == c.l, b.t <= c.t, c.t <= b.t + 5, a.t <= c.t, c.t <= a.t + 1000)
+    program = tg.program(R=chain.select(k=a.k, t=a.t))
+    with Session(program.facts, collect_garbage="exact", purging="always") as session:
+        session.push("A", [{"k": 1, "t": 0}, {"k": 2, "t": 0}])
+        session.push("B", [{"k": 1, "l": 10, "t": 1}, {"k": 2, "l": 20, "t": 1}])
+        session.push("C", [{"l": 20, "t": 2}])
+        session.advance("A", {"t": 0})
+        for name in "BC":
+            session.advance(name, {"t": 7})
+        session.step()
+        # B's first row has no partner in C, and none can come: then A's first row has none in B.
+        assert live(session) == {"A": 1, "B": 1, "C": 1}
+
+
 @pytest.mark.parametrize("purging", ["planned", "always"])
 def test_a_killed_order_that_another_query_needs_keeps_its_payment(purging: PurgeMode) -> None:
     o, p, x, y = orders.as_("o"), payments.as_("p"), orders.as_("x"), orders.as_("y")
