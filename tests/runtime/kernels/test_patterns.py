@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from tests.runtime.kernels.driver import Increments, random_case, random_events, random_increments
-from tests.runtime.kernels.reference import ALLEN, Spec, matches, situations
+from tests.runtime.kernels.driver import (
+    Increments,
+    random_case,
+    random_events,
+    random_increments,
+    random_order,
+    random_spec,
+)
+from tests.runtime.kernels.reference import ALLEN, Match, Situation, Spec, compile_spec, matches, situations
 from tidegate.runtime.kernels.layout import NONE, Situations, find_triggers, purge
-from tidegate.runtime.kernels.pattern_plan import Pattern, inverse, plan_steps
+from tidegate.runtime.kernels.pattern_plan import TE_TO, TS_FROM, Pattern, inverse, plan_steps
 from tidegate.runtime.kernels.patterns import _relation, enumerate_matches
 from tidegate.runtime.kernels.situations import NEVER, OPEN
 
@@ -236,3 +245,60 @@ def test_tails_of_random_patterns_are_counted_as_they_are_enumerated(seed: int) 
         run.run(rng, random_events(rng, 1, 24, roles, lasting=0.6), random_increments(rng, 24))
         tails += run.tails
     assert tails > 5
+
+
+def overlapping(rng: random.Random, slots: int, definitions: int) -> list[Situation]:
+    """Situations that may overlap and contain each other, no two of a cell with one start."""
+    found = []
+    for slot in range(slots):
+        for definition in range(definitions):
+            starts = sorted(rng.sample(range(12), rng.randrange(6)))
+            found += [Situation(slot, definition, start, start + rng.choice((1, 2, 3, 9))) for start in starts]
+    return found
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_situations_that_overlap_are_all_looked_at(seed: int) -> None:
+    """As given ones may: their ends are in no order."""
+    rng, total = random.Random(seed), 0
+    for _ in range(40):
+        roles, slots = rng.choice([1, 2, 2, 3]), rng.randint(1, 2)
+        wanted = random_spec(rng, roles, roles)
+        pool = overlapping(rng, slots, roles)
+        places = {cell: [s for s in pool if (s.slot, s.condition) == cell] for cell in np.ndindex(slots, roles)}
+        flat = [s for cell in places.values() for s in cell]
+        laid = Situations(
+            roles,
+            np.cumsum([0, *map(len, places.values())]),
+            np.array([s.start for s in flat], dtype=np.int64),
+            np.array([s.end for s in flat], dtype=np.int64),
+            np.arange(len(flat)),
+        )
+        compiled = compile_spec(wanted, roles)
+        steps = plan_steps(
+            replace(compiled.pattern, disjoint=np.zeros(roles, dtype=np.bool_)), random_order(rng, roles)
+        )
+        found = Counter[Match]()
+        for after, until in pairwise(random_increments(rng, 24)):
+            over = laid.where((laid.te <= until) | (laid.ts <= until))
+            now = replace(over, te=np.where(over.te <= until, over.te, OPEN))
+            triggers = find_triggers(now, compiled.from_start, compiled.from_end, after, until)
+            made = enumerate_matches(steps, now, triggers, after, until)
+            for chosen, detected in zip(made.situation, made.detected, strict=True):
+                of = [flat[int(over.origin[place])] for place in chosen]
+                found[Match(tuple((s.slot, s.condition, s.start) for s in of), int(detected))] += 1
+        expected = Counter(matches(wanted, pool, 30))
+        assert found == Counter({match: n for match, n in expected.items() if match.detected <= 24}), wanted
+        total += len(found)
+    assert total > 20
+
+
+def test_bounds_that_follow_from_others_are_left_out() -> None:
+    """Of A before B before C, C begins after B ends: that it is after A follows."""
+    masks = np.full((3, 3), ANY)
+    masks[0, 1] = masks[1, 2] = BEFORE
+    steps = plan_steps(Pattern.of_pairs(masks), np.array([[0, 1, 2], [1, 0, 2], [2, 1, 0]]))
+    bounds = [steps.bounds[a:b].tolist() for a, b in pairwise(steps.bound_first.tolist())]
+    after_a, after_b = [[TS_FROM, A_TE, 1]], [[TS_FROM, B_TE, 1]]
+    before_b, before_c = [[TE_TO, B_TS, -1]], [[TE_TO, C_TS, -1]]
+    assert bounds == [[], after_a, after_b, [], before_b, after_b, [], before_c, before_b]

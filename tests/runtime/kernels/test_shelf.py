@@ -106,6 +106,9 @@ def test_slots_need_no_look_before_they_are_said_to(seed: int) -> None:
             if seen[slot] == NONE and (slot in triggered or goes):
                 seen[slot] = high
     assert looks.tolist() == seen
+    useful = np.array([rng.random() < 0.6 for _ in situations.te], dtype=np.bool_)
+    some = next_looks(situations, starts, ends, within, horizons, until, useful)
+    assert some.tolist() == next_looks(situations.where(useful), starts, ends, within, horizons, until).tolist()
 
 
 def without_what_is_gone(situations: Situations, within: int, horizons: Ints, until: int) -> Situations:

@@ -79,6 +79,36 @@ def test_more_closes_at_once_than_the_output_first_holds() -> None:
     assert (closed.te == closed.ts + 1).all()
 
 
+def test_state_that_grows_stays_as_it_is() -> None:
+    """Runs keep their starts and numbers, so that what closes later is told by the number that it had."""
+    slot, time, holds = np.array([0, 1], dtype=np.int32), np.array([3, 4]), np.array([0b10, 0b11], dtype=np.uint64)
+    runs = Runs.empty(2, 2)
+    _, _, _, numbers = derive(slot, time, holds, runs, first_number=40)
+    assert numbers == 43
+    for slots, room in ((2, 2), (3, 3), (9, 9)):
+        larger = runs.grown(slots)
+        assert (len(larger.last) >= room, larger is runs) == (True, slots == 2)
+        for name in ("last", "held", "start", "number"):
+            old, new = getattr(runs, name), getattr(larger, name)
+            assert (new[:2] == old).all()
+            assert (new[2:] == getattr(Runs.empty(len(new) - 2, 2), name)).all()
+    _, closed, member, _ = derive(
+        np.array([0, 1, 2], dtype=np.int32),
+        np.array([9, 9, 9]),
+        np.array([0, 0b01, 0b01], dtype=np.uint64),
+        runs.grown(3),
+        first_number=numbers,
+        tracked=np.array([0], dtype=np.int16),
+    )
+    assert list(
+        zip(closed.slot.tolist(), closed.symbol.tolist(), closed.ts.tolist(), closed.run.tolist(), strict=True)
+    ) == [
+        (0, 1, 3, 40),
+        (1, 1, 4, 42),
+    ]
+    assert member.tolist() == [[-1, 41, 43]]
+
+
 def test_mark_sets_the_bit_of_a_condition() -> None:
     nowhere = (np.zeros(1, dtype=np.uint8), 0)
     first = (np.packbits([1, 1, 1, 1, 1, 1, 1, 0, 1, 1, 0, 1], bitorder="little"), 7)

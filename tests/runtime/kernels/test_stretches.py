@@ -77,3 +77,17 @@ def test_bits_are_those_of_each_condition(conditions: int) -> None:
     for events in (0, 1, 7, 8, 9, 100):
         holds = [rng.getrandbits(conditions) if conditions else 0 for _ in range(events)]
         assert mark(bitmaps(rng, holds, conditions), events).tolist() == holds
+
+
+def test_slots_without_events_have_no_part_in_what_is_found() -> None:
+    """Every event is a stretch of its own here, and slots 0, 2 and 4 have none."""
+    slot, time = np.array([1, 3, 1, 3], dtype=np.int32), np.array([1, 2, 3, 4])
+    marks = [(np.packbits([1, 0, 0, 1], bitorder="little"), 0)]
+    for more in (0, 1):
+        events = stretches.EventArrays(slot + more, time)
+        found = stretches.stretch(events, 4, marks, -9, 9)
+        assert found is not None
+        assert found.until.tolist() == found.time.tolist() == [1, 2, 3, 4]
+    apart = stretches.stretch(stretches.EventArrays(np.array([5], dtype=np.int32), np.array([7])), 1, marks, -9, 9)
+    assert apart is not None
+    assert apart.until.tolist() == [7]
