@@ -47,7 +47,7 @@ NATIVE = {"tumbling": 2.0, "interval join": 1.5}
 
 #: Batches of one file each after which one more is to cost what the tenth did, in process and on Spark.
 FILE_BATCHES = (1000, 20_000)
-SPARK_FILE_BATCHES = (1000,)
+SPARK_FILE_BATCHES = (1000, 20_000)
 
 
 @dataclass(frozen=True, slots=True)

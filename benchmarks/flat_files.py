@@ -33,6 +33,8 @@ from tidegate.runtime.state.local import LocalStore
 
 #: Batches that are compared, from the tenth on: ten windows of the query, at a second of event time a batch.
 FIRST, SPAN = 10, 100
+#: So many batches at most are run on Spark; of more, a session reads the files before the last ones.
+PLAYED = 1000
 QUERY = "tumbling"
 #: A step's report, and its CPU time in seconds.
 Measured = tuple[BatchReport, float]
@@ -91,7 +93,8 @@ def on_spark(
 ) -> list[Figure]:
     """The last batches of a streaming query beside its first; one query at a time, as each looks for files all the time.
 
-    The CPU time is that of this process and of the JVM. A query before it has the JVM compile what batches run.
+    The CPU time is that of this process, of the JVM and of the processes that it started. A query before it has the JVM compile what
+    batches run.
     """
     figures = []
     rows = _Rows(max(marks), size)
@@ -100,10 +103,23 @@ def on_spark(
         for number in range(FIRST + SPAN):
             step(rows.part(number), jvm)
     with _streaming(spark, folder / "measured") as step:
-        done = [step(rows.part(number), jvm) for number in range(max(marks))]
+        done = [step(rows.part(number), jvm) for number in range(min(max(marks), PLAYED))]
     for mark in marks:
-        figures += _figures("Spark", mark, done[FIRST : FIRST + SPAN], done[mark - SPAN : mark])
+        late = (
+            done[mark - SPAN : mark] if mark <= PLAYED else _goes_on(spark, folder / f"after {mark}", rows, mark, jvm)
+        )
+        figures += _figures("Spark", mark, done[FIRST : FIRST + SPAN], late)
     return figures
+
+
+def _goes_on(spark: SparkSession, place: Path, rows: _Rows, mark: int, jvm: int) -> list[Measured]:
+    """The last batches before `mark`, where a session has read the files before them in one batch."""
+    with _opened(place) as session:
+        for number in range(mark - SPAN):
+            _put(place / "in", rows.part(number), number)
+        session.step()
+    with _streaming(spark, place, mark - SPAN) as step:
+        return [step(rows.part(number), jvm) for number in range(mark - SPAN, mark)]
 
 
 def _figures(engine: str, mark: int, early: Sequence[Measured], late: Sequence[Measured]) -> list[Figure]:
@@ -164,11 +180,11 @@ def _step(session: Session, place: Path, rows: _Rows, number: int) -> Measured:
 
 
 @contextmanager
-def _streaming(spark: SparkSession, place: Path) -> Iterator[Callable[[pl.DataFrame, int], Measured]]:
-    """A query that waits for files; the step gives it one, and waits for its batch."""
+def _streaming(spark: SparkSession, place: Path, files: int = 0) -> Iterator[Callable[[pl.DataFrame, int], Measured]]:
+    """A query that waits for more than the `files` that were read; the step gives it one, and waits for its batch."""
     from tidegate.runtime.spark.engine import start
 
-    (place / "in").mkdir(parents=True)
+    (place / "in").mkdir(parents=True, exist_ok=True)
     reports: list[BatchReport] = []
     query: RunningQuery = start(
         spark,
@@ -181,8 +197,8 @@ def _streaming(spark: SparkSession, place: Path) -> Iterator[Callable[[pl.DataFr
 
     def step(rows: pl.DataFrame, jvm: int) -> Measured:
         began = time.process_time() + _seconds_of(jvm)
-        _put(place / "in", rows, len(reports))
         known = len(reports)
+        _put(place / "in", rows, files + known)
         query.processAllAvailable()
         assert len(reports) == known + 1, "a file is a batch"
         return reports[-1], time.process_time() + _seconds_of(jvm) - began
@@ -194,9 +210,21 @@ def _streaming(spark: SparkSession, place: Path) -> Iterator[Callable[[pl.DataFr
 
 
 def _seconds_of(process: int) -> float:
-    """CPU time of another process, its threads included."""
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """CPU time of another process and of those that it started and that still run, with all their threads."""
+    known = {int(path.name): stat for path in Path("/proc").glob("[0-9]*") if (stat := _stat(path))}
+    family = {process}
+    while more := {one for one, (parent, _) in known.items() if parent in family} - family:
+        family |= more
+    return sum(known[one][1] for one in family) / os.sysconf("SC_CLK_TCK")
+
+
+def _stat(process: Path) -> tuple[int, int] | None:
+    """A process's parent, and its CPU time in ticks; None if it has ended."""
+    try:
+        fields = (process / "stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return int(fields[1]), int(fields[11]) + int(fields[12])
 
 
 if __name__ == "__main__":

@@ -92,15 +92,14 @@ class Setup:
         self._check_unchanged(admission.changed)
         return admission
 
-    def unread(self, at_least: Mapping[str, int] | None = None) -> FoundFiles:
+    def unread(self, *, everything: bool = False) -> FoundFiles:
         """The files that were never read, in their order; `QueryError` TG411 for one that changed after it was read.
 
-        Those that a batch may read, and of each source `at_least` so many, are as they are now.
+        Those that a batch may read are as they are now; with `everything`, it may read all of them.
         """
         found = {}
         for name, directory in self.directories.items():
-            most = directory.files.per_batch
-            found[name] = directory.look(None if most is None else max(most, (at_least or {}).get(name, 0)))
+            found[name] = directory.look(None if everything else directory.files.per_batch)
         self._check_unchanged([change for one in self.directories.values() for change in one.changed.values()])
         return found
 

@@ -1,4 +1,4 @@
-"""Progress calls of a running query: files of the checkpoint, so that they outlast the process and make Spark run a batch."""
+"""Progress calls of a running query: files of the checkpoint, so that they outlast the process."""
 
 from __future__ import annotations
 
@@ -9,18 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-
 from tidegate.algebra.time import INF
-from tidegate.runtime.spark.locations import literal
-from tidegate.runtime.spark.workers import TICK
 from tidegate.runtime.state.codec import Extended, decode, encode
 from tidegate.runtime.state.errors import DATA, StateError, storage_errors
 from tidegate.runtime.state.local import LocalStore
 
-#: What Spark says of a file; the content is never selected, so never read.
-BINARY_FILE = "path string, modificationTime timestamp, length bigint, content binary"
 #: Directory of the checkpoint.
 AREA = "advances"
 _logger = logging.getLogger("tidegate.spark")
@@ -40,7 +33,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """The document of one call; with no parts it only lets Spark run a batch."""
+    """The document of one call."""
 
     parts: tuple[Call, ...]
 
@@ -63,7 +56,7 @@ class ProgressCalls:
     """Calls that no batch has taken up yet, the greatest value per stream and attribute.
 
     Progress only grows, so a batch that is tried again may take up what was called meanwhile: nobody saw its first try.
-    A call's file goes once a committed batch has come as far as it says; Spark passes over files that are gone.
+    A call's file goes once a committed batch has come as far as it says.
     `known` are the inputs of the program. `StateError` TG505 for a call that is damaged or not one of this program.
     """
 
@@ -89,18 +82,15 @@ class ProgressCalls:
             data = self._store.read_bytes(path)
         return decode("calls", Calls, data, code=DATA, where=path, hint=_CALL_AGAIN).parts
 
-    def add(self, given: Mapping[tuple[str, str], Extended]) -> None:
-        """Take down what a call says beyond those before it, and let Spark know."""
+    def add(self, given: Mapping[tuple[str, str], Extended]) -> bool:
+        """Take down what a call says beyond those before it; whether that is anything."""
         with self._lock:
             new = {key: value for key, value in given.items() if self._is_new(key, value)}
             for key, value in new.items():
                 self._note(key, value)
         if new:
             self._record(new)
-
-    def tick(self) -> None:
-        """Let Spark run a batch, whatever is new."""
-        self._record({})
+        return bool(new)
 
     def _is_new(self, key: tuple[str, str], value: Extended) -> bool:
         return value > self._waiting.get(key, -INF) or (
@@ -139,25 +129,16 @@ class ProgressCalls:
         except OSError as error:  # they say nothing new; what stays behind is deleted at the next start
             _logger.warning("deleting progress calls that were taken up failed: %s", error)
 
-    def start(self, offered: frozenset[str], *, planned: bool, tick: bool = False) -> None:
-        """Spark starts after this, with the batch that it has `planned` before, if there is one; with `tick` one comes
-        after that whatever is new."""
-        if tick:
-            self.tick()
-        if not planned:
-            self.end_batch(offered)
-            return
+    def are_waiting(self) -> bool:
+        """Whether there is a call that no batch has taken up."""
         with self._lock:
-            waits = any(stream in offered for stream, _ in self._waiting)
-        if waits:  # for the batch after the planned one, which a run over what is available now would not have else
-            self.tick()
+            return bool(self._waiting)
 
-    def end_batch(self, offered: frozenset[str]) -> None:
-        """Spark plans the next batch after this; it does so without new rows too if a call waits for that."""
+    def plan(self, offered: frozenset[str]) -> bool:
+        """Spark plans the next batch after this; whether a call waits for that, of streams that Spark reads itself."""
         with self._lock:
             self._before = dict(self._waiting)
-        if any(stream in offered for stream, _ in self._before):
-            self.tick()
+            return any(stream in offered for stream, _ in self._before)
 
     def _record(self, given: Mapping[tuple[str, str], Extended]) -> None:
         path = f"{AREA}/{uuid.uuid4().hex}.json"
@@ -166,15 +147,6 @@ class ProgressCalls:
             self._store.create_exclusive(path, encode("calls", calls))
         with self._lock:
             self._files[path] = calls.parts
-
-
-def call_ticks(spark: SparkSession, root: str) -> DataFrame:
-    """A streaming DataFrame with a row for each call: one that says nothing, but lets Spark run a batch."""
-    directory = Path(str(LocalStore(root).local_path(AREA)))
-    directory.mkdir(exist_ok=True)
-    reader = spark.readStream.format("binaryFile").schema(BINARY_FILE).option("ignoreMissingFiles", "true")
-    files = reader.load(literal(directory))
-    return files.select(F.lit(TICK).alias("source"))
 
 
 def is_planned(root: str) -> bool:

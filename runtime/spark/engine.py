@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,14 +38,15 @@ from tidegate.runtime.spark.calls import ProgressCalls, is_planned
 from tidegate.runtime.spark.closing import ClosingCall
 from tidegate.runtime.spark.executor import SparkExecutor
 from tidegate.runtime.spark.jobs import described
-from tidegate.runtime.spark.known_sources import known_sources
+from tidegate.runtime.spark.known_sources import begin_spark_part
 from tidegate.runtime.spark.locations import local_uri
 from tidegate.runtime.spark.own_files import check_query_id
 from tidegate.runtime.spark.run import SparkRun
 from tidegate.runtime.spark.session import check_session, own_session
 from tidegate.runtime.spark.union import union_of
+from tidegate.runtime.spark.wake_ups import WakeUps
 from tidegate.runtime.spark.watched import watched_directories
-from tidegate.runtime.spark.which_files import ends_early
+from tidegate.runtime.spark.which_files import Reading
 from tidegate.runtime.state.local import LocalStore
 from tidegate.runtime.why import why
 from tidegate.runtime.why_answer import Why
@@ -129,6 +129,8 @@ class RunningQuery(StreamingQuery):
 
     def processAllAvailable(self) -> None:  # Spark's name
         with self._run.own_error():
+            if self.isActive:
+                self._run.look()
             super().processAllAvailable()
 
     def exception(self) -> TidegateError | StreamingQueryException | None:  # type: ignore[override]  # ours is no Spark's
@@ -204,27 +206,42 @@ def start(
         runner = Runner(
             setup.plan, setup.checkpoint, executor, setup.options, collect_garbage, setup.timetable, setup.on_error
         )
-        files = all(isinstance(source.data, Files) for source in setup.sources.values())
-        lasts = not {"availableNow", "once"} & when.keys()  # else it looks at the clock once, and a tick will do
-        clocked = lasts and _follows_clock(setup)
-        early = partial(ends_early, setup, setup.unread())
-        known = known_sources(
-            store, list(setup.streams), files=files, clock=clocked, ends_early=partial(early, unsure=False)
-        )
-        union, columns = union_of(spark, setup, known)
+        framed = sorted(name for name in setup.streams if not isinstance(setup.sources[name].data, Files))
+        begin_spark_part(store, framed)
+        wake_ups = WakeUps(root)
+        union, columns = union_of(spark, setup, framed, wake_ups)
+        lasts = not {"availableNow", "once"} & when.keys()
+        unread = setup.unread()
+        there = {source: frozenset(file.path for file in files) for source, files in unread.items()}
+        reading = Reading(None if lasts else there, at_once="once" in when)
         calls = ProgressCalls(store, runner.progress.inputs)
-        run = SparkRun(spark, setup, runner, executor, columns, calls, ClosingCall(store), on_batch, lasts, clock)
+        run = SparkRun(
+            spark,
+            setup,
+            runner,
+            executor,
+            columns,
+            calls,
+            ClosingCall(store),
+            wake_ups,
+            reading,
+            on_batch,
+            clock,
+            _follows_clock(setup),
+        )
         run.recorded()
         for stream, progress in advance.items():
             run.advance(stream, progress)
         if close_at is not None:
             run.close_open(close_at)
-        tick = not known.clock and (_follows_clock(setup) or not setup.streams or early(known, unsure=True))
-        calls.start(frozenset(columns), planned=is_planned(root), tick=tick)
+        run.begin(planned=is_planned(root))
         writer = union.writeStream.foreachBatch(run.handle).option("checkpointLocation", local_uri(f"{root}/spark"))
         if name is not None:
             writer = writer.queryName(name)
-        return RunningQuery(writer.trigger(**when).start(), run)
+        query = writer.trigger(**when).start()
+        if lasts:
+            run.watch(lambda: query.isActive)
+        return RunningQuery(query, run)
     except BaseException:
         setup.close()
         raise

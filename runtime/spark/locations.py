@@ -1,10 +1,9 @@
-"""Paths on their way to Spark and back: it takes characters of patterns in them, and names files in its own spelling."""
+"""Paths on their way to Spark, which takes characters of patterns in them."""
 
 from __future__ import annotations
 
 import os
 import re
-from pathlib import Path
 
 #: What Hadoop takes for a pattern; a backslash before it makes it stand for itself.
 _PATTERN = re.compile(r"([\\*?\[\]{}])")
@@ -18,8 +17,3 @@ def local_uri(path: str | os.PathLike[str]) -> str:
 def literal(path: str | os.PathLike[str]) -> str:
     """`local_uri` for a reader, which would take it as a pattern."""
     return _PATTERN.sub(r"\\\1", local_uri(path))
-
-
-def local_path(found: str) -> Path:
-    """The path of a local file as Spark's `binaryFile` names it: `file:` before it, and no character of it escaped."""
-    return Path("/" + found.removeprefix("file:").lstrip("/"))

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from threading import RLock
 from typing import Any
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 import tidegate
 from tidegate.algebra.errors import InternalError, QueryError, TidegateError
-from tidegate.algebra.time import INF
+from tidegate.algebra.time import INF, Extended
 from tidegate.runtime.batch_report import KEPT_REPORTS, BatchReport
 from tidegate.runtime.clock import Clock, read_clock, system_clock
 from tidegate.runtime.closing import closing_instant
@@ -30,10 +28,11 @@ from tidegate.runtime.spark.closing import ClosingCall
 from tidegate.runtime.spark.executor import Offered, SparkExecutor
 from tidegate.runtime.spark.failures import read_summaries
 from tidegate.runtime.spark.jobs import described
-from tidegate.runtime.spark.locations import local_path
 from tidegate.runtime.spark.own_files import how_to_go_on
-from tidegate.runtime.spark.which_files import forget_what_has_gone, next_files
-from tidegate.runtime.spark.workers import TICK, FileTask, Ingesting, Place, ingest_offered
+from tidegate.runtime.spark.wake_ups import WakeUps
+from tidegate.runtime.spark.watching import Watching
+from tidegate.runtime.spark.which_files import Reading, forget_what_has_gone
+from tidegate.runtime.spark.workers import FileTask, Ingesting, Place, ingest_offered
 from tidegate.runtime.state.manifest import Engine
 from tidegate.runtime.state.positions import OLDEST_FIRST, Offer, SourceFile, SparkBatch
 
@@ -51,25 +50,32 @@ class SparkRun:
     columns: Mapping[str, Mapping[str, str]]
     calls: ProgressCalls
     closing: ClosingCall
+    wake_ups: WakeUps
+    reading: Reading
     on_batch: Callable[[BatchReport], None] | None
-    lasts: bool
-    """Whether Spark looks for what is new again and again, rather than once."""
     clock: Clock = system_clock
+    by_clock: bool = False
+    """Whether there may be something to do although nothing is new."""
     reports: deque[BatchReport] = field(default_factory=lambda: deque(maxlen=KEPT_REPORTS))
     error: TidegateError | None = None
     batching: RLock = field(default_factory=RLock)
     """Held while a batch runs: whether the streams have ended is known before it and after it."""
+    watching: Watching | None = None
 
     def advance(self, stream: str, progress: Mapping[str, Any]) -> None:
         check_known(stream, self.setup.streams, "stream")
-        self.calls.add(advances_of(self.setup.streams[stream], progress, self.setup.options[stream].arrival))
+        self._call(advances_of(self.setup.streams[stream], progress, self.setup.options[stream].arrival))
 
     def finish(self, stream: str | None) -> None:
         streams = self.setup.streams
         if stream is not None:
             check_known(stream, streams, "stream")
         ended = streams.values() if stream is None else [streams[stream]]
-        self.calls.add({(definition.name, a): INF for definition in ended for a in definition.progress})
+        self._call({(definition.name, a): INF for definition in ended for a in definition.progress})
+
+    def _call(self, advances: Mapping[tuple[str, str], Extended]) -> None:
+        if self.calls.add(advances):
+            self.wake_ups.wake()
 
     def close_open(self, at: Any) -> None:
         ticks = closing_instant(self.setup.plan, at)
@@ -79,8 +85,38 @@ class SparkRun:
             self.closing.say(ticks)
             self._closing_recorded()
 
+    def begin(self, *, planned: bool) -> None:
+        """Spark starts after this, with the batch that it has `planned` before if there is one. It is to run one more if there
+        is something to do."""
+        if not planned:
+            self.calls.plan(frozenset(self.columns))
+        if (
+            self.by_clock
+            or self.calls.are_waiting()
+            or self.reading.is_left(self.setup.directories)
+            or not self.setup.streams
+        ):
+            self.wake_ups.wake()
+
+    def watch(self, is_active: Callable[[], bool]) -> None:
+        """Has Spark run a batch whenever there is something to do, until the query ends."""
+        self.watching = Watching(self.look, is_active)
+
+    def look(self, clock: bool = False) -> None:
+        """Has Spark run a batch if there are files to read, or if the `clock` may have gone on."""
+        with self.batching:
+            if self.wake_ups.waiting:
+                return
+            try:
+                self.setup.unread()
+                due = self.reading.is_left(self.setup.directories) or (clock and self.by_clock)
+            except TidegateError:  # the batch looks as well, and the query ends with what it finds
+                due = True
+            if due:
+                self.wake_ups.wake()
+
     def recorded(self) -> None:
-        """Forget the calls that the last commit knows, and what was to make Spark run its batch."""
+        """Forget the calls that the last commit knows."""
         self.calls.reached(self.runner.progress.inputs)
         self._closing_recorded()
 
@@ -97,8 +133,10 @@ class SparkRun:
         try:
             clock = self.setup.checkpoint.clock(read_clock(self.clock), spark_batch)
             with self.batching:
+                self.wake_ups.begun()
                 self._batch(frame, spark_batch, clock)
-            self.calls.end_batch(frozenset(self.columns))
+                if self.calls.plan(frozenset(self.columns)) or self.reading.is_left(self.setup.directories):
+                    self.wake_ups.wake()
         except Exception as error:
             self.error = error if isinstance(error, TidegateError) else None
             self.close()
@@ -123,16 +161,15 @@ class SparkRun:
 
     def _batch(self, frame: DataFrame, spark_batch: SparkBatch, clock: int) -> None:
         checkpoint = self.setup.checkpoint
-        offered, stored = self._offered(frame, spark_batch, clock)
+        stored = self._stored(frame, spark_batch, clock)
         offsets = {name: str(spark_batch.batch_id) for name in self.columns}
-        offer = Offer({name: tuple(sorted(files)) for name, files in offered.items()}, offsets, spark_batch)
-        admission = self.setup.admit(offer)
+        admission = self.setup.admit(Offer({}, offsets, spark_batch))
         if admission.skip:
             return
         called = self.calls.called()  # before looking at directories: what was put there before a call is found
-        unread = self.setup.unread({name: len(files) for name, files in offer.files.items()})
+        unread = self.setup.unread(everything=self.reading.at_once)
         forget_what_has_gone(checkpoint)
-        chosen = next_files(self.setup, unread, offer.files, admission.offer.files)
+        chosen = self.reading.next(self.setup, unread)
         batch = checkpoint.begin(clock, replace(admission.offer, files=chosen), engine=_ENGINE)
         reading = batch.intent.offer.files
         arrivals = {
@@ -153,52 +190,26 @@ class SparkRun:
         self.setup.read(reading)
         self.setup.compactions.after(report)
         self.recorded()
-        if self.lasts and any(directory.waiting for directory in self.setup.directories.values()):
-            self.calls.tick()  # Spark may have seen them all already
         self.reports.append(report)
         if self.on_batch is not None:
             self.on_batch(report)
 
-    def _offered(
-        self, frame: DataFrame, spark_batch: SparkBatch, clock: int
-    ) -> tuple[dict[str, list[SourceFile]], list[dict[str, Any]]]:
-        """The files that Spark offers per stream, and what workers stored of rows that came typed, in one job."""
+    def _stored(self, frame: DataFrame, spark_batch: SparkBatch, clock: int) -> list[dict[str, Any]]:
+        """What workers stored of rows that came typed, in one job."""
+        if not self.columns:
+            return []
         seq = self.setup.checkpoint.next_seq
-        offered: dict[str, list[SourceFile]] = {}
-        stored: list[dict[str, Any]] = []
         with described(self.spark, f"batch {seq}: what is new"):
-            if not self.columns:  # paths alone need no Python worker
-                for row in frame.where(F.col("source") != TICK).select("source", "path").collect():
-                    self._offer(offered, row.source, row.path)
-                return offered, stored
             place = Place(self.executor.root, seq, f"spark{spark_batch.batch_id}", self.executor.static_paths)
             work = Ingesting(place, self.runner.intakes(clock), self.setup.options)
-            lines = frame.mapInArrow(ingest_offered(work, self.columns), "summary string").collect()
-            summaries = read_summaries(lines)
-        for summary in summaries:
-            if "offered" in summary:
-                self._offer(offered, **summary["offered"])
-            else:
-                stored.append(summary)
-        return offered, stored
-
-    def _offer(self, offered: dict[str, list[SourceFile]], source: str, path: str, **_: object) -> None:
-        """Adds a file that Spark found; it leaves out names that begin with `_`, but not all of them."""
-        found = local_path(path)
-        if self.setup.sources[source].data.takes(str(found)):
-            with suppress(FileNotFoundError):  # it was read in the place of another, and put away since
-                offered.setdefault(source, []).append(source_file(found))
+            return read_summaries(frame.mapInArrow(ingest_offered(work, self.columns), "summary string").collect())
 
     def close(self) -> None:
+        if self.watching is not None:
+            self.watching.stop()
         self.setup.close()
 
 
 def _oldest_first(files: Sequence[SourceFile]) -> tuple[str, ...]:
     """Paths in the order in which the embedded engine reads them: of rows with one key the first counts."""
     return tuple(file.path for file in sorted(files, key=OLDEST_FIRST))
-
-
-def source_file(path: Path) -> SourceFile:
-    """A file as it is recorded: its path, size and time."""
-    status = path.stat()
-    return SourceFile(str(path), status.st_size, status.st_mtime_ns)

@@ -34,8 +34,6 @@ from tidegate.runtime.state.quarantine import AREA as QUARANTINE
 from tidegate.runtime.state.segments import new_path, write_segment
 
 Batches = Iterator[pa.RecordBatch]
-#: The source of rows that only make Spark run a batch; no stream has this name.
-TICK = ""
 SUMMARY = pa.schema([pa.field("summary", pa.string())])
 #: A task writes what it has gathered once it holds this much, so that its memory stays bounded.
 FLUSH_BYTES = 256 << 20
@@ -153,9 +151,9 @@ def _ingest_task(work: Ingesting, task: FileTask, seen: dict[str, pl.DataFrame |
 
 
 def ingest_offered(work: Ingesting, columns: Mapping[str, Mapping[str, str]]) -> Callable[[Batches], Batches]:
-    """For `mapInArrow` over the union of all sources: stores rows, and passes on the paths that file sources offer.
+    """For `mapInArrow` over the union of all streaming DataFrames: stores their rows.
 
-    `columns` maps, per stream whose rows come typed, the union's column names to the stream's.
+    `columns` maps, per stream, the union's column names to the stream's.
     """
 
     def run(batches: Batches) -> Batches:
@@ -167,24 +165,18 @@ def ingest_offered(work: Ingesting, columns: Mapping[str, Mapping[str, str]]) ->
         seen: dict[str, pl.DataFrame | None] = {}
         for batch in batches:
             table = pa.Table.from_batches([batch])
-            for name in set(table.column("source").unique().to_pylist()) - {TICK}:
+            for name in table.column("source").unique().to_pylist():
                 part = table.filter(pa.compute.equal(table.column("source"), name))
-                if name in columns:
-                    rows = part.select(list(columns[name])).rename_columns(list(columns[name].values()))
-                    waiting.setdefault(name, []).append(rows)
-                    if sum(t.nbytes for t in waiting[name]) >= FLUSH_BYTES:
-                        yield summary_batch(
-                            [work.store(name, [Arrival(origin, pa.concat_tables(waiting.pop(name)))], seen)]
-                        )
-                else:
-                    yield summary_batch([json.dumps({"offered": row}) for row in part.select(_OFFERED).to_pylist()])
+                rows = part.select(list(columns[name])).rename_columns(list(columns[name].values()))
+                waiting.setdefault(name, []).append(rows)
+                if sum(t.nbytes for t in waiting[name]) >= FLUSH_BYTES:
+                    yield summary_batch(
+                        [work.store(name, [Arrival(origin, pa.concat_tables(waiting.pop(name)))], seen)]
+                    )
         for name, tables in waiting.items():
             yield summary_batch([work.store(name, [Arrival(origin, pa.concat_tables(tables))], seen)])
 
     return reported(run)
-
-
-_OFFERED = ["source", "path", "length", "modified"]
 
 
 def store_results(

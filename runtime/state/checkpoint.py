@@ -125,8 +125,7 @@ class Checkpoint:
     def admit(self, offer: Offer) -> Admission:
         """Decide what of `offer` is still to be read; `StateError` TG506 if it does not continue this checkpoint.
 
-        A Spark batch is skipped only if it is the last that its query committed here and offers the same, but for files that
-        were consumed and are gone. A later one must be the next; the first one of a query new to this checkpoint must be number
+        A Spark batch is skipped only if it is the last that its query committed here and offers the same. A later one must be the next; the first one of a query new to this checkpoint must be number
         0. Files consumed before are taken out; sources without files must go on with their reader.
         """
         self._check_usable()
@@ -134,7 +133,7 @@ class Checkpoint:
         if spark is not None:
             last = self.manifest.spark.get(spark.query_id) if self.manifest is not None else None
             if last is not None and spark.batch_id == last.batch_id:
-                if offer.fingerprint == last.offer or self._log.lacks_what_has_gone(offer, last.offer):
+                if offer.fingerprint == last.offer:
                     return Admission(True, replace(offer, files={}, offsets={}))
                 raise StateError(
                     REPLAY,

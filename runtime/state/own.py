@@ -22,6 +22,7 @@ _NUMBERED: Final = _HADOOP.replace("{0}", r"\d+(?:\.compact)?")
 _SPARK: Final = "|".join(
     [
         r"tidegate-sources\.json",
+        r"tidegate-wake-up\.json|\.tidegate-wake-up\.json\.tmp",
         _HADOOP.replace("{0}", "metadata"),
         rf"(?:offsets|commits)/{_NUMBERED}",
         rf"sources/\d+/{_NUMBERED}",

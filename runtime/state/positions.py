@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from operator import attrgetter
 from typing import Any, Final, Literal
 
@@ -158,22 +157,6 @@ class PositionLog:
         """Whether a file was read before."""
         fresh, changed = self.unconsumed({source: [file]})
         return "new" if fresh[source] else "changed" if changed else "consumed"
-
-    def lacks_what_has_gone(self, offer: Offer, fingerprint: str) -> bool:
-        """Whether an offer is the one with this fingerprint but for consumed files that are there no more.
-
-        It looks at every file that was ever read: only a batch of Spark's that is repeated asks.
-        """
-        (offsets, _, now), (known, _, then) = offer.fingerprint.partition(" "), fingerprint.partition(" ")
-        files, before = set(now.split()), set(then.split())
-        if offsets != known or not files < before:
-            return False
-        recent = ((source, file) for source, files in self.positions.recent.items() for file in files)
-        logged = (
-            (source, SourceFile(*row)) for source, rows in self._tables() for row in rows.drop("source").iter_rows()
-        )
-        marks = ((_mark(source, file), file.path) for source, file in chain(recent, logged))
-        return before - files <= {mark for mark, path in marks if mark in before and not os.path.exists(path)}
 
     def unconsumed(
         self, files: Mapping[str, Sequence[SourceFile]]

@@ -1,45 +1,42 @@
-"""Slips in which files a batch on Spark reads."""
+"""Slips in which files a batch on Spark reads, and when it has a batch."""
 
 from __future__ import annotations
 
 from tools.planted.bugs import Group, bug
 
 WHICH = "runtime/spark/which_files.py"
+RUN = "runtime/spark/run.py"
 
 GROUP = Group(
     "which files",
     (
         "tests/runtime/spark/test_which_files.py",
         "tests/runtime/spark/test_files_that_go.py",
+        "tests/runtime/spark/test_calls.py",
         "tests/runtime/state/test_checkpoint.py",
         "tests/runtime/test_setup.py",
     ),
     (
         bug(
             "files that were read are read again",
-            "runtime/spark/run.py",
-            "self.setup.unread({name: len(files) for name, files in offer.files.items()})",
+            RUN,
+            "self.setup.unread(everything=self.reading.at_once)",
             "{name: tuple(one.data.found()) for name, one in self.setup.sources.items()}",
         ),
+        bug("a batch reads all files", WHICH, "files if self.at_once else files[: data.per_batch]", "files"),
+        bug("one batch does not read all files", WHICH, "files if self.at_once else ", ""),
         bug(
-            "fewer files are read than Spark offers",
+            "a run over what is there goes on while files come",
             WHICH,
-            "max(data.per_batch, len(offered.get(name, ())) - len(alone))",
-            "data.per_batch",
+            "        if self.there is None:\n",
+            "        if True:\n",
         ),
         bug(
-            "only as many files are read as Spark offers",
+            "a run over what is there ends with the files of one source",
             WHICH,
-            "max(data.per_batch, len(offered.get(name, ())) - len(alone))",
-            "len(offered.get(name, ())) - len(alone)",
+            "        return any(file.path in there[name] for",
+            "        return all(file.path in there[name] for",
         ),
-        bug(
-            "files that Spark alone finds are left out",
-            WHICH,
-            "(*there[:most], *alone)",
-            "(*there[:most],)",
-        ),
-        bug("Spark has seen what it offered in a batch that is not committed", WHICH, ' if one["batchId"] <= last', ""),
         bug(
             "an intent holds although its files are gone",
             WHICH,
@@ -47,41 +44,43 @@ GROUP = Group(
             "        pass\n",
         ),
         bug(
-            "Spark is never begun anew for files it will not offer",
-            WHICH,
-            "                return True\n",
-            "                return False\n",
+            "files that are left wait for others",
+            RUN,
+            " or self.reading.is_left(self.setup.directories):\n                    self",
+            ":\n                    self",
         ),
         bug(
-            "a run that lasts waits for Spark to find other files",
-            "runtime/spark/run.py",
-            "if self.lasts and any(directory.waiting for directory in self.setup.directories.values()):",
-            "if False:",
+            "files that are there at the start wait for others",
+            RUN,
+            "self.calls.are_waiting() or self.reading.is_left(self.setup.directories) or",
+            "self.calls.are_waiting() or",
         ),
         bug(
-            "a streaming DataFrame is one source of Spark's",
-            WHICH,
-            "if len(offsets) != len(known.streams) + 1 + known.clock:",
-            "if False:",
+            "calls wait for rows",
+            RUN,
+            "        if self.calls.add(advances):\n            self.wake_ups.wake()\n",
+            "        self.calls.add(advances)\n",
         ),
         bug(
-            "files that Spark's log does not tell of are left",
+            "a call that waits at the start waits for rows",
+            RUN,
+            "self.by_clock or self.calls.are_waiting() or",
+            "self.by_clock or",
+        ),
+        bug(
+            "a call is taken up by a batch that was planned before it",
+            RUN,
+            "        if not planned:\n            self.calls.plan(",
+            "        if True:\n            self.calls.plan(",
+        ),
+        bug(
+            "nobody looks while a query lasts",
             "runtime/spark/engine.py",
-            "early(known, unsure=True)",
-            "early(known, unsure=False)",
+            "        if lasts:\n            run.watch(",
+            "        if False:\n            run.watch(",
         ),
-        bug(
-            "a batch is another one when its files are put away",
-            "runtime/state/checkpoint.py",
-            " or self._log.lacks_what_has_gone(offer, last.offer)",
-            "",
-        ),
-        bug(
-            "a batch that lacks files is the same",
-            "runtime/state/positions.py",
-            "        return before - files <= {",
-            "        return True or before - files <= {",
-        ),
+        bug("a look that fails is lost", RUN, "                due = True\n", "                due = False\n"),
+        bug("a wake-up says the same", "runtime/spark/wake_ups.py", "uuid.uuid4().hex", '"again"'),
         bug(
             "a file that was written again is not noticed",
             "runtime/setup.py",
@@ -94,12 +93,5 @@ GROUP = Group(
             "if not file.found.path.startswith(own):",
             "if True:",
         ),
-        bug(
-            "a call has Spark wait for what is new",
-            "runtime/spark/run.py",
-            "            self.closing.say(ticks)\n            self._closing_recorded()",
-            "            self.closing.say(ticks)\n            self.recorded()",
-        ),
-        bug("Spark passes over old files", "runtime/spark/union.py", '_ANY_AGE = "36500d"', '_ANY_AGE = "7d"'),
     ),
 )

@@ -176,8 +176,7 @@ FILES_OF_SPARK = (
     "offsets/2",
     "commits/1",
     "commits/2",
-    "sources/0/1",
-    "sources/0/2",
+    "tidegate-wake-up.json",
 )
 
 

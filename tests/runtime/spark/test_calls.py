@@ -90,14 +90,18 @@ def test_of_a_streaming_dataframe_a_call_waits_for_a_batch_that_is_planned_after
     rows, files = frozenset({"E"}), frozenset({"F"})
     calls.add({("E", "t"): 5, ("F", "t"): 6, ("G", "t"): 7})
     assert calls.called().due(read=rows | files, offered=rows) == {("F", "t"): 6}
-    calls.end_batch(rows)
-    calls.add({("E", "t"): INF})
+    assert calls.plan(rows)
+    assert calls.add({("E", "t"): INF})
+    assert not calls.add({("E", "t"): 4})
     assert calls.called().due(read=rows | files, offered=rows) == {("F", "t"): 6, ("E", "t"): 5}
     calls.reached({("E", "t"): 5, ("F", "t"): 6, ("G", "t"): 6})
     again = ProgressCalls(LocalStore(tmp_path), KNOWN)
     again.reached({("F", "t"): 6})
     for known in (calls, again):
-        known.end_batch(rows)
+        assert known.are_waiting()
+        assert known.plan(rows)
+        assert not known.plan(files)
+        assert known.plan(rows)
         assert known.called().due(read=frozenset({"E", "G"}), offered=rows) == {("E", "t"): INF, ("G", "t"): 7}
 
 
@@ -114,21 +118,17 @@ def test_a_file_goes_when_a_commit_has_come_as_far_as_it_says(tmp_path: Path) ->
     assert files() == 2  # 6 and 9 are still to come
     calls.reached({("E", "t"): 8, ("F", "t"): 6})
     assert files() == 1
-    calls.end_batch(rows)
-    assert files() == 2  # one for Spark to notice, which says nothing
     again, files = made()
     again.reached({("E", "t"): 8, ("F", "t"): 6})
+    assert again.are_waiting()
     assert files() == 1
-    again.start(rows, planned=True)
-    assert again.called().due(read=rows, offered=rows) == {}
-    assert files() == 2
-    again.end_batch(rows)
+    assert again.called().due(read=rows, offered=rows) == {}  # a batch that Spark has planned was planned before
+    assert again.plan(rows)
     assert again.called().due(read=rows, offered=rows) == {("E", "t"): 9}
     again.reached({("E", "t"): 9})
     assert files() == 0
-    again.start(rows, planned=True)
-    again.end_batch(rows)
-    assert files() == 0
+    assert not again.are_waiting()
+    assert not again.plan(rows)
 
 
 def test_files_that_can_not_be_deleted_are_left_for_the_next_start(

@@ -1,4 +1,4 @@
-"""Which sources Spark is offered: in an order that queries do not decide, with a clock only where one is needed."""
+"""Which streaming DataFrames Spark is offered, in an order that queries do not decide; and what a clock makes it do."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from pyspark.sql import SparkSession
 
 import tidegate as tg
 from tidegate.runtime.spark.engine import RunningQuery
-from tidegate.runtime.spark.known_sources import FILE, KnownSources, known_sources
+from tidegate.runtime.spark.known_sources import FILE, KnownSources, begin_spark_part
 from tidegate.runtime.state import LocalStore, StateError, inspect
+from tidegate.runtime.state.codec import decode
 from tidegate.runtime.state.failpoints import SimulatedCrash, crash
 
 NOON = dt.datetime(2026, 3, 2, 12, tzinfo=dt.UTC)
@@ -45,80 +46,94 @@ def rows_in(query: RunningQuery) -> list[int]:
     return [sum(counts.rows_in for counts in report.counts.values()) for report in query.reports]
 
 
+def wait_for(query: Any, condition: Callable[[], bool]) -> None:
+    limit = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < limit
+        assert query.isActive, query.exception()
+        query.awaitTermination(0.1)
+
+
 # --- what is recorded
 
 
-def planned(store: LocalStore, *lines: str) -> None:
-    """Spark has planned a batch over so many sources."""
+def planned(store: LocalStore) -> None:
+    """Spark has planned a batch."""
     offsets = Path(store.where) / "spark" / "offsets"
     offsets.mkdir(parents=True, exist_ok=True)
-    (offsets / "0").write_text("\n".join(("v1", "{}", *lines)))
+    (offsets / "0").write_text("v1\n{}\n{}")
 
 
-def test_a_new_checkpoint_has_its_sources_by_name_and_they_stay(tmp_path: Path) -> None:
+def recorded(store: LocalStore) -> tuple[str, ...]:
+    known: KnownSources = decode("sources", KnownSources, store.read_bytes(FILE), code="TG505", where=FILE, hint="")
+    return known.streams
+
+
+def parts(place: Path) -> list[str]:
+    return [path.name for path in place.iterdir() if path.name.startswith("spark")]
+
+
+def test_streaming_dataframes_stand_by_name_and_stay(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
-    assert known_sources(store, ["B", "A"], files=False, clock=True) == KnownSources(("A", "B"), True)
-    assert known_sources(store, ["B", "A"], files=False, clock=False) == KnownSources(("A", "B"), False)
-    planned(store, "{}", "{}", "{}")
-    assert known_sources(store, ["B", "A"], files=False, clock=False) == KnownSources(("A", "B"), False)
+    for streams in (["C"], ["B", "A"], ["A", "B"]):  # until Spark plans a batch nothing is decided
+        begin_spark_part(store, streams)
+        assert recorded(store) == tuple(sorted(streams))
+    planned(store)
+    begin_spark_part(store, ["B", "A"])
+    assert (tmp_path / "spark" / "offsets" / "0").exists()
+    for others in (["A"], ["A", "B", "C"], []):
+        with pytest.raises(
+            StateError, match=r"TG506 .* begun with streaming DataFrames for A, B, and is to go on with"
+        ):
+            begin_spark_part(store, others)
+    assert (tmp_path / "spark" / "offsets" / "0").exists()
 
 
-@pytest.mark.parametrize("clock", [False, True])
-def test_a_checkpoint_without_a_record_has_the_order_of_the_program(tmp_path: Path, *, clock: bool) -> None:
+def test_a_part_without_streaming_dataframes_is_begun_anew(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
-    planned(store, "{}", "{}", "{}", *(["12"] if clock else []))
-    assert known_sources(store, ["B", "A"], files=False, clock=clock) == KnownSources(("B", "A"), clock)
-    assert not (tmp_path / FILE).exists()
+    begin_spark_part(store, [])
+    planned(store)
+    begin_spark_part(store, [])
+    assert (tmp_path / "spark" / "offsets" / "0").exists()
+    begin_spark_part(store, ["E"])
+    assert parts(tmp_path) == ["spark"]
+    assert [path.name for path in (tmp_path / "spark").iterdir()] == [Path(FILE).name]
+    assert recorded(store) == ("E",)
 
 
-def test_where_all_are_files_a_clock_may_come_and_go(tmp_path: Path) -> None:
-    store = LocalStore(tmp_path)
-    for clock in (False, True, False):
-        assert known_sources(store, ["E"], files=True, clock=clock) == KnownSources(("E",), clock)
-        assert not (tmp_path / "spark" / "offsets").exists()
-        planned(store, "{}", "{}")
-    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("spark")] == ["spark"]
-
-
-@pytest.mark.parametrize("clock", [False, True])
-def test_what_a_crash_left_of_a_replaced_checkpoint_is_removed_at_the_next_start(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, clock: bool
+@pytest.mark.parametrize("streams", [[], ["E"]])
+def test_what_a_crash_left_of_a_replaced_part_is_removed_at_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, streams: list[str]
 ) -> None:
     store = LocalStore(tmp_path)
-    known_sources(store, ["E"], files=True, clock=False)
-    planned(store, "{}", "{}")
+    begin_spark_part(store, [])
+    planned(store)
     with monkeypatch.context() as patched:
         patched.setattr(
             LocalStore, "delete_all", lambda self, area: crash() if (Path(self.where) / area).exists() else None
         )
         with pytest.raises(SimulatedCrash):
-            known_sources(store, ["E"], files=True, clock=True)
-    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("spark")] == ["spark-replaced"]
-    assert known_sources(LocalStore(tmp_path), ["E"], files=True, clock=clock) == KnownSources(("E",), clock)
-    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("spark")] == ["spark"]
+            begin_spark_part(store, ["E"])
+    assert parts(tmp_path) == ["spark-replaced"]
+    begin_spark_part(LocalStore(tmp_path), streams)
+    assert recorded(store) == tuple(streams)
+    assert parts(tmp_path) == ["spark"]
 
 
-def test_a_clock_that_spark_can_not_add_is_refused_and_one_that_it_has_stays(tmp_path: Path) -> None:
+def test_a_damaged_record_is_refused_and_one_that_says_nothing_may_lack(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
-    known_sources(store, ["E"], files=False, clock=False)
-    planned(store, "{}", "{}")
-    with pytest.raises(StateError, match=r"TG506 (.|\n)* begun without a clock(.|\n)*available_now"):
-        known_sources(store, ["E"], files=False, clock=True)
-    other = LocalStore(tmp_path / "other")
-    known_sources(other, ["E"], files=False, clock=True)
-    planned(other, "{}", "{}", "12")
-    assert known_sources(other, ["E"], files=False, clock=False).clock
-
-
-def test_a_damaged_record_is_refused(tmp_path: Path) -> None:
-    store = LocalStore(tmp_path)
-    known_sources(store, ["E"], files=True, clock=False)
-    planned(store, "{}", "{}")
+    begin_spark_part(store, [])
+    planned(store)
+    whole = (tmp_path / FILE).read_bytes()
+    (tmp_path / FILE).write_bytes(whole[:-9])
     with pytest.raises(StateError, match="TG505"):
-        known_sources(store, ["F"], files=True, clock=False)
-    (tmp_path / FILE).write_bytes((tmp_path / FILE).read_bytes()[:-9])
+        begin_spark_part(store, [])
+    (tmp_path / FILE).unlink()
     with pytest.raises(StateError, match="TG505"):
-        known_sources(store, ["E"], files=True, clock=False)
+        begin_spark_part(store, ["E"])
+    begin_spark_part(store, [])
+    assert recorded(store) == ()
+    assert (tmp_path / "spark" / "offsets" / "0").exists()
 
 
 # --- on Spark
@@ -194,22 +209,14 @@ def test_a_schedule_by_time_may_come_later(spark: SparkSession, tmp_path: Path) 
     query = program.start(
         spark, sources=source, checkpoint=state, clock=lambda: NOON, trigger="100 milliseconds", **options
     )
-
-    def wait_for(condition: Callable[[], bool]) -> None:
-        limit = time.monotonic() + 60
-        while not condition():
-            assert time.monotonic() < limit
-            assert query.isActive, query.exception()
-            query.awaitTermination(0.1)
-
     try:
-        wait_for(lambda: sum(rows_in(query)) == 1)
+        wait_for(query, lambda: sum(rows_in(query)) == 1)
     finally:
         query.stop()
 
 
 @pytest.mark.spark
-def test_of_a_streaming_dataframe_a_clock_that_comes_later_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_clock_may_come_to_a_streaming_dataframe(spark: SparkSession, tmp_path: Path) -> None:
     program, promised, options = CLOCKS["schedule"]
     put(tmp_path / "in", 1, 1)
 
@@ -219,6 +226,18 @@ def test_of_a_streaming_dataframe_a_clock_that_comes_later_is_refused(spark: Spa
 
     assert rows_in(run(program, spark, source(), tmp_path / "state")) == [1]
     put(tmp_path / "in", 2, 2)
-    assert rows_in(run(program, spark, source(), tmp_path / "state", **options)) == [1]
-    with pytest.raises(StateError, match="TG506"):
-        run(program, spark, source(), tmp_path / "state", trigger="1 second", **options)
+    # The clock is looked at first: Spark plans no batch of rows alone.
+    assert sum(rows_in(run(program, spark, source(), tmp_path / "state", **options))) == 1
+    query = program.start(
+        spark,
+        sources=source(),
+        checkpoint=tmp_path / "state",
+        clock=lambda: NOON,
+        trigger="100 milliseconds",
+        **options,
+    )
+    try:
+        wait_for(query, lambda: len(query.reports) > 1)
+        assert sum(rows_in(query)) == 0
+    finally:
+        query.stop()

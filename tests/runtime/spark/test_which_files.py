@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import random
 import time
 from pathlib import Path
 from typing import Any
@@ -14,12 +12,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 import tidegate as tg
-from tidegate.runtime import sources
 from tidegate.runtime.batch_report import BatchReport
 from tidegate.runtime.spark.engine import RunningQuery
-from tidegate.runtime.spark.known_sources import KnownSources
-from tidegate.runtime.spark.which_files import next_files, seen_by_spark
-from tidegate.runtime.state import LocalStore, SourceFile
+from tidegate.runtime.spark.which_files import Reading
+from tidegate.runtime.state import LocalStore
 from tidegate.runtime.state.failpoints import crash
 
 events = tg.stream("S", "k bigint, t bigint, a boolean", progress="t")
@@ -83,54 +79,39 @@ def counts(reports: list[BatchReport]) -> list[tuple[int, dict[str, int]]]:
 # --- the choice alone
 
 
-def test_as_many_are_read_as_are_offered_or_a_batch_may_have(tmp_path: Path) -> None:
+def test_a_batch_reads_what_a_session_would(tmp_path: Path) -> None:
     names = [f"part-{number:02}.parquet" for number in range(FILES)]
     write(tmp_path)
     with program.session(sources=source(tmp_path, 2)) as session:
         setup = session._setup
-        there = setup.unread()["S"]
-        assert [Path(file.path).name for file in there] == names
-        mixed = random.Random(1).sample(there, k=5)
 
-        def chosen(*offered: SourceFile) -> list[str]:
-            given = {"S": offered}
-            files = next_files(setup, setup.unread(), given, setup.checkpoint.positions.unconsumed(given)[0])["S"]
-            return [Path(file.path).name for file in files]
+        def chosen(reading: Reading) -> list[str]:
+            unread = setup.unread(everything=reading.at_once)
+            return [Path(file.path).name for file in reading.next(setup, unread)["S"]]
 
-        assert chosen() == chosen(mixed[0]) == chosen(*mixed[:2]) == names[:2]
-        assert chosen(*mixed) == names[:5]
-        linked = SourceFile("/elsewhere/part-00.parquet", 1, 1)
-        assert chosen(linked, *mixed[:2]) == [*names[:2], "part-00.parquet"]
+        there = {"S": frozenset(file.path for file in setup.unread()["S"])}
+        assert chosen(Reading(None)) == chosen(Reading(there)) == names[:2]
+        assert chosen(Reading(there, at_once=True)) == names
         session.step()
-        assert chosen(*there[:3]) == names[2:5]
+        assert chosen(Reading(None)) == names[2:4]
 
 
-def test_what_spark_has_seen_is_what_it_offered_in_committed_batches(tmp_path: Path) -> None:
-    spark = tmp_path / "spark"
-    for part in ("offsets", "sources/1"):
-        (spark / part).mkdir(parents=True)
-    store, known, files = LocalStore(tmp_path), KnownSources(("R", "S"), False), sources.Files("/a b", "parquet")
-
-    def seen(committed: dict[str, int], known: KnownSources = known, number: int = 1) -> set[Path] | None:
-        return seen_by_spark(store, known, number, files, committed)
-
-    assert seen({}) == set()
-    (spark / "metadata").write_text('{"id":"q"}')
-    (spark / "offsets" / "7").write_text("v1\n{}\n-\n" + '{"logOffset":1}\n' * 2)
-    lines = [json.dumps({"path": f"file:///a%20b/{n}", "timestamp": 1, "batchId": n}) for n in range(3)]
-    (spark / "sources" / "1" / "1.compact").write_text("\n".join(["v1", *lines[:2]]))
-    (spark / "sources" / "1" / "2").write_text("\n".join(["v1", lines[2]]))
-    assert seen({"q": 7}) == {Path("/a b/0"), Path("/a b/1")}
-    assert seen({"other": 7}) == set()
-    assert seen({"q": 8}) is None
-    assert seen({"q": 7}, number=0) is None
-    assert seen({"q": 7}, KnownSources(("S",), False), number=0) is None  # of R there may be two
-    assert seen({"q": 7}, KnownSources(("R", "S"), True)) is None
-    files = sources.Files("/a", "parquet")
-    assert seen({"q": 7}) is None
-    files = sources.Files("/a b", "parquet")
-    (spark / "sources" / "1" / "2").write_text("v1\n{")
-    assert seen({"q": 7}) is None
+def test_a_run_over_what_is_there_ends_when_that_is_read(tmp_path: Path) -> None:
+    write(tmp_path, range(2, 4))
+    with program.session(sources=source(tmp_path, 1)) as session:
+        setup = session._setup
+        there = Reading({"S": frozenset(file.path for file in setup.unread()["S"])})
+        write(tmp_path, range(4))  # those that came since go before the others
+        left = []
+        for _ in range(4):
+            left.append((there.is_left(setup.directories), Reading(None).is_left(setup.directories)))
+            session.step()
+        assert left == [(True, True)] * 4
+        assert not there.is_left(setup.directories)
+        write(tmp_path, range(4, 5))
+        setup.unread()
+        assert not there.is_left(setup.directories)
+        assert Reading(None).is_left(setup.directories)
 
 
 # --- on Spark
@@ -168,7 +149,6 @@ def test_a_crash_in_the_middle(spark: SparkSession, tmp_path: Path, where: str, 
 
 @pytest.mark.spark
 def test_files_put_away_between_runs(spark: SparkSession, tmp_path: Path) -> None:
-    """Spark saw files that were not read then, and those read in their place are gone before it sees them."""
     write(tmp_path / "in")
     wanted = expected(tmp_path)
     for where, skip, read in (("commit-before-manifest", 5, 5), ("commit-after-manifest", 2, 3)):
@@ -198,7 +178,7 @@ def test_files_put_away_by_a_running_query(spark: SparkSession, tmp_path: Path) 
 
 @pytest.mark.spark
 def test_a_file_that_can_not_be_read_is_put_away(spark: SparkSession, tmp_path: Path) -> None:
-    """Also where Spark does not offer it in the batch that failed for it."""
+    """The batch that failed for it goes on without it."""
     write(tmp_path / "in")
     bad = tmp_path / "in" / "part-02.parquet"
     bad.write_bytes(b"no Parquet")
@@ -213,7 +193,7 @@ def test_a_file_that_can_not_be_read_is_put_away(spark: SparkSession, tmp_path: 
 
 @pytest.mark.spark
 def test_files_of_any_age_are_read(spark: SparkSession, tmp_path: Path) -> None:
-    """By itself, Spark passes over what is a week older than what it has seen."""
+    """Sources of Spark's own pass over what is a week older than what they have seen."""
     write(tmp_path / "in", range(2))
     on_spark(spark, tmp_path, 1, bounded=False)
     write(tmp_path / "in", range(2, 4), age=30 * DAY)
@@ -223,7 +203,7 @@ def test_files_of_any_age_are_read(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.spark
 def test_all_that_is_offered_at_once_is_read(spark: SparkSession, tmp_path: Path) -> None:
-    """However few files a batch should have: Spark will not offer them again."""
+    """However few files a batch should have: there is one batch."""
     write(tmp_path / "in")
     query = on_spark(spark, tmp_path, 1, trigger={"once": True})
     assert counts(query.reports) == [(10 * FILES, {})]
@@ -231,35 +211,43 @@ def test_all_that_is_offered_at_once_is_read(spark: SparkSession, tmp_path: Path
 
 @pytest.mark.spark
 @pytest.mark.parametrize("closing", [False, True])
-def test_a_run_that_lasts_reads_what_spark_will_not_offer(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, closing: bool
-) -> None:
-    """Spark passes over names with this end; were they read here, Spark would have to be told, also after calls."""
-    monkeypatch.setattr(sources, "_is_left_out", lambda name: name.startswith((".", "_")))
-    write(tmp_path / "in", range(3))
-    for number in (1, 2):
-        path = tmp_path / "in" / f"part-{number:02}.parquet"
-        path.rename(f"{path}._COPYING_")
+def test_a_run_that_lasts_reads_what_comes(spark: SparkSession, tmp_path: Path, *, closing: bool) -> None:
+    """One file a batch, of what was there and of what came, also while calls wait."""
+    write(tmp_path / "in", range(2))
     given = source(tmp_path / "in", 1, bounded=False)
-    started: list[RunningQuery] = []
-
-    def called(_: BatchReport) -> None:
-        """Before Spark looks for what is new."""
-        while closing and not started:
-            time.sleep(0.01)
-        for query in started if closing else ():
-            query.close_open(1_000)
-
     options: dict[str, Any] = {"checkpoint": tmp_path / "state", "trigger": "100 milliseconds"}
-    query = program.start(spark, sources=given, sinks=sinks(tmp_path), on_batch=called, **options)
-    started.append(query)
-    try:
+    query = program.start(spark, sources=given, sinks=sinks(tmp_path), **options)
+
+    def wait_for(batches: int) -> None:
         limit = time.monotonic() + 60
-        while len(counts(query.reports)) < 3:
+        while len(counts(query.reports)) < batches:
             assert time.monotonic() < limit
             assert query.isActive, query.exception()
             query.awaitTermination(0.1)
+
+    try:
+        wait_for(2)
+        if closing:
+            query.close_open(1_000)
+        write(tmp_path / "in", range(2, 4))
+        wait_for(4)
+        write(tmp_path / "in", range(4, 6))
+        query.processAllAvailable()
+        assert counts(query.reports) == [(10, {})] * 6
     finally:
         query.stop()
-    assert counts(query.reports) == [(10, {})] * 3
     assert published(tmp_path) == expected(tmp_path)
+
+
+@pytest.mark.spark
+def test_a_query_that_lasts_ends_with_the_error_of_a_look(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path / "in", range(2))
+    given = source(tmp_path / "in", None, bounded=False)
+    query = program.start(
+        spark, sources=given, sinks=sinks(tmp_path), checkpoint=tmp_path / "state", trigger="100 milliseconds"
+    )
+    query.processAllAvailable()
+    write(tmp_path / "in", range(1), age=-1)
+    with pytest.raises(tg.QueryError, match="TG411"):
+        query.awaitTermination(60)
+    assert not query.isActive

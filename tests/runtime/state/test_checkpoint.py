@@ -505,33 +505,6 @@ def test_spark_replays_the_last_batch(place: Place) -> None:
         assert not checkpoint.admit(spark(3, FILES[3])).skip
 
 
-def test_spark_replays_the_last_batch_without_files_that_were_put_away(tmp_path: Path) -> None:
-    place = Place(tmp_path / "state")
-    files = []
-    for number in range(4):
-        path = tmp_path / str(number)
-        path.touch()
-        files.append(SourceFile(str(path), 0, path.stat().st_mtime_ns))
-    with open_toy(place.store(), place) as checkpoint:
-        commit_empty(checkpoint, spark(0, files[0]))
-        both = spark(1, *files[:3], kafka={"0": 17})  # of which others were read
-        commit_empty(checkpoint, replace(both, files={"s": tuple(files[1:2])}))
-        assert checkpoint.admit(both).skip
-        fewer = spark(1, *files[1:3], kafka={"0": 17})
-        refused(REPLAY, checkpoint.admit, fewer)  # the first is still there
-        Path(files[0].path).unlink()
-        Path(files[1].path).unlink()
-        for offered in (both, fewer, spark(1, files[2], kafka={"0": 17})):
-            again = checkpoint.admit(offered)
-            assert again.skip
-            assert again.offer.files == {}
-        refused(REPLAY, checkpoint.admit, spark(1, files[2], kafka={"0": 18}))
-        refused(REPLAY, checkpoint.admit, spark(1, files[3], kafka={"0": 17}))
-        refused(REPLAY, checkpoint.admit, spark(1, *files[2:4], kafka={"0": 17}))
-        Path(files[2].path).unlink()
-        refused(REPLAY, checkpoint.admit, spark(1, kafka={"0": 17}))  # it was not read
-
-
 def test_spark_replays_a_batch_that_was_begun(place: Place) -> None:
     with open_toy(place.store(), place) as checkpoint:
         recorded = checkpoint.begin(5, spark(0, FILES[0], FILES[1]), engine=ENGINE).intent

@@ -1,0 +1,45 @@
+"""What has a query run a batch that lasts: somebody looks at its directories and its clock while Spark is idle."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from threading import Event, Thread, current_thread
+
+#: Seconds between two looks at the least, and how many times as long as a look takes.
+APART, TIMES = 0.1, 20
+#: Seconds after which a clock counts as having gone on, and after which it is asked whether the query still runs.
+CLOCK, ALIVE = 1.0, 1.0
+
+
+class Watching:
+    """A thread that calls `look` again and again until the query ends or `stop` is called.
+
+    `look` is told whether the clock may have gone on; `is_active` says whether the query runs.
+    """
+
+    def __init__(self, look: Callable[[bool], None], is_active: Callable[[], bool]) -> None:
+        self._look, self._is_active = look, is_active
+        self._stopped = Event()
+        self._thread = Thread(target=self._run, name="tidegate-watching", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """No look begins after this."""
+        self._stopped.set()
+        if self._thread is not current_thread():
+            self._thread.join()
+
+    def _run(self) -> None:
+        wait, asked, ticked = APART, time.monotonic(), time.monotonic()
+        while not self._stopped.wait(wait):
+            began = time.monotonic()
+            if began - asked > ALIVE:
+                if not self._is_active():
+                    return
+                asked = began
+            clock = began - ticked >= CLOCK
+            self._look(clock)
+            if clock:
+                ticked = began
+            wait = max(APART, TIMES * (time.monotonic() - began))

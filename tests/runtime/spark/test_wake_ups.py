@@ -1,0 +1,82 @@
+"""Wake-ups: what Spark is told by the file beside its checkpoint, whatever lies there."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark import cloudpickle
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+
+from tidegate.runtime.spark.wake_ups import FILE, WakeUpReader, WakeUps, WakeUpSource
+from tidegate.runtime.state import StateError
+
+
+def latest(reader: WakeUpReader, start: str = "") -> str:
+    offset = reader.latestOffset({"wake_up": start}, ReadAllAvailable())
+    text = offset["wake_up"]
+    assert isinstance(text, str)
+    return text
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / FILE
+    path.parent.mkdir()
+    return path
+
+
+def test_each_wake_up_is_something_new(tmp_path: Path, path: Path) -> None:
+    wake_ups, reader = WakeUps(str(tmp_path)), WakeUpReader(str(path))
+    assert latest(reader, "before") == "before"  # nothing is new where there is no file
+    seen = {""}
+    for _ in range(3):
+        assert not wake_ups.waiting
+        wake_ups.wake()
+        assert wake_ups.waiting
+        assert latest(reader) not in seen
+        seen.add(latest(reader))
+        wake_ups.begun()
+    assert latest(WakeUpReader(str(path))) in seen  # also after a restart
+    assert [one.name for one in path.parent.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("damaged", [b"", b"\0" * 4096, b"\xff{", b'{"wake_up": "x"}' * 100])
+def test_whatever_the_file_holds_is_a_wake_up(path: Path, damaged: bytes) -> None:
+    path.write_bytes(damaged)
+    assert len(latest(WakeUpReader(str(path)))) == min(len(damaged), 100)
+
+
+def test_a_link_in_the_place_of_a_copy_is_not_followed(tmp_path: Path, path: Path) -> None:
+    foreign = tmp_path / "foreign"
+    foreign.write_text("theirs")
+    path.with_name(f".{path.name}.tmp").symlink_to(foreign)
+    with pytest.raises(StateError):
+        WakeUps(str(tmp_path)).wake()
+    path.with_name(f".{path.name}.tmp").unlink()
+    path.symlink_to(foreign)
+    WakeUps(str(tmp_path)).wake()  # takes the link's place
+    assert not path.is_symlink()
+    assert foreign.read_text() == "theirs"
+
+
+def test_there_are_no_rows(path: Path) -> None:
+    reader = WakeUpSource({"path": str(path)}).streamReader(None)
+    assert not reader.partitions(reader.initialOffset(), {"wake_up": "1"})
+
+
+def test_sparks_processes_need_not_find_this_library(path: Path) -> None:
+    path.write_text("now")
+    program = f"""
+import sys
+sys.modules["tidegate"] = None
+from pyspark import cloudpickle
+source = cloudpickle.loads(sys.stdin.buffer.read())({{"path": {str(path)!r}}})
+print(source.streamReader(None).latestOffset({{}}, None)["wake_up"])
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", program], input=cloudpickle.dumps(WakeUpSource), capture_output=True, check=True
+    )
+    assert ran.stdout.decode().strip() == "now"
