@@ -33,9 +33,9 @@ def test_each_wake_up_is_something_new(tmp_path: Path, path: Path) -> None:
     assert latest(reader, "before") == "before"  # nothing is new where there is no file
     seen = {""}
     for _ in range(3):
-        assert not wake_ups.waiting
+        states = [wake_ups.waiting]
         wake_ups.wake()
-        assert wake_ups.waiting
+        assert [*states, wake_ups.waiting] == [False, True]
         assert latest(reader) not in seen
         seen.add(latest(reader))
         wake_ups.begun()
@@ -76,7 +76,6 @@ from pyspark import cloudpickle
 source = cloudpickle.loads(sys.stdin.buffer.read())({{"path": {str(path)!r}}})
 print(source.streamReader(None).latestOffset({{}}, None)["wake_up"])
 """
-    ran = subprocess.run(
-        [sys.executable, "-c", program], input=cloudpickle.dumps(WakeUpSource), capture_output=True, check=True
-    )
+    dumped = cloudpickle.dumps(WakeUpSource)  # type: ignore[no-untyped-call]
+    ran = subprocess.run([sys.executable, "-c", program], input=dumped, capture_output=True, check=True)
     assert ran.stdout.decode().strip() == "now"
