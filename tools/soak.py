@@ -144,8 +144,10 @@ def _text(seconds: int) -> str:
 
 
 @contextmanager
-def running(place: Path, writer: Writer, spark: bool) -> Iterator[tuple[Callable[[], None], Callable[[], Any]]]:
-    """A program that runs: what makes it take a batch of files in, and what says how its rows were counted."""
+def running(
+    place: Path, writer: Writer, spark: bool
+) -> Iterator[tuple[Callable[[], None], Callable[[], Any], Callable[[], float]]]:
+    """A program that runs: what makes it take a batch of files in, what says how its rows were counted, and its memory."""
     sources = {name: tg.json(place / "in" / name, delay="5m", delete=True) for name in ("Orders", "Payments")}
     one = program()
     sinks = {name: tg.parquet_sink(place / "out" / name, compact=True) for name in one.facts.streams}
@@ -158,7 +160,7 @@ def running(place: Path, writer: Writer, spark: bool) -> Iterator[tuple[Callable
                 writer.write()
                 session.step()
 
-            yield step, lambda: session.counts
+            yield step, lambda: session.counts, memory
         return
     from tidegate.runtime.spark.session import spark_session
     from tidegate.runtime.state import LocalStore, inspect
@@ -182,31 +184,51 @@ def running(place: Path, writer: Writer, spark: bool) -> Iterator[tuple[Callable
         return {} if manifest is None else manifest.counts
 
     try:
-        yield batch, counts
+        yield batch, counts, lambda: memory(session_)
     finally:
         query.stop()
         session_.stop()
 
 
-def memory() -> float:
-    """Resident memory of this process and those that it started, in MiB."""
+def family() -> list[int]:
+    """This process and those that it started, and those that they did."""
     children: dict[int, list[int]] = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
-            try:
-                stat = Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            children.setdefault(int(stat[1]), []).append(int(entry))
-    pages, waiting = 0, [os.getpid()]
-    while waiting:
-        pid = waiting.pop()
-        waiting += children.get(pid, [])
-        try:
-            pages += int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-        except (OSError, IndexError):
-            continue
-    return pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
+            children.setdefault(int((_stat(int(entry)) or ["", "0"])[1]), []).append(int(entry))
+    found = [os.getpid()]
+    for pid in found:
+        found += children.get(pid, [])
+    return found
+
+
+def _stat(pid: int) -> list[str] | None:
+    """What the system says of a process, from its state on; None if it has ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+
+
+def seconds() -> float:
+    """CPU time of all these processes."""
+    stats = [stat for pid in family() if (stat := _stat(pid)) is not None]
+    return sum(int(stat[11]) + int(stat[12]) for stat in stats) / os.sysconf("SC_CLK_TCK")
+
+
+def memory(session: Any = None) -> float:
+    """Memory of these processes in MiB: what is resident, and of the JVM of a Spark session what lives.
+
+    What a JVM has taken says nothing of what it needs: it takes as much as it may before it looks what is free.
+    """
+    jvm = None if session is None else int(session._jvm.ProcessHandle.current().pid())
+    stats = [stat for pid in family() if pid != jvm and (stat := _stat(pid)) is not None]
+    taken = sum(int(stat[21]) for stat in stats) * os.sysconf("SC_PAGE_SIZE")
+    if session is not None:
+        session._jvm.System.gc()
+        beans = session._jvm.java.lang.management.ManagementFactory.getMemoryMXBean()
+        taken += beans.getHeapMemoryUsage().getUsed() + beans.getNonHeapMemoryUsage().getUsed()
+    return taken / (1 << 20)
 
 
 def files(place: Path) -> int:
@@ -216,10 +238,10 @@ def files(place: Path) -> int:
 def soak(place: Path, minutes: float, *, spark: bool, every: float, seed: int, pause: float = 0.0) -> Samples:
     """Runs for so long, with a pause of so many seconds after each batch; `AssertionError` if rows do not add up."""
     samples, writer = Samples(), Writer(place / "in", seed)
-    with running(place, writer, spark) as (step, counts):
+    with running(place, writer, spark) as (step, counts, live):
         step()  # the first loads what is only needed once
         began = looked = time.monotonic()
-        said, cpu, taken, batches = 0.0, time.process_time(), 0.0, 0
+        said, cpu, taken, batches = 0.0, seconds(), 0.0, 0
         while looked - began < minutes * 60:
             start = time.monotonic()
             step()
@@ -228,11 +250,11 @@ def soak(place: Path, minutes: float, *, spark: bool, every: float, seed: int, p
             time.sleep(pause)
             if now - looked < every:
                 continue
-            used, looked = time.process_time(), now
+            used, looked = seconds(), now
             quarantine = files(place / "state" / "quarantine")
             samples.add(
                 now - began,
-                memory=memory(),
+                memory=live(),
                 checkpoint=files(place / "state") - quarantine,
                 results=files(place / "out"),
                 quarantine=quarantine,
@@ -240,7 +262,7 @@ def soak(place: Path, minutes: float, *, spark: bool, every: float, seed: int, p
                 CPU=1000 * (used - cpu) / batches,
                 time=1000 * taken / batches,
             )
-            cpu, taken, batches = used, 0.0, 0
+            cpu, taken, batches = seconds(), 0.0, 0  # without what was measured
             if now - began >= said:
                 said += 60
                 line = "  ".join(f"{name} {values[-1]:.1f}" for name, values in samples.values.items())
