@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from threading import Event, Thread, current_thread
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
+
 #: Seconds between two looks at the least, and how many times as long as a look takes.
 APART, TIMES = 0.1, 20
-#: Seconds after which a clock counts as having gone on, and after which it is asked whether the query still runs.
-CLOCK, ALIVE = 1.0, 1.0
+#: Seconds after which a clock counts as having gone on, after which it is asked whether the query still runs, and after which
+#: a look that failed is tried again.
+CLOCK, ALIVE, AGAIN = 1.0, 1.0, 1.0
+_logger = logging.getLogger("tidegate.spark")
 
 
 class Watching:
     """A thread that calls `look` again and again until the query ends or `stop` is called.
 
-    `look` is told whether the clock may have gone on; `is_active` says whether the query runs.
+    `look` is told whether the clock may have gone on; one that fails is tried again. `is_active` says whether the query runs.
     """
 
     def __init__(self, look: Callable[[bool], None], is_active: Callable[[], bool]) -> None:
@@ -32,14 +37,28 @@ class Watching:
 
     def _run(self) -> None:
         wait, asked, ticked = APART, time.monotonic(), time.monotonic()
+        said = ""
         while not self._stopped.wait(wait):
             began = time.monotonic()
             if began - asked > ALIVE:
-                if not self._is_active():
+                if not self._runs():
                     return
                 asked = began
             clock = began - ticked >= CLOCK
-            self._look(clock)
+            try:
+                self._look(clock)
+            except Exception as error:  # noqa: BLE001 - without another look the query would wait for ever
+                if repr(error) != said:
+                    said = repr(error)
+                    _logger.warning("looking for what is new failed, and is tried again: %s", said)
+                wait = AGAIN
+                continue
             if clock:
                 ticked = began
             wait = max(APART, TIMES * (time.monotonic() - began))
+
+    def _runs(self) -> bool:
+        try:
+            return self._is_active()
+        except Py4JError:  # the JVM has gone
+            return False
