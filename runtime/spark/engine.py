@@ -163,6 +163,7 @@ def start(
     schedule: Schedule | None = None,
     quarantine_keep: Keep | None = None,
     on_error: OnError | Mapping[str, OnError] = "quarantine",
+    held: bool = False,
 ) -> RunningQuery:
     """Start a program on Spark Structured Streaming and return its streaming query.
 
@@ -173,7 +174,8 @@ def start(
     commit; `clock` is read once per batch. `advance` is what `RunningQuery.advance` says, before the first batch, `close_at` what
     `RunningQuery.close_open` says. `schedule`: which queries are evaluated less often or later (`tg.schedule`). `quarantine_keep`: an age, a size, or
     both, beyond which rejected rows are dropped, oldest first.
-    `on_error`, for all results or some: rows without a value are set aside, or fail the batch.
+    `on_error`, for all results or some: rows without a value are set aside, or fail the batch. A query that is `held` begins no batch
+    before this thread releases `SparkRun.batching`, and none by itself.
     """
     check_session(spark)
     store = checkpoint if isinstance(checkpoint, LocalStore) else LocalStore(checkpoint)
@@ -234,12 +236,14 @@ def start(
             run.advance(stream, progress)
         if close_at is not None:
             run.close_open(close_at)
-        run.begin(planned=is_planned(root))
+        run.begin(planned=is_planned(root), wakes=not held)
         writer = union.writeStream.foreachBatch(run.handle).option("checkpointLocation", local_uri(f"{root}/spark"))
         if name is not None:
             writer = writer.queryName(name)
+        if held:
+            run.batching.acquire()
         query = writer.trigger(**when).start()
-        if lasts:
+        if lasts and not held:
             run.watch(lambda: query.isActive)
         return RunningQuery(query, run)
     except BaseException:

@@ -85,17 +85,14 @@ class SparkRun:
             self.closing.say(ticks)
             self._closing_recorded()
 
-    def begin(self, *, planned: bool) -> None:
+    def begin(self, *, planned: bool, wakes: bool) -> None:
         """Spark starts after this, with the batch that it has `planned` before if there is one. It is to run one more if there
-        is something to do."""
-        if not planned:
+        is something to do and this `wakes` it."""
+        due = self.by_clock or not self.setup.streams
+        if not planned:  # else that batch may do it, and what is left then is seen after it
             self.calls.plan(frozenset(self.columns))
-        if (
-            self.by_clock
-            or self.calls.are_waiting()
-            or self.reading.is_left(self.setup.directories)
-            or not self.setup.streams
-        ):
+            due = due or self.calls.are_waiting() or self.reading.is_left(self.setup.directories)
+        if wakes and due:
             self.wake_ups.wake()
 
     def watch(self, is_active: Callable[[], bool]) -> None:
@@ -134,8 +131,9 @@ class SparkRun:
             clock = self.setup.checkpoint.clock(read_clock(self.clock), spark_batch)
             with self.batching:
                 self.wake_ups.begun()
-                self._batch(frame, spark_batch, clock)
-                if self.calls.plan(frozenset(self.columns)) or self.reading.is_left(self.setup.directories):
+                skipped = self._batch(frame, spark_batch, clock)
+                due = self.calls.plan(frozenset(self.columns)) or (skipped and self.calls.are_waiting())
+                if due or self.reading.is_left(self.setup.directories):
                     self.wake_ups.wake()
         except Exception as error:
             self.error = error if isinstance(error, TidegateError) else None
@@ -159,13 +157,14 @@ class SparkRun:
                 raise
             raise self.error from failure
 
-    def _batch(self, frame: DataFrame, spark_batch: SparkBatch, clock: int) -> None:
+    def _batch(self, frame: DataFrame, spark_batch: SparkBatch, clock: int) -> bool:
+        """A batch of ours; whether it was skipped, since it is committed here."""
         checkpoint = self.setup.checkpoint
         stored = self._stored(frame, spark_batch, clock)
         offsets = {name: str(spark_batch.batch_id) for name in self.columns}
         admission = self.setup.admit(Offer({}, offsets, spark_batch))
         if admission.skip:
-            return
+            return True
         called = self.calls.called()  # before looking at directories: what was put there before a call is found
         unread = self.setup.unread(everything=self.reading.at_once)
         forget_what_has_gone(checkpoint)
@@ -193,6 +192,7 @@ class SparkRun:
         self.reports.append(report)
         if self.on_batch is not None:
             self.on_batch(report)
+        return False
 
     def _stored(self, frame: DataFrame, spark_batch: SparkBatch, clock: int) -> list[dict[str, Any]]:
         """What workers stored of rows that came typed, in one job."""

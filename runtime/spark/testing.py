@@ -1,4 +1,4 @@
-"""The Spark engine as the test kit drives it: each step is a streaming query over what is new, until it has read it."""
+"""The Spark engine as the test kit drives it: each step is a batch of a streaming query, which lasts until it is to die."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.facts import ProgramFacts
 from tidegate.runtime.batch_report import BatchReport
 from tidegate.runtime.garbage import GarbageCollection
+from tidegate.runtime.inputs import advances_of
 from tidegate.runtime.plan.sharding import DRIVER_BYTES, SHARD_BYTES
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.progress import ProgressState
 from tidegate.runtime.schedule import Schedule
 from tidegate.runtime.setup import prepare
 from tidegate.runtime.sources import Files, Source
-from tidegate.runtime.spark.calls import ProgressCalls
-from tidegate.runtime.spark.engine import start
+from tidegate.runtime.spark.calls import ProgressCalls, is_planned
+from tidegate.runtime.spark.engine import RunningQuery, start
 from tidegate.runtime.spark.session import check_session
 from tidegate.runtime.state.failpoints import SimulatedCrash
 from tidegate.runtime.state.local import LocalStore
@@ -54,6 +55,8 @@ class OnSpark:
     _temporary: tempfile.TemporaryDirectory[str] | None = None
     _files: int = 0
     _written: Waiting | None = None
+    _query: RunningQuery | None = None
+    _reports: list[BatchReport] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         check_session(self.spark)
@@ -75,46 +78,87 @@ class OnSpark:
         return [stream for stream in self.facts.program.inputs if not stream.static]
 
     def step(self, waiting: Waiting) -> BatchReport:
-        if waiting is not self._written:  # a step that was killed finds its files where it left them
-            self._written = waiting
-            for stream in self._streams:
-                source = self.sources.get(stream.name, Source(None))
-                judged = source.options(stream).judged(stream.schema)
-                for rows in waiting.rows.get(stream.name, ()):
-                    self._write(stream.name, input_table(rows, judged))
-            if self._streams:  # a batch without rows is one too
-                self._write(self._streams[0].name, pa.table({}))
-        before_the_end = {key: value for key, value in waiting.declared.items() if waiting.advances[key] == INF}
-        if before_the_end:  # a start says the greatest only
-            ProgressCalls(self._store, ProgressState.start(self.plan).inputs).add(before_the_end)
-        # After a kill Spark may begin with a batch that is committed: that run brings nothing but Spark's own note of it.
-        reports = self._run(waiting.advances, waiting.close_at) or self._run(waiting.advances, waiting.close_at)
-        (report,) = reports
+        self._reports.clear()
+        if self._store.failpoints.armed or (self._query is None and is_planned(self._store.where)):
+            self._give(waiting)
+            # After a kill Spark may begin with a batch that is committed: that run brings nothing but Spark's own note of it.
+            self._run(waiting)
+            if not self._reports:
+                self._run(waiting)
+        else:
+            self._run_on(waiting)
+        (report,) = self._reports
         return report
+
+    def _give(self, waiting: Waiting) -> None:
+        if waiting is self._written:
+            return  # a step that was killed finds its files where it left them
+        self._written = waiting
+        for stream in self._streams:
+            source = self.sources.get(stream.name, Source(None))
+            judged = source.options(stream).judged(stream.schema)
+            for rows in waiting.rows.get(stream.name, ()):
+                self._write(stream.name, input_table(rows, judged))
+        if self._streams:  # a batch without rows is one too
+            self._write(self._streams[0].name, pa.table({}))
 
     def _write(self, stream: str, table: pa.Table) -> None:
         self._files += 1
         pq.write_table(table, self._root / "in" / stream / f"{self._files:06d}.parquet")
 
-    def _run(self, advances: Mapping[tuple[str, str], Extended], close_at: Any) -> list[BatchReport]:
+    def _run(self, waiting: Waiting) -> None:
         """One batch of a streaming query: the one that Spark had planned before, or one over all that it has not read."""
-        query = start(
+        self._stop()
+        before_the_end = _before_the_end(waiting)
+        if before_the_end:  # a start says the greatest only
+            ProgressCalls(self._store, ProgressState.start(self.plan).inputs).add(before_the_end)
+        query = self._start(trigger={"once": True}, advance=_by_stream(waiting.advances), close_at=waiting.close_at)
+        query.awaitTermination()
+
+    def _run_on(self, waiting: Waiting) -> None:
+        """The next batch of a query that lasts; it waits until all of the step is there."""
+        held = self._query is None
+        query = self._query or self._start(trigger="0 seconds", held=True)
+        self._query, run = query, query._run
+        if not held:
+            run.batching.acquire()
+        try:
+            self._give(waiting)
+            run.calls.add(_before_the_end(waiting))
+            for stream, progress in _by_stream(waiting.advances).items():
+                arrival = run.setup.options[stream].arrival
+                run.calls.add(advances_of(run.setup.streams[stream], progress, arrival))
+            if waiting.close_at is not None:
+                run.close_open(waiting.close_at)
+            run.wake_ups.wake()  # once, at the end: Spark plans a batch for each
+        finally:
+            run.batching.release()
+        try:
+            query.processAllAvailable()
+        except BaseException:
+            self._stop()
+            raise
+
+    def _start(self, **options: Any) -> RunningQuery:
+        return start(
             self.spark,
             self.facts,
             sources=self._placed(),
             checkpoint=self._store,
             statics=self.statics,
-            trigger={"once": True},
             driver_bytes=DRIVER_BYTES if self.driver_bytes is None else self.driver_bytes,
             shard_bytes=SHARD_BYTES if self.shard_bytes is None else self.shard_bytes,
             collect_garbage=self.collect_garbage,
             clock=self.clock,
             schedule=self.schedule,
-            advance={s: {a: v for (t, a), v in advances.items() if t == s} for s, _ in advances},
-            close_at=close_at,
+            on_batch=self._reports.append,
+            **options,
         )
-        query.awaitTermination()
-        return query.reports
+
+    def _stop(self) -> None:
+        if self._query is not None:
+            self._query.stop()
+        self._query = None
 
     def _placed(self) -> dict[str, Source]:
         """The sources, with the directories that rows are written to."""
@@ -132,11 +176,22 @@ class OnSpark:
         )
 
     def restart(self) -> None:
+        self._stop()
         self._store = LocalStore(self._root / "checkpoint")
         setup = prepare(self.facts, self._store, self._placed(), self.statics, {})  # recovers the checkpoint
         setup.checkpoint.close()
         self.plan = setup.plan
 
     def close(self) -> None:
+        self._stop()
         if self._temporary is not None:
             self._temporary.cleanup()
+
+
+def _before_the_end(waiting: Waiting) -> dict[tuple[str, str], Extended]:
+    """What was declared of streams that then ended."""
+    return {key: value for key, value in waiting.declared.items() if waiting.advances[key] == INF}
+
+
+def _by_stream(advances: Mapping[tuple[str, str], Extended]) -> dict[str, dict[str, Extended]]:
+    return {s: {a: v for (t, a), v in advances.items() if t == s} for s, _ in advances}

@@ -82,6 +82,11 @@ class Failpoints:
         self._armed: dict[str, tuple[int, Callable[[], None]]] = {}
         self.passed: dict[str, int] | None = None
 
+    @property
+    def armed(self) -> bool:
+        """Whether something is to happen at one of them."""
+        return bool(self._armed)
+
     def arm(self, name: str, action: Callable[[], None], *, skip: int = 0) -> None:
         """Run `action` at the `skip`+1-th passing of `name` from now on; it disarms itself then."""
         if name not in (*FAILPOINTS, *COMPACTION):
