@@ -62,8 +62,8 @@ GROUP = Group(
         bug(
             "a start does not look at the clock",
             "runtime/spark/run.py",
-            "        if self.by_clock or self.calls",
-            "        if self.calls",
+            "        due = self.by_clock or not self.setup.streams\n",
+            "        due = not self.setup.streams\n",
         ),
     ),
 )
