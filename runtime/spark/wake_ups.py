@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Iterator, MutableMapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from typing import Any, Final
 
 from pyspark import cloudpickle
@@ -83,13 +84,14 @@ class WakeUps:
 
     def __init__(self, root: str) -> None:
         self._path = Path(root) / FILE
+        self._lock = Lock()  # batches, calls and looks come from threads of their own
         self.waiting = False
         """Whether Spark was told to run a batch that has not begun."""
 
     def wake(self) -> None:
         """Let Spark run a batch, whatever is new."""
         written = self._path.with_name(f".{self._path.name}.tmp")
-        with storage_errors("letting Spark run a batch"):
+        with self._lock, storage_errors("letting Spark run a batch"):
             descriptor = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o666)
             with open(descriptor, "w", encoding="ascii") as file:
                 json.dump({"wake_up": uuid.uuid4().hex}, file)

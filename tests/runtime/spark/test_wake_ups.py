@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,14 @@ def test_each_wake_up_is_something_new(tmp_path: Path, path: Path) -> None:
         wake_ups.begun()
     assert latest(WakeUpReader(str(path))) in seen  # also after a restart
     assert [one.name for one in path.parent.iterdir()] == [path.name]
+
+
+def test_threads_may_wake_it_at_once(tmp_path: Path, path: Path) -> None:
+    wake_ups = WakeUps(str(tmp_path))
+    with ThreadPoolExecutor(8) as pool:
+        for done in [pool.submit(wake_ups.wake) for _ in range(400)]:
+            done.result()
+    assert json.loads(path.read_text()).keys() == {"wake_up"}
 
 
 @pytest.mark.parametrize("damaged", [b"", b"\0" * 4096, b"\xff{", b'{"wake_up": "x"}' * 100])
