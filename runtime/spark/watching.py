@@ -9,11 +9,16 @@ from threading import Event, Thread, current_thread
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
 
-#: Seconds between two looks at the least, and how many times as long as a look takes.
-APART, TIMES = 0.1, 20
-#: Seconds after which a clock counts as having gone on, after which it is asked whether the query still runs, and after which
-#: a look that failed is tried again.
-CLOCK, ALIVE, AGAIN = 1.0, 1.0, 1.0
+#: Seconds between two looks at the least.
+APART = 0.1
+#: So many times as long as a look took, there is no other.
+TIMES = 20
+#: Seconds after which a clock counts as having gone on.
+CLOCK = 1.0
+#: Seconds after which it is asked whether the query still runs.
+ALIVE = 1.0
+#: Seconds after which a look that failed is tried again.
+AGAIN = 1.0
 _logger = logging.getLogger("tidegate.spark")
 
 
