@@ -106,29 +106,6 @@ def test_offsets_belong_to_their_reader() -> None:
     assert refusal.value.code == REPLAY
 
 
-def test_an_offer_lacks_what_has_gone_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files that were read and are there no more, be they in the manifest or in tables of the log."""
-    there = tmp_path / "there"
-    there.write_text("")
-    gone, logged, still = file(1), file(2), SourceFile(str(there), 1, 1)
-    monkeypatch.setattr(positions, "_RECENT", 0)
-    store = MemoryStore()
-    found = PositionLog(store, Positions()).appended(Offer({"s": (logged, still)}), 1, "a")
-    log = PositionLog(store, replace(found, recent={"s": (gone,)}))
-    whole = Offer({"s": (gone, logged, still, file(9))}, {"o": 1}).fingerprint
-    for files, offsets, lacks in (
-        ((still, file(9)), 1, True),
-        ((logged, still, file(9)), 1, True),
-        ((gone, still, file(9)), 1, True),
-        ((gone, logged, still, file(9)), 1, False),
-        ((gone, logged, file(9)), 1, False),
-        ((gone, logged, still), 1, False),
-        ((still, file(9)), 2, False),
-        ((still, file(9), file(8)), 1, False),
-    ):
-        assert log.lacks_what_has_gone(Offer({"s": files}, {"o": offsets}), whole) == lacks
-
-
 def test_a_file_is_as_found_by_size_and_time(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_text("rows")
