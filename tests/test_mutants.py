@@ -9,7 +9,7 @@ import pytest
 
 from tools import mutants
 from tools.mutation import live
-from tools.mutation.groups import GROUPS, Group
+from tools.mutation.groups import GROUPS, TIMED, Group
 from tools.mutation.operators import mutants_of, mutated
 
 SAMPLE = '''
@@ -108,7 +108,7 @@ def test_a_draw_stays_as_it_is_where_the_code_does(tmp_path: Path) -> None:
 def test_tests_and_files_of_groups_are_there() -> None:
     for group in GROUPS:
         assert group.paths(mutants.ROOT)
-        assert all((mutants.ROOT / test).exists() for test in group.tests), group.name
+        assert all((mutants.ROOT / test).exists() for test in (*group.tests, *TIMED)), group.name
     with pytest.raises(FileNotFoundError):
         Group("none", ("no/such/*.py",), ()).paths(mutants.ROOT)
 

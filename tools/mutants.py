@@ -45,7 +45,7 @@ import pytest  # noqa: E402  # found from wherever this is started
 
 from tools.fuzz import code_hash  # noqa: E402
 from tools.mutation import live  # noqa: E402
-from tools.mutation.groups import GROUPS, Group  # noqa: E402
+from tools.mutation.groups import GROUPS, TIMED, Group  # noqa: E402
 from tools.mutation.operators import Mutant, mutants_of  # noqa: E402
 
 EQUIVALENT = ROOT / "tools" / "mutation" / "equivalent.toml"
@@ -326,6 +326,7 @@ def _run_group(group: Group, keys: list[str], options: argparse.Namespace) -> in
     plugin = Plugin(group, keys, options.seconds)
     folder = Path(tempfile.mkdtemp(prefix="mutants-"))
     own = ["-q", "-p", "no:cacheprovider", "-m", "not long and not spark", "--no-header", "--no-summary"]
+    own += [f"--ignore={file}" for file in TIMED]
     place = [f"--basetemp={folder / 'tests'}", "-o", "tmp_path_retention_policy=none"]
     try:
         status = pytest.main([*own, *place, *(options.tests or group.tests)], plugins=[plugin])

@@ -22,6 +22,8 @@ class Group:
         return [path for path in found if not path.endswith("__init__.py")]
 
 
+#: Tests that measure time: where others compute beside them they fail without a mutant, and kill none.
+TIMED = ("tests/analysis/test_long_queries.py", "tests/analysis/test_performance.py")
 EMBEDDED = "runtime/embedded"
 STATE = "runtime/state"
 GROUPS = (
