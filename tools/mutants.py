@@ -239,7 +239,7 @@ class Plugin:
         budget = 0.0
         for i in calling:
             if some and budget + baseline[i].seconds > self.seconds:
-                break
+                continue
             some.append(i)
             budget += baseline[i].seconds
         if not some:

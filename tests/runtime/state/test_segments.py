@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from unittest.mock import patch
 
@@ -25,6 +25,7 @@ from tidegate.runtime.state.segments import (
     drop_or_rewrite,
     new_path,
     plan_compaction,
+    read_pieces,
     read_segments,
     verify,
     write_segment,
@@ -116,6 +117,35 @@ def test_damage_is_refused(local: Place, kind: str) -> None:
         verify(store, [segment.file])
     assert caught.value.code == DATA
     assert segment.path in caught.value.message
+
+
+@pytest.mark.parametrize("kind", ["truncated", "first byte flipped", "last byte flipped", "removed"])
+def test_damage_is_refused_where_rows_are_read(local: Place, kind: str) -> None:
+    store = local.store()
+    segment = write_segment(store, "b", TABLE, ["t"], 1, "a")
+    data = damage_kinds()[kind](store.read_bytes(segment.path))
+    store.delete(segment.path)
+    if data is not None:
+        store.write_bytes(segment.path, data)
+        segment = replace(segment, bytes=len(data))
+    for read in (lambda: read_segments(store, [segment]), lambda: list(read_pieces(store, segment, 2))):
+        with pytest.raises(StateError) as caught:
+            read()
+        assert caught.value.code == DATA
+        assert segment.path in caught.value.message
+
+
+def test_pieces_are_all_the_rows(local: Place) -> None:
+    store = local.store()
+    segment = write_segment(store, "b", TABLE, ["t"], 1, "a")
+    pieces = list(read_pieces(store, segment, 2))
+    assert [piece.num_rows for piece in pieces] == [2, 1]
+    assert pa.concat_tables(pieces).to_pylist() == TABLE.to_pylist()
+    for wrong in (replace(segment, rows=4), replace(segment, schema="x")):
+        with pytest.raises(StateError, match="its rows or columns"):
+            list(read_pieces(store, wrong, 2))
+        with pytest.raises(StateError, match="its rows or columns"):
+            read_segments(store, [wrong])
 
 
 def test_every_flipped_byte_is_refused(local: Place) -> None:
