@@ -261,6 +261,49 @@ def test_sums_are_as_exact_of_any_magnitude(seed: int) -> None:
         assert (scaled[1] == np.ldexp(comp, power)).all()
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_the_compiled_kernels_group_fixed_rows(seed: int) -> None:
+    """NULL in every column, and doubles that cancel each other, in parts that are merged."""
+    source = random.Random(seed)
+
+    def some(*values: object) -> object:
+        return source.choice(values) if source.random() < 0.8 else None
+
+    def event() -> Row:
+        return (
+            source.randrange(3), some(0, 1), some(-3, 2, 2**60, -(2**60)), some(0.1, -1.5, 1e16, -1e16, 3e-9),
+            some("", "a"), some(-5, 5), some(-999, 999), some(True, False),
+        )  # type: ignore[return-value]  # fmt: skip
+
+    rows = [event() for _ in range(24)]
+    group = numbers(*(("a.b",), ("s", "b"), ("t", "u"))[seed % 3])
+    wanted = reference(group, {"E": rows})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(grouping, "MANY_ROWS", 0)
+        patch.setattr(embedded, "_merged_by_polars", None)
+        assert bags_equal(embedded.aggregate(group, frame(rows)).rows(), wanted)
+        partials = merged(group, [rows[:7], rows[7:8], rows[8:]], source)
+        assert bags_equal(embedded.final(group, partials).rows(), wanted)
+
+
+def test_sums_that_could_overflow_are_left_to_polars() -> None:
+    for values, moderate in (([1.0, None], True), ([], True), ([None], True), ([1e306], False), ([-1e306], False)):
+        assert grouping._moderate(pl.Series(values, dtype=pl.Float64)) == moderate
+    for odd in ([math.inf, 1.0], [-math.inf, 1.0], [math.nan]):
+        assert not grouping._moderate(pl.Series(odd))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(grouping, "MANY_ROWS", 0)
+        for values in ([1e306, 1e306, -1e306], [math.nan, 1.0], [math.inf, 1.0]):
+            wanted = reference(SUMS, {"E": events(values)})
+            assert bags_equal(embedded.aggregate(SUMS, frame(events(values))).rows(), wanted)
+
+
+def test_sums_of_lists_are_those_of_a_part_of_them() -> None:
+    lists = pl.Series("x", [[1.0, 2.0], [5.0], [], [7.0, 0.25], [3.0]])
+    assert [pair["sum"] for pair in sum_lists(lists).to_list()] == [3.0, 5.0, None, 7.25, 3.0]
+    assert [pair["sum"] for pair in sum_lists(lists[1:4]).to_list()] == [5.0, None, 7.25]
+
+
 def test_kernels_are_worth_it_for_fewer_rows_once_they_are_loaded() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(grouping, "FEW_ROWS", 5)
