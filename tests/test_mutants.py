@@ -108,7 +108,9 @@ def test_a_draw_stays_as_it_is_where_the_code_does(tmp_path: Path) -> None:
 def test_tests_and_files_of_groups_are_there() -> None:
     for group in GROUPS:
         assert group.paths(mutants.ROOT)
-        assert all((mutants.ROOT / test).exists() for test in (*group.tests, *TIMED)), group.name
+        assert all((mutants.ROOT / test).exists() for test in group.tests), group.name
+    for file, _, test in (one.partition("::") for one in TIMED):
+        assert f"def {test}" in (mutants.ROOT / file).read_text(), test
     with pytest.raises(FileNotFoundError):
         Group("none", ("no/such/*.py",), ()).paths(mutants.ROOT)
 

@@ -326,7 +326,7 @@ def _run_group(group: Group, keys: list[str], options: argparse.Namespace) -> in
     plugin = Plugin(group, keys, options.seconds)
     folder = Path(tempfile.mkdtemp(prefix="mutants-"))
     own = ["-q", "-p", "no:cacheprovider", "-m", "not long and not spark", "--no-header", "--no-summary"]
-    own += [f"--ignore={file}" for file in TIMED]
+    own += [f"--deselect={test}" for test in TIMED]
     place = [f"--basetemp={folder / 'tests'}", "-o", "tmp_path_retention_policy=none"]
     try:
         status = pytest.main([*own, *place, *(options.tests or group.tests)], plugins=[plugin])

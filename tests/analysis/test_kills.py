@@ -10,14 +10,14 @@ from tidegate.analysis.purge import purge
 
 a = tg.stream("A", "k bigint, t bigint, u bigint", progress="t").as_("a")
 b = tg.stream("B", "k bigint, v bigint, w bigint", progress="v").as_("b")
-c = tg.stream("C", "k bigint, x bigint, t bigint", progress="x").as_("c")
-PAIRS = a.where(a.t <= tg.floor(a.u, 10), a.u <= a.t + 40).join(c, a.k == c.k, a.t <= c.x, c.x <= a.t + 9)
+c = tg.stream("C", "k bigint, t bigint", progress="t").as_("c")
+PAIRS = a.where(a.t <= tg.floor(a.u, 10), a.u <= a.t + 40).join(c, a.k == c.k, a.t <= c.t, c.t <= a.t + 9)
 
 
 def kills(*conditions: Any) -> list[Kill]:
     """Of a join of A and C without such rows of B; A is occurrence 0, C 1 and B 2."""
     near = b.k == a.k, a.t <= b.v, b.v <= a.t + 50
-    query = PAIRS.anti_join(b, *near, *conditions).select(k=a.k, t=a.t, x=c.x)
+    query = PAIRS.anti_join(b, *near, *conditions).select(k=a.k, t=a.t, x=c.t)
     rules = purge(tg.program(R=query).facts.queries[0])
     assert rules is not None
     return [kill for kill in rules.cases[0].kills if kill.own == 0]
@@ -25,21 +25,30 @@ def kills(*conditions: Any) -> list[Kill]:
 
 def test_a_row_reaches_what_its_own_instants_and_the_progress_show() -> None:
     """The other instants of the zone, which has a rounding and another stream's, are none of its own."""
-    (kill,) = kills(b.v <= c.x + 5)
+    (kill,) = kills(b.v <= c.t + 5)
     assert (kill.own, kill.other) == (0, 2)
     assert kill.reaches == (Reach("v", after=(("t", 5),), passed=(("t", 6), ("x", 6))),)
     assert len(kill.direct) == 3
-    (kill,) = kills(c.x <= b.v + 5)
+    (kill,) = kills(c.t <= b.v + 5)
     assert kill.reaches == (Reach("v", before=(("t", -4),)),)
 
 
 def test_constraints_between_left_instants_have_to_hold_in_the_zone() -> None:
-    (kill,) = kills(c.x <= a.t + 9)
+    (kill,) = kills(c.t <= a.t + 9)
     assert kill.reaches == ()
-    assert kills(c.x <= a.t + 8) == []
+    assert kills(c.t <= a.t + 8) == []
 
 
 def test_what_is_no_conjunction_of_bounds_kills_nothing() -> None:
-    assert kills((c.x <= b.v) | (c.x <= b.w)) == []
-    assert kills(c.x <= tg.floor(b.v, 10)) == []
+    assert kills((c.t <= b.v) | (c.t <= b.w)) == []
+    assert kills(c.t <= tg.floor(b.v, 10)) == []
     assert kills(c.k == b.w) == []
+
+
+def test_the_rule_pays_where_every_case_has_a_killer_of_the_row() -> None:
+    """Whichever other rows are killed, too."""
+    query = PAIRS.anti_join(b, a.t <= b.v, b.v <= c.t + 5, b.v <= a.t + 50).select(k=a.k, t=a.t, x=c.t)
+    rules = purge(tg.program(R=query).facts.queries[0])
+    assert rules is not None
+    assert {kill.own for case in rules.cases for kill in case.kills} == {0, 1}
+    assert (rules.kill_pays(0), rules.kill_pays(1), rules.kill_pays(2)) == (True, True, False)

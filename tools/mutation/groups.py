@@ -23,7 +23,18 @@ class Group:
 
 
 #: Tests that measure time: where others compute beside them they fail without a mutant, and kill none.
-TIMED = ("tests/analysis/test_long_queries.py", "tests/analysis/test_performance.py")
+TIMED = (
+    "tests/analysis/test_performance.py",
+    *(
+        f"tests/analysis/test_long_queries.py::test_{name}"
+        for name in (
+            "a_session_over_a_chain_opens_in_time_that_grows_with_it",
+            "conditions_of_a_text_take_time_in_proportion",
+            "a_pattern_of_many_situations_is_planned_step_by_step",
+            "too_long_a_text_is_refused_before_it_is_read",
+        )
+    ),
+)
 EMBEDDED = "runtime/embedded"
 STATE = "runtime/state"
 GROUPS = (
