@@ -23,7 +23,18 @@ from tidegate.algebra.evaluation import evaluate_term
 from tidegate.algebra.nodes import Join, JoinKind, Scan
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.terms import Attr, Lit, Term, call, conjunction
-from tidegate.algebra.types import BIGINT, BOOLEAN, DOUBLE, DURATION, INT64_MAX, INT64_MIN, STRING, TIMESTAMP, DataType
+from tidegate.algebra.types import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    DURATION,
+    INT64_MAX,
+    INT64_MIN,
+    STRING,
+    TIMESTAMP,
+    DataType,
+    decimal,
+)
 from tidegate.runtime.columns import polars_schema
 from tidegate.runtime.embedded import bands
 from tidegate.runtime.embedded import joins as many
@@ -245,6 +256,18 @@ def test_conjuncts_are_sorted_by_what_they_are_good_for() -> None:
 def test_keys_of_two_types_meet_in_the_wider_one() -> None:
     (key,) = parts(EQUAL[5]).equalities
     assert key == Equality(call("cast_double", one("k")), two("d"), False)
+
+
+def test_a_value_that_does_not_fit_the_wider_type_is_not_the_null_of_the_other_side() -> None:
+    """Cast it would be NULL, which equals nothing; but it would equal NULL where NULL equals NULL."""
+    left, right = Schema((Attribute("x", BIGINT),)), Schema((Attribute("y", decimal(9, 2)),))
+    x, y = Attr("x"), Attr("y")
+    (key,) = join_parts(call("eq", y, x), left, right).equalities
+    cast = "try_cast_decimal_18_2"
+    assert key == Equality(call(cast, x), call(cast, y), False)
+    same = call("eq_null_safe", x, y)
+    made = join_parts(same, left, right)
+    assert (made.equalities, made.rest) == ((), (same,))
 
 
 def test_bounds_of_a_difference_are_ranges_where_nothing_can_overflow() -> None:
