@@ -30,6 +30,7 @@ from tidegate.algebra.types import (
     DURATION,
     INT64_MAX,
     INT64_MIN,
+    NULL,
     STRING,
     TIMESTAMP,
     DataType,
@@ -268,6 +269,16 @@ def test_a_value_that_does_not_fit_the_wider_type_is_not_the_null_of_the_other_s
     same = call("eq_null_safe", x, y)
     made = join_parts(same, left, right)
     assert (made.equalities, made.rest) == ((), (same,))
+
+
+def test_a_column_that_is_always_null_is_no_key() -> None:
+    nothing, some, other = (Schema((Attribute(*one),)) for one in (("n", NULL), ("x", BIGINT), ("m", NULL)))
+    for left, right in ((nothing, some), (some, nothing), (nothing, other)):
+        (one_,), (other_,) = left.names, right.names
+        for op in ("eq", "eq_null_safe"):
+            same = call(op, Attr(one_), Attr(other_))
+            made = join_parts(same, left, right)
+            assert (made.equalities, made.rest) == ((), (same,))
 
 
 def test_bounds_of_a_difference_are_ranges_where_nothing_can_overflow() -> None:
