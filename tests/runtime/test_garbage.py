@@ -137,11 +137,13 @@ class Engine:
         return [(stored("+".join(s.path for s in one.segments), one.rows, batch=batch.seq),) for one in rewrites]
 
     def sweep(self, batch: Any, sweep: Sweep) -> dict[str, tuple[Segment, ...]]:
+        assert isinstance(sweep, Sweep)
         self.swept.append([buffer.id for buffer in sweep.buffers])
         self.worth.append(sweep.worth)
         return {name: some for name, some in self.left.items() if name in sweep.segments}
 
     def look(self, batch: Any, sweep: Sweep, look: Look, most: int) -> Looked | None:
+        assert isinstance(sweep, Sweep)
         self.looks.append(most)
         return self.looked
 
@@ -333,7 +335,7 @@ def test_a_batch_looks_through_so_many_rows_of_groups_in_turn(monkeypatch: pytes
         swept(
             made("amortised", "a", "b", "c", groups=("a", "b", "c")), engine, seq, **{n: [stored(n, 30)] for n in "abc"}
         )
-        assert len(engine.swept) == 2
+        assert engine.swept == [first, {"a": ["b"], "b": ["c"], "c": ["a"]}[first[0]]]
     engine = Engine()
     swept(made("amortised", "a", "b", groups=("a", "b")), engine, 0, a=[stored("a", 60, batch=0)], b=[stored("b", 30)])
     assert len(engine.swept) == 1
@@ -389,3 +391,21 @@ def test_a_look_that_does_not_take_place_costs_no_rows(monkeypatch: pytest.Monke
     credit: dict[Any, float] = {"young": 30.0, "old": 0.0}
     assert cost(Watch(frees=False, credit=dict(credit)), Engine(looked=None)) == 0, "given up"
     assert cost(Watch(frees=False, credit=dict(credit)), Engine(looked=Looked(17))) == 17
+
+
+def test_only_buffers_in_which_the_rules_free_rows_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    looking(monkeypatch)
+    one = made("amortised", "a", "b", groups=("ab",))
+    segments = {"a": [stored("few", 90)], "b": [stored("many", 200), stored("new", 20, batch=9)]}
+    for freed in ("a", "b"):
+        monkeypatch.setattr(one.plan, "freed_sooner", lambda buffer, freed=freed: buffer.id == freed)
+        one.watches.clear()
+        swept(one, Engine(looked=Looked(1)), **segments)
+        (look,) = one.watches["a"].looks.values()
+        assert look.buffer.id == freed
+
+
+def test_bytes_of_a_sweep_are_those_of_all_its_segments() -> None:
+    one = made("amortised", "a", "b")
+    segments = {"a": (stored("1", 3), stored("2", 4)), "b": (stored("3", 5),), "c": ()}
+    assert Sweep(one.plan, one.plan.buffers, segments, at(0).queries, {}, 0.25).bytes == 8 * 12

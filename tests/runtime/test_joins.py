@@ -518,3 +518,16 @@ def test_rows_with_a_partner_in_either_way_of_overlapping(most_rows: int) -> Non
                     patch("tidegate.runtime.embedded.grouping.MANY_ROWS", most_rows),
                 ):
                     assert found(tree, given) == expected(tree, given), (kind, conjuncts)
+
+
+@pytest.mark.parametrize("alone", [(0,), (1, 3), (2,), (4,), (0, 2), (1, 3, 4)], ids=str)
+def test_conditions_of_one_side_beside_equal_keys(alone: tuple[int, ...]) -> None:
+    """A left row that fails its own has no partner; a right one is none."""
+    rng = random.Random(str(alone))
+    for kind in KINDS:
+        for keys in ((KEY,), EQUAL[:2], (EQUAL[2],), (EQUAL[3], KEY)):
+            tree = Join(Scan(LEFT), Scan(RIGHT), conjunction([*keys, *(ALONE[k] for k in alone)]), kind)
+            given: Tables = tuple([row(rng, 0.1) for _ in range(10)] for _ in range(2))  # type: ignore[assignment]
+            assert found(tree, given) == expected(tree, given), (kind, keys, given)
+            swapped = Join(Scan(LEFT), Scan(RIGHT), conjunction([*(ALONE[k] for k in alone), *keys]), kind)
+            assert found(swapped, given) == expected(tree, given)

@@ -121,6 +121,21 @@ def test_a_cascade_goes_on_in_one_sweep_where_a_row_lost_its_partner_after_it_wa
         assert live(session) == {"A": 1, "B": 1, "C": 1}
 
 
+def test_a_partner_that_may_always_come_does_not_keep_a_row_that_lacks_another() -> None:
+    a = tg.stream("A", "k bigint, t bigint", progress="t").as_("a")
+    b = tg.stream("B", "k bigint, t bigint", progress="t").as_("b")
+    c = tg.stream("C", "k bigint, t bigint", progress="t").as_("c")
+    ever = a.join(c, a.k == c.k, a.t <= c.t)
+    chain = ever.join(b, a.k == b.k, a.t <= b.t, b.t <= a.t + 5)
+    program = tg.program(R=chain.select(k=a.k, t=c.t))
+    with Session(program.facts, collect_garbage="exact", purging="always") as session:
+        session.push("A", [{"k": 1, "t": 0}, {"k": 2, "t": 0}])
+        session.push("B", [{"k": 2, "t": 1}])
+        advance(session, 6)
+        session.step()
+        assert live(session)["A"] == 1
+
+
 @pytest.mark.parametrize("purging", ["planned", "always"])
 def test_a_killed_order_that_another_query_needs_keeps_its_payment(purging: PurgeMode) -> None:
     o, p, x, y = orders.as_("o"), payments.as_("p"), orders.as_("x"), orders.as_("y")
