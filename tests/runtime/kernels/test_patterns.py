@@ -21,7 +21,7 @@ from tests.runtime.kernels.driver import (
 from tests.runtime.kernels.reference import ALLEN, Match, Situation, Spec, compile_spec, matches, situations
 from tidegate.runtime.kernels.layout import NONE, Situations, find_triggers, purge
 from tidegate.runtime.kernels.pattern_plan import TE_TO, TS_FROM, Pattern, inverse, plan_steps
-from tidegate.runtime.kernels.patterns import _relation, enumerate_matches
+from tidegate.runtime.kernels.patterns import _reach, _relation, enumerate_matches
 from tidegate.runtime.kernels.situations import NEVER, OPEN
 
 
@@ -291,6 +291,12 @@ def test_situations_that_overlap_are_all_looked_at(seed: int) -> None:
         assert found == Counter({match: n for match, n in expected.items() if match.detected <= 24}), wanted
         total += len(found)
     assert total > 20
+
+
+def test_the_reach_of_a_cell_does_not_fall() -> None:
+    offsets, te = np.array([0, 3, 3, 5, 6]), np.array([5, 2, 7, 1, 4, 3])
+    assert _reach(2, offsets, te).tolist() == [5, 5, 7, 1, 4, 3]
+    assert _reach(2, offsets, te[::-1].copy()).tolist() == [3, 4, 4, 7, 7, 5]
 
 
 def test_bounds_that_follow_from_others_are_left_out() -> None:
