@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.analysis.build import HOUR, SECOND, eq, facts, le, lt, plus, scan, stream
@@ -65,6 +67,20 @@ def test_a_cycle_of_several_shares_its_advance() -> None:
         for definition in ("P", "Q"):
             for limit in range(-12, 12):
                 assert (rank.of(definition, {"t": row}) < limit) == (row <= rank.below(definition, limit)["t"])
+
+
+def test_a_cycle_that_does_not_advance_is_told_at_the_query_that_closes_it() -> None:
+    with pytest.raises(QueryError) as caught:
+        facts(step(A, P, 0), step(P, Q, 4), step(Q, P, -6))
+    (problem,) = caught.value.problems
+    assert problem.message == "not valid: Q depends on rows of its own that are not earlier"
+    assert problem.query == "P-Q"
+
+
+def test_one_of_the_queries_of_a_stream_declares_it() -> None:
+    first, more = replace(step(A, P, 0), declared=None), step(P, P, 5)
+    for queries in ((first, more), (more, first)):
+        assert recursion_of(*queries).rank.step == 5
 
 
 def test_every_way_round_has_to_advance() -> None:

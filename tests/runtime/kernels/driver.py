@@ -150,7 +150,10 @@ class Increments:
             assert (made.counters[..., 1] <= made.counters[..., 0]).all()
             assert made.counters[:, -1, 1].sum() == len(made.detected)
             tails = tails_of(steps)
-            assert count_matches(steps, tails, laid, triggers, after, until).matches == len(made.detected)
+            counted = count_matches(steps, tails, laid, triggers, after, until)
+            assert counted.matches == len(made.detected)
+            assert (counted.counters >= 0).all()
+            assert (counted.counters[..., 1] <= counted.counters[..., 0]).all()
             self.tails += sum(tail is not None and tail.quiet(triggers) for tail in tails)
             for chosen, detected in zip(made.situation, made.detected, strict=True):
                 cells = np.searchsorted(laid.offsets, chosen, side="right") - 1
