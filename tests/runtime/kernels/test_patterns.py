@@ -19,10 +19,10 @@ from tests.runtime.kernels.driver import (
     random_spec,
 )
 from tests.runtime.kernels.reference import ALLEN, Match, Situation, Spec, compile_spec, matches, situations
-from tidegate.runtime.kernels.layout import NONE, Situations, find_triggers, purge
+from tidegate.runtime.kernels.layout import NONE, Situations, arrange, find_triggers, purge
 from tidegate.runtime.kernels.pattern_plan import TE_TO, TS_FROM, Pattern, inverse, plan_steps
 from tidegate.runtime.kernels.patterns import _reach, _relation, enumerate_matches
-from tidegate.runtime.kernels.situations import NEVER, OPEN
+from tidegate.runtime.kernels.situations import NEVER, OPEN, Closed, Runs
 
 
 def check(seed: int, cases: int) -> tuple[int, int]:
@@ -124,6 +124,23 @@ def cells(*situations_of_cell: list[tuple[int, int]]) -> Situations:
     offsets = np.cumsum([0, *map(len, situations_of_cell)])
     ts, te = (np.array([s[side] for s in flat], dtype=np.int64) for side in (0, 1))
     return Situations(2, offsets, ts, te, np.arange(len(flat)))
+
+
+def test_what_was_kept_what_closed_and_what_is_open_stand_by_cell_with_their_origins() -> None:
+    """Two slots of two definitions, kept of the first slot alone."""
+    kept = Situations(2, np.array([0, 2, 3]), np.array([0, 4, 1]), np.array([2, 5, 3]), np.arange(3))
+    slot, symbol = np.array([1, 0], dtype=np.int32), np.array([0, 1], dtype=np.int16)
+    closed = Closed(slot, symbol, np.array([6, 7]), np.array([8, 9]), np.array([50, 51]))
+    runs = Runs.empty(2, 2)
+    runs.start[0, 0], runs.start[1, 1] = 10, 11
+    laid = arrange(kept, closed, runs, 2)
+    assert laid.offsets.tolist() == [0, 3, 5, 6, 7]
+    assert laid.ts.tolist() == [0, 4, 10, 1, 7, 6, 11]
+    assert laid.te.tolist() == [2, 5, OPEN, 3, 9, 8, OPEN]
+    assert laid.origin.tolist() == [0, 1, 3 + 2 + 0, 2, 3 + 1, 3 + 0, 3 + 2 + 3]
+    over = arrange(kept, closed, None, 2)
+    assert over.origin.tolist() == [0, 1, 2, 4, 3]
+    assert over.offsets.tolist() == [0, 2, 4, 5, 5]
 
 
 def test_purge_keeps_what_the_window_and_the_horizon_allow() -> None:
