@@ -61,8 +61,8 @@ test-all: test  ## `make test`, the long checks, random kills, 20,000 valid rand
 	$(py) tools/fuzz.py --family large --shard 2/2 --cases 400 --at-least 150 --resume out/fuzz-large-2.json; second=$$?; \
 	wait $$first && exit $$second
 	$(py) tools/planted_bugs.py --resume out/planted.json
-	$(py) tools/mutants.py --count 1200 --shard 1/2 --resume out/mutants-1.json --at-least 0.5 & first=$$!; \
-	$(py) tools/mutants.py --count 1200 --shard 2/2 --resume out/mutants-2.json --at-least 0.5; second=$$?; \
+	$(py) tools/mutants.py --count 1200 --shard 1/2 --resume out/mutants-1.json --at-least 0.85 & first=$$!; \
+	$(py) tools/mutants.py --count 1200 --shard 2/2 --resume out/mutants-2.json --at-least 0.85; second=$$?; \
 	wait $$first && exit $$second
 	$(py) benchmarks/large.py --gigabytes $(LARGE)
 

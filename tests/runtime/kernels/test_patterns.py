@@ -310,6 +310,16 @@ def test_situations_that_overlap_are_all_looked_at(seed: int) -> None:
     assert total > 20
 
 
+def test_masks_are_read_above_the_diagonal() -> None:
+    masks = np.full((3, 3), ANY)
+    masks[0, 1], masks[1, 2], masks[0, 2] = BEFORE, OVERLAPS, BEFORE | MEETS
+    order = np.array([[0, 1, 2], [1, 0, 2], [2, 1, 0]])
+    other = np.where(np.tri(3, dtype=np.bool_), EQUALS, masks)
+    one, two = (plan_steps(Pattern.of_pairs(given), order) for given in (masks, other))
+    for name in ("bound_first", "bounds", "pair_first", "pairs"):
+        assert getattr(one, name).tolist() == getattr(two, name).tolist()
+
+
 def test_the_reach_of_a_cell_does_not_fall() -> None:
     offsets, te = np.array([0, 3, 3, 5, 6]), np.array([5, 2, 7, 1, 4, 3])
     assert _reach(2, offsets, te).tolist() == [5, 5, 7, 1, 4, 3]
