@@ -20,7 +20,7 @@ from tests.runtime.kernels.driver import (
 )
 from tests.runtime.kernels.reference import ALLEN, Match, Situation, Spec, compile_spec, matches, situations
 from tidegate.runtime.kernels.layout import NONE, Situations, arrange, find_triggers, purge
-from tidegate.runtime.kernels.pattern_plan import TE_TO, TS_FROM, Pattern, inverse, plan_steps
+from tidegate.runtime.kernels.pattern_plan import TE_TO, TS_FROM, Pattern, inverse, plan_steps, triggering
 from tidegate.runtime.kernels.patterns import _reach, _relation, enumerate_matches
 from tidegate.runtime.kernels.situations import NEVER, OPEN, Closed, Runs
 
@@ -308,6 +308,29 @@ def test_situations_that_overlap_are_all_looked_at(seed: int) -> None:
         assert found == Counter({match: n for match, n in expected.items() if match.detected <= 24}), wanted
         total += len(found)
     assert total > 20
+
+
+def test_a_pattern_of_pairs_has_no_formula_and_no_limits() -> None:
+    made = Pattern.of_pairs(np.full((3, 3), ANY))
+    assert (made.zones.shape, made.implied.shape) == ((0, 6, 6), (6, 6))
+    assert (made.implied == NONE).all()
+    assert (made.definition.tolist(), made.at_least.tolist(), made.at_most.tolist()) == ([0, 1, 2], [1] * 3, [NONE] * 3)
+    assert (made.within, made.final, made.disjoint) == (NONE, False, None)
+
+
+def test_what_is_over_when_another_begins_is_not_the_last_to_make_a_match_certain() -> None:
+    for relation, lasts in (
+        (BEFORE, [False, True]),
+        (MEETS, [False, True]),
+        (AFTER, [True, False]),
+        (OVERLAPS, [True] * 2),
+    ):
+        masks = np.array([[ANY, relation], [ANY, ANY]])
+        assert triggering(Pattern.of_pairs(masks)).tolist() == lasts
+    both = replace(Pattern.of_pairs(np.array([[ANY, BEFORE], [ANY, ANY]])), definition=np.array([0, 0]))
+    assert triggering(both).tolist() == [True], "in the other role it may be the last"
+    points = replace(Pattern.of_pairs(np.array([[ANY, BEFORE], [ANY, ANY]])), at_least=np.array([0, 1]))
+    assert triggering(points).tolist() == [True, True]
 
 
 def test_masks_are_read_above_the_diagonal() -> None:
