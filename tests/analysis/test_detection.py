@@ -16,7 +16,8 @@ from tidegate.algebra.terms import TRUE, Attr, Lit, Term, call, conjunction, dis
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import BIGINT, BOOLEAN, INT64_MAX
 from tidegate.analysis.detection import Detection, detection, detection_time, pair_certain_from
-from tidegate.analysis.pattern import Symbol, pattern
+from tidegate.analysis.normal_form import Bound
+from tidegate.analysis.pattern import Symbol, interval_bound, pattern
 from tidegate.analysis.zones import NONE
 
 A, B, C = Symbol("A"), Symbol("B"), Symbol("C")
@@ -357,3 +358,15 @@ def test_pairs_of_many_symbols_are_those_of_their_endpoints() -> None:
         assert at(chain, *meeting, symbols=five) is None
     last = related(five[3], five[4], Allen.OVERLAPS)
     assert at(last, *follow[:8], 10, 14, symbols=five) == 11
+
+
+@pytest.mark.parametrize("least", [None, 1, 2, 3])
+def test_a_start_brings_about_a_detection_once_it_has_lasted_long_enough(least: int | None) -> None:
+    found = plan(related(A, B, Allen.BEFORE), Symbol("A", least), B)
+    assert found.start_offsets == ((0, least - 1) if least is not None and least > 1 else (0,), (0,))
+    assert found.end_offsets == ((0,), (0,))
+
+
+def test_intervals_end_after_they_begin_and_points_may_end_then() -> None:
+    assert interval_bound(A) == Bound(A.ts, A.te, -1)
+    assert interval_bound(Symbol("P", points=True)) == Bound("P.ts", "P.te", 0)

@@ -114,9 +114,10 @@ def test_relevance_needs_an_attribute_that_advanced() -> None:
 def test_progress_of_infinity_folds() -> None:
     found = federation(scan(stream("S"), "s"))
     keeping = keep(found, 0, ("s.t",))
-    assert keeping.condition({"s.t": -INF}) == TRUE
+    assert keeping.condition({"s.t": -INF}) == keeping.condition({}) == TRUE
     assert keeping.condition({"s.t": INF}) == FALSE
     assert relevance(keeping).condition({"s.t": -INF}, {"s.t": INF}) == TRUE
+    assert relevance(keeping).condition({}, {"s.t": INF}) == TRUE
     assert relevance(keeping).condition({"s.t": -INF}, {"s.t": -INF}) == FALSE
 
 
