@@ -24,7 +24,6 @@ from tidegate.analysis.federation import Federation
 from tidegate.analysis.keep import Keep
 from tidegate.analysis.propagation import Propagation
 from tidegate.analysis.symbolic import sum_text
-from tidegate.analysis.views import View
 
 if TYPE_CHECKING:
     import sympy
@@ -78,10 +77,8 @@ class Bounded:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Missing:
-    """The constraint that would bound an occurrence: in this view, `a - y <= c` for any of the attributes and any y."""
+    """The constraint that would bound an occurrence: `a - y <= c` for any of the attributes and any y."""
 
-    view: View
-    occurrence: int
     attributes: tuple[str, ...]
     progressing: tuple[str, ...]
     source: str
@@ -181,7 +178,7 @@ def bound(
         if reach:
             horizon = max(horizon, min(reach))
             continue
-        missing = Missing(view, i, view.promised, stream.progress, federation.occurrence_name(i))
+        missing = Missing(view.promised, stream.progress, federation.occurrence_name(i))
         drops = any(view.ahead(x, a) != INF for a in view.promised for x in view.columns)
         (collected if drops else unbounded).append(missing)
     if unbounded:

@@ -53,3 +53,9 @@ def test_progress_goes_through_stages() -> None:
     assert found.definition_of("R").progress == ("t",)
     with pytest.raises(QueryError, match="TG123"):
         found.definition_of("X")
+
+
+def test_a_query_is_behind_by_what_its_inputs_allow_beyond_its_own_progress() -> None:
+    (found,) = facts(query(scan(stream("S"), "s"))).queries
+    assert found.behind({("S", "t"): 10}, {"s.t": 4}) == 6
+    assert found.behind({("S", "t"): 10}, {"s.t": 12}) == 0

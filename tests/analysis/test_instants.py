@@ -205,3 +205,9 @@ def test_a_reason_does_not_mention_what_has_no_name() -> None:
     pairs = federation(Select(Product(scan(S, "i"), scan(T, "k")), eq(floor("i.t", 60), floor("k.t", 60))))
     (zone,) = pairs.zones
     assert edge_lines(asked, pairs, zone.chain(("x", 0, "t"), ("x", 1, "t"))) == ("k.t <= i.t + 59",)
+
+
+def test_a_condition_that_makes_no_cases_is_taken_however_many_there_are() -> None:
+    later = FREE.conjoin([Bound("b", "a", 5)])
+    assert isinstance(later, Zone)
+    assert len(constrained([FREE, later], Compare(Floor(Var("a"), 10), "<=", Var("b")), 1, [])) == 2

@@ -16,7 +16,7 @@ from tidegate.algebra.terms import FALSE, TRUE, Attr, Lit, Term, call, conjuncti
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import BIGINT, BOOLEAN, DATE, TIMESTAMP, DataType
 from tidegate.analysis.federation import federation
-from tidegate.analysis.keep import Keep, keep
+from tidegate.analysis.keep import Keep, keep, kept_of
 from tidegate.analysis.pass_ import pass_condition, passes
 from tidegate.analysis.relevance import relevance
 
@@ -192,3 +192,22 @@ def test_a_self_join_keeps_each_side_for_itself() -> None:
     first, second = (keep(found, i, ("b.t",)) for i in range(2))
     assert first.describe() == "t + 9 > p(b.t)"
     assert second.describe() == "t > p(b.t)"
+
+
+def test_what_a_part_lets_pass_need_not_be_asked_again() -> None:
+    """The join implies `u <= t + 3`. A part that selects by it lets no others pass; one that does not says nothing of it."""
+    s = scan(stream("S", ("t", "u")), "s")
+    near = le("s.u", plus("s.t", 3))
+    keeping = keep(
+        federation(Join(s, scan(stream("R"), "r"), conjunction([near, le("s.t", "r.t")]), "inner")), 0, ("r.t",)
+    )
+    assert kept_of(keeping, Select(s, near), 0) == TRUE
+    assert kept_of(keeping, s, 0) == le("u", plus("t", 3))
+
+
+def test_a_segment_begins_to_matter_until_results_get_beyond_its_greatest_instant() -> None:
+    """A row of L matters to all later results of R: from the next one on, which is at p + 1 at the earliest."""
+    found = federation(Join(scan(stream("L"), "l"), scan(stream("R"), "r"), le("l.t", "r.t"), "inner"))
+    relevance_ = relevance(keep(found, 0, ("r.t",)))
+    assert relevance_.may_change({"t": (0, 8)}, {"r.t": 6})
+    assert not relevance_.may_change({"t": (0, 8)}, {"r.t": 7})

@@ -6,7 +6,9 @@ from typing import Any
 
 import tidegate as tg
 from tidegate.analysis.kill import Kill, Reach
-from tidegate.analysis.purge import purge
+from tidegate.analysis.normal_form import Bound
+from tidegate.analysis.purge import _related, purge
+from tidegate.analysis.zones import Copy, Layout, Zone
 
 a = tg.stream("A", "k bigint, t bigint, u bigint", progress="t").as_("a")
 b = tg.stream("B", "k bigint, v bigint, w bigint", progress="v").as_("b")
@@ -52,3 +54,20 @@ def test_the_rule_pays_where_every_case_has_a_killer_of_the_row() -> None:
     assert rules is not None
     assert {kill.own for case in rules.cases for kill in case.kills} == {0, 1}
     assert (rules.kill_pays(0), rules.kill_pays(1), rules.kill_pays(2)) == (True, True, False)
+
+
+def test_a_condition_over_all_attributes_of_both_is_checked_as_it_is() -> None:
+    """It looks at both rows and nothing else, so nothing has to be concluded from their instants."""
+    own, other = tg.stream("A", "t bigint", progress="t").as_("a"), tg.stream("B", "v bigint", progress="v").as_("b")
+    rules = purge(tg.program(R=own.anti_join(other, own.t <= other.v, other.v <= own.t + 50)).facts.queries[0])
+    assert rules is not None
+    assert {(len(kill.direct), kill.reaches) for case in rules.cases for kill in case.kills} == {(2, ())}
+
+
+def test_of_many_streams_those_are_partners_between_whose_instants_something_is_stated() -> None:
+    """None is a partner of its own, whatever is stated of its instants."""
+    rows: tuple[Copy, ...] = (("x", 0, "t"), ("x", 0, "u"), ("x", 1, "t"), ("x", 2, "t"))
+    layout = Layout(rows, {"t": 0, "u": 1, "b": 2, "c": 3})
+    zone = Zone.free(layout).conjoin([Bound("u", "t", 5), Bound("b", "u", 3)])
+    assert isinstance(zone, Zone)
+    assert _related(zone, (0, 1, 2)) == [(0, 1), (1, 0)]

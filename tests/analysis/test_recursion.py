@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.analysis.build import HOUR, SECOND, eq, facts, le, lt, plus, scan, stream
-from tidegate.algebra.errors import QueryError
+from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.nodes import Imbed, Join, Node, Project, Rename, Select
 from tidegate.algebra.program import Query
 from tidegate.algebra.schema import StreamDef
@@ -75,6 +75,14 @@ def test_a_cycle_that_does_not_advance_is_told_at_the_query_that_closes_it() -> 
     (problem,) = caught.value.problems
     assert problem.message == "not valid: Q depends on rows of its own that are not earlier"
     assert problem.query == "P-Q"
+
+
+def test_the_place_of_a_standstill_is_that_of_the_bound_that_closes_it() -> None:
+    ahead = replace(step(P, Q, 4), sites={plus("s.t", 4): Site("queries.py", 4)})
+    back = replace(step(Q, P, -6), sites={plus("s.t", -6): Site("queries.py", 6)})
+    with pytest.raises(QueryError) as caught:
+        facts(step(A, P, 0), ahead, back)
+    assert caught.value.problems[0].site == Site("queries.py", 4)
 
 
 def test_one_of_the_queries_of_a_stream_declares_it() -> None:

@@ -28,6 +28,7 @@ def test_who_waits_for_whom() -> None:
     assert freed(tg.match(on.A.overlaps(on.B), on.B.before(on.C), within=50)) == {"A": "B", "B": "A", "C": "AB"}
     assert freed(tg.match(on.A.before(on.B), on.B.overlaps(on.C), within=50)) == {"B": "AC", "C": "AB"}
     assert freed(tg.match(on.A.te - on.A.ts >= 2, within=50)) == {"A": ""}
+    assert freed(tg.match(on.A.te - on.A.ts >= 1, within=2)) == {"A": ""}  # at once, not a tick later
 
 
 def test_it_is_used_where_it_halves_the_wait() -> None:
@@ -35,6 +36,11 @@ def test_it_is_used_where_it_halves_the_wait() -> None:
     assert freed(within) == {"B": "A", "C": "AB"}
     assert freed(within, always=True) == {"A": "B", "B": "AC", "C": "AB"}
     assert freed(tg.match(on.A.before(on.B), on.B.ts - on.A.te <= 24, on.B.before(on.C), within=50))["A"] == "B"
+
+
+def test_no_situation_goes_before_it_has_ended() -> None:
+    """A begins before B ends. B goes as it ends anyway, so the rule frees A only."""
+    assert freed(tg.match(on.A.overlaps(on.B), on.B.te - on.A.te <= 1), always=True) == {"A": "B"}
 
 
 def test_a_symbol_by_two_names_needs_both_freed() -> None:

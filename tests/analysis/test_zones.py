@@ -212,3 +212,7 @@ def test_a_variable_that_a_zone_lacks_is_free() -> None:
 def test_the_shortest_of_parallel_constraints_is_in_the_chain() -> None:
     a, b = ROWS[:2]
     assert chain([Edge(a, b, 5), Edge(a, b, 2), Edge(a, b, 9)], a, b) == (Edge(a, b, 2),)
+
+
+def test_a_variable_that_a_zone_lacks_is_as_far_from_itself_as_any() -> None:
+    assert Zone.free(LAYOUT).distance(("x", 9, "t"), ("x", 9, "t")) == 0

@@ -145,6 +145,10 @@ def test_rows_of_a_static_table_are_no_situations_those_of_a_bounded_stream_are(
     table = tg.table("Shifts", columns)
     with pytest.raises(QueryError, match=r"TG162 .* static tables only(.|\n)*declare a stream"):
         table.where(table.a < table.z).as_intervals(start="a", end="z", by="k", name="Shift")
+    ordered = tg.table("Log", "k bigint, t timestamp not null, x bigint")
+    derived = ordered.partition_by("k", time="t").derive(On=tg.situation(ordered.x > 4)).On
+    with pytest.raises(QueryError, match=r"TG162 .* static tables only(.|\n)*declare a stream"):
+        tg.program(On=derived).explain()
     stream = tg.stream("Shifts", columns, progress="a", relations=lambda s: s.a < s.z)
     shift = stream.as_intervals(start="a", end="z", by="k", name="Shift")
     program = tg.program(M=tg.match(high.during(shift), within=20))
