@@ -6,7 +6,6 @@ import logging
 import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from threading import Lock
 
 from tidegate.algebra.time import INF
@@ -147,11 +146,3 @@ class ProgressCalls:
             self._store.create_exclusive(path, encode("calls", calls))
         with self._lock:
             self._files[path] = calls.parts
-
-
-def is_planned(root: str) -> bool:
-    """Whether Spark has planned a batch that it did not commit, so that it runs that one first."""
-    offsets, commits = (
-        {path.name for path in (Path(root) / "spark" / part).glob("[0-9]*")} for part in ("offsets", "commits")
-    )
-    return bool(offsets - commits)

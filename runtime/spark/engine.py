@@ -34,13 +34,13 @@ from tidegate.runtime.setup import Setup, prepare
 from tidegate.runtime.sinks import Sink
 from tidegate.runtime.sources import Files, OnError, Source
 from tidegate.runtime.spark.bounded import bounded_inputs, stored_statics
-from tidegate.runtime.spark.calls import ProgressCalls, is_planned
+from tidegate.runtime.spark.calls import ProgressCalls
 from tidegate.runtime.spark.closing import ClosingCall
 from tidegate.runtime.spark.executor import SparkExecutor
 from tidegate.runtime.spark.jobs import described
 from tidegate.runtime.spark.known_sources import begin_spark_part
 from tidegate.runtime.spark.locations import local_uri
-from tidegate.runtime.spark.own_files import check_query_id
+from tidegate.runtime.spark.own_files import check_query_id, is_planned
 from tidegate.runtime.spark.run import SparkRun
 from tidegate.runtime.spark.session import check_session, own_session
 from tidegate.runtime.spark.union import union_of

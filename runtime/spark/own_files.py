@@ -31,3 +31,19 @@ def check_query_id(root: str) -> None:
         return
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise StateError(DATA, f"{path}, Spark's own, is damaged", hint=how_to_go_on(root)) from error
+
+
+def is_planned(root: str) -> bool:
+    """Whether Spark has planned a batch last that it did not commit, so that it runs that one first."""
+    offsets, commits = (
+        {int(path.name) for path in (Path(root) / "spark" / part).glob("[0-9]*") if path.name.isdigit()}
+        for part in ("offsets", "commits")
+    )
+    return bool(offsets) and max(offsets) > max(commits, default=-1)
+
+
+def planned_offsets(root: str, batch: int) -> list[str]:
+    """Where Spark's sources stand after a batch that it has planned, as its checkpoint says it: a text for each source."""
+    with storage_errors(f"reading what Spark has planned in {root}"):
+        text = (Path(root) / "spark" / "offsets" / str(batch)).read_text(encoding="utf-8")
+    return text.splitlines()[2:]  # after the version, and the settings and time of the batch

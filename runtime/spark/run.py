@@ -28,11 +28,12 @@ from tidegate.runtime.spark.closing import ClosingCall
 from tidegate.runtime.spark.executor import Offered, SparkExecutor
 from tidegate.runtime.spark.failures import read_summaries
 from tidegate.runtime.spark.jobs import described
-from tidegate.runtime.spark.own_files import how_to_go_on
+from tidegate.runtime.spark.own_files import how_to_go_on, planned_offsets
 from tidegate.runtime.spark.wake_ups import WakeUps
 from tidegate.runtime.spark.watching import Watching
 from tidegate.runtime.spark.which_files import Reading, forget_what_has_gone
 from tidegate.runtime.spark.workers import FileTask, Ingesting, Place, ingest_offered
+from tidegate.runtime.state.codec import digest
 from tidegate.runtime.state.manifest import Engine
 from tidegate.runtime.state.positions import OLDEST_FIRST, Offer, SourceFile, SparkBatch
 
@@ -162,7 +163,8 @@ class SparkRun:
         checkpoint = self.setup.checkpoint
         stored = self._stored(frame, spark_batch, clock)
         offsets = {name: str(spark_batch.batch_id) for name in self.columns}
-        admission = self.setup.admit(Offer({}, offsets, spark_batch))
+        planned = digest(planned_offsets(self.executor.root, spark_batch.batch_id))
+        admission = self.setup.admit(Offer({}, offsets, spark_batch, planned))
         if admission.skip:
             return True
         called = self.calls.called()  # before looking at directories: what was put there before a call is found

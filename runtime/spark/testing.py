@@ -25,8 +25,9 @@ from tidegate.runtime.progress import ProgressState
 from tidegate.runtime.schedule import Schedule
 from tidegate.runtime.setup import prepare
 from tidegate.runtime.sources import Files, Source
-from tidegate.runtime.spark.calls import ProgressCalls, is_planned
+from tidegate.runtime.spark.calls import ProgressCalls
 from tidegate.runtime.spark.engine import RunningQuery, start
+from tidegate.runtime.spark.own_files import is_planned
 from tidegate.runtime.spark.session import check_session
 from tidegate.runtime.state.failpoints import SimulatedCrash
 from tidegate.runtime.state.local import LocalStore

@@ -83,8 +83,8 @@ class Positions:
 class Offer:
     """What a batch could read: new files per file source, the offset reached per other source, Spark's name for it.
 
-    `fingerprint` identifies the offer as it was first made, also after consumed files were taken out of it: a digest of the
-    offsets, and one of each file. `pushed` identifies the rows that a session was given; "" where it was given none.
+    `fingerprint` identifies the offer as it was first made, also after consumed files were taken out of it: what is given, or
+    a digest of the offsets, and one of each file. `pushed` identifies the rows that a session was given; "" where it was given none.
     """
 
     files: Mapping[str, tuple[SourceFile, ...]] = field(default_factory=dict)

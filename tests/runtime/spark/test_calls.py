@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 import tidegate as tg
 from tidegate.algebra.time import INF
-from tidegate.runtime.spark.calls import ProgressCalls, is_planned
+from tidegate.runtime.spark.calls import ProgressCalls
 from tidegate.runtime.spark.engine import RunningQuery
 from tidegate.runtime.state import LocalStore
 from tidegate.runtime.state.failpoints import crash
@@ -145,11 +145,3 @@ def test_files_that_can_not_be_deleted_are_left_for_the_next_start(
     assert "progress calls" in caplog.text
     ProgressCalls(LocalStore(tmp_path), KNOWN).reached({("E", "t"): 5})
     assert LocalStore(tmp_path).list_files("advances") == []
-
-
-def test_a_batch_that_spark_has_planned_is_recognised(tmp_path: Path) -> None:
-    assert not is_planned(str(tmp_path))
-    for part in ("offsets/0", "commits/0", "offsets/1", "offsets/.1.crc"):
-        (tmp_path / "spark" / part).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "spark" / part).touch()
-        assert is_planned(str(tmp_path)) == (part in ("offsets/0", "offsets/1", "offsets/.1.crc"))

@@ -106,7 +106,7 @@ def test_a_long_run_with_crashes_among_foreign_files(spark: SparkSession, tmp_pa
     assert (counts.rows_in, counts.accepted, dict(counts.rejected)) == (
         2 * FILES * ROWS,
         FILES * ROWS,
-        {"incomplete": FILES * ROWS},
+        {"null": FILES * ROWS},
     )
     own = (path for path in (place / "state" / "quarantine").rglob("*-*-*.parquet") if b"mine" not in path.read_bytes())
     assert sum(path.stat().st_size for path in own) <= 4 * KEEP
