@@ -61,6 +61,7 @@ def counted(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[li
     yield batches
 
 
+@pytest.mark.long
 def test_calls_of_a_batch_stay_few(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "in").mkdir()
     for number in range(BATCHES):

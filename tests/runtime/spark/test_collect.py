@@ -76,7 +76,7 @@ def held(directory: Path) -> dict[str, tuple[list[str], dict[str, tuple[int, int
     return found
 
 
-@pytest.mark.parametrize("collect", ["amortised", "exact"])
+@pytest.mark.parametrize("collect", ["amortised", pytest.param("exact", marks=pytest.mark.long)])
 def test_spark_keeps_the_rows_that_the_driver_keeps(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, collect: GarbageCollection
 ) -> None:
