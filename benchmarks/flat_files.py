@@ -113,13 +113,15 @@ def on_spark(
 
 
 def _goes_on(spark: SparkSession, place: Path, rows: _Rows, mark: int, jvm: int) -> list[Measured]:
-    """The last batches before `mark`, where a session has read the files before them in one batch."""
+    """The last batches before `mark`, where a session has read the files before them in one batch; after the first of the query,
+    as everywhere here."""
+    before = mark - SPAN - FIRST
     with _opened(place) as session:
-        for number in range(mark - SPAN):
+        for number in range(before):
             _put(place / "in", rows.part(number), number)
         session.step()
-    with _streaming(spark, place, mark - SPAN) as step:
-        return [step(rows.part(number), jvm) for number in range(mark - SPAN, mark)]
+    with _streaming(spark, place, before) as step:
+        return [step(rows.part(number), jvm) for number in range(before, mark)][FIRST:]
 
 
 def _figures(engine: str, mark: int, early: Sequence[Measured], late: Sequence[Measured]) -> list[Figure]:
