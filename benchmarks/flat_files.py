@@ -8,7 +8,6 @@ python benchmarks/flat_files.py [--batches 1000 20000] [--rows 100] [--spark-bat
 from __future__ import annotations
 
 import argparse
-import os
 import statistics
 import sys
 import tempfile
@@ -30,6 +29,7 @@ from tidegate.runtime.embedded.session import Session
 from tidegate.runtime.sources import parquet
 from tidegate.runtime.spark.engine import RunningQuery
 from tidegate.runtime.state.local import LocalStore
+from tools.processes import cpu_seconds, family
 
 #: Batches that are compared, from the tenth on: ten windows of the query, at a second of event time a batch.
 FIRST, SPAN = 10, 100
@@ -198,35 +198,17 @@ def _streaming(spark: SparkSession, place: Path, files: int = 0) -> Iterator[Cal
     )
 
     def step(rows: pl.DataFrame, jvm: int) -> Measured:
-        began = time.process_time() + _seconds_of(jvm)
+        began = time.process_time() + cpu_seconds(family(jvm))
         known = len(reports)
         _put(place / "in", rows, files + known)
         query.processAllAvailable()
         assert len(reports) == known + 1, "a file is a batch"
-        return reports[-1], time.process_time() + _seconds_of(jvm) - began
+        return reports[-1], time.process_time() + cpu_seconds(family(jvm)) - began
 
     try:
         yield step
     finally:
         query.stop()
-
-
-def _seconds_of(process: int) -> float:
-    """CPU time of another process and of those that it started and that still run, with all their threads."""
-    known = {int(path.name): stat for path in Path("/proc").glob("[0-9]*") if (stat := _stat(path))}
-    family = {process}
-    while more := {one for one, (parent, _) in known.items() if parent in family} - family:
-        family |= more
-    return sum(known[one][1] for one in family) / os.sysconf("SC_CLK_TCK")
-
-
-def _stat(process: Path) -> tuple[int, int] | None:
-    """A process's parent, and its CPU time in ticks; None if it has ended."""
-    try:
-        fields = (process / "stat").read_text().rpartition(")")[2].split()
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    return int(fields[1]), int(fields[11]) + int(fields[12])
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import tidegate as tg
 from tidegate.runtime.plan.sharding import DRIVER_BYTES, SHARD_BYTES
+from tools.processes import descendants
 
 #: `shard_bytes` for a place; none for what the rule chooses.
 PLACES = {"rule": SHARD_BYTES, "sharded": 1 << 40, "catalyst": 0}
@@ -112,7 +113,7 @@ def measure(folder: Path, place: str, pairs: int) -> dict[str, Any]:
         )
         query.awaitTermination()
         taken = time.perf_counter() - began
-        peak, workers = _peak("self"), [_peak(pid) for pid in _descendants(java)]
+        peak, workers = _peak("self"), [_peak(pid) for pid in descendants(java)]
         expected = pl.read_parquet(folder / "expected.parquet").sort("customer")
         found = pl.read_parquet(f"{work}/out/*.parquet").select(expected.columns).sort("customer")
         expected = expected.cast({"n": pl.Int64})
@@ -145,14 +146,6 @@ def _peak(pid: int | str) -> int:
     """The most memory that a process ever had, in bytes."""
     status = Path(f"/proc/{pid}/status").read_text()
     return next((int(line.split()[1]) << 10 for line in status.splitlines() if line.startswith("VmHWM")), 0)
-
-
-def _descendants(pid: int) -> list[int]:
-    found = []
-    for children in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in map(int, children.read_text().split()):
-            found += [child, *_descendants(child)]
-    return found
 
 
 def faults(made: dict[str, Any], place: str, gigabytes: float) -> list[str]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
+
+from tools.processes import family
 
 _SECONDS = 0.2
 
@@ -32,18 +35,7 @@ class Peak:
 
 
 def _held() -> int:
-    return sum(_shared_out(process) for process in _tree(Path("/proc/self").resolve()))
-
-
-def _tree(process: Path) -> list[Path]:
-    found = [process]
-    try:
-        for children in process.glob("task/*/children"):
-            for child in children.read_text(encoding="ascii").split():
-                found += _tree(Path("/proc") / child)
-    except OSError:  # it ended meanwhile
-        pass
-    return found
+    return sum(_shared_out(Path(f"/proc/{pid}")) for pid in family(os.getpid()))
 
 
 def _shared_out(process: Path) -> int:

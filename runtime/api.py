@@ -185,7 +185,7 @@ def start(facts: ProgramFacts, spark: Any, **options: Any) -> Any:
     """Start a program on Spark; see `runtime.spark.engine.start`."""
     from tidegate.runtime.spark.engine import start as start_on_spark
 
-    known = [name for name in signature(start_on_spark).parameters if name not in ("spark", "facts")]
+    known = [name for name in signature(start_on_spark).parameters if name not in ("spark", "facts", "held")]
     with Here():
         check_options("start", options, known)
         for name in ("sources", "checkpoint"):

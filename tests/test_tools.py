@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tools import fuzz, planted_bugs, soak
+from tools import fuzz, planted_bugs, processes, soak
 from tools.planted import GROUPS
 from tools.planted.bugs import Bug, Group, Patch
 
@@ -178,3 +180,19 @@ def test_a_soak_notices_rows_that_are_lost(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(soak.Writer, "write", more)
     with pytest.raises(AssertionError, match="were counted"):
         soak.soak(tmp_path, 0.001, spark=False, every=0, seed=0)
+
+
+def test_a_family_of_processes_and_what_it_takes() -> None:
+    program = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'print(1, flush=True); input()'])"
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"1\n"  # the inner one runs
+        below = processes.descendants(child.pid)
+        assert len(below) == 1
+        assert processes.family(os.getpid())[0] == os.getpid()
+        assert {child.pid, *below} <= {*processes.family(os.getpid())}
+        assert processes.cpu_seconds([child.pid]) > 0
+        assert processes.resident_bytes([child.pid, *below]) > processes.resident_bytes(below) > 1 << 20
+        child.communicate(b"\n")
+    assert processes.descendants(child.pid) == []
+    assert processes.cpu_seconds([child.pid]) == processes.resident_bytes([child.pid]) == 0

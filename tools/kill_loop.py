@@ -40,6 +40,7 @@ from tests.runtime.faults.on_files import (  # noqa: E402  # found from wherever
 from tests.runtime.faults.scenarios import MAKERS, scenario  # noqa: E402
 from tidegate.runtime.state import LocalStore, StateError, inspect  # noqa: E402
 from tidegate.runtime.state.manifest import marker_path  # noqa: E402
+from tools.processes import descendants  # noqa: E402
 
 #: Files of a run, each read in a batch of its own.
 FILES = {"embedded": 20, "spark": 8, "workers": 10}
@@ -297,22 +298,6 @@ def python_workers(pid: int) -> list[tuple[int, str]]:
         with contextlib.suppress(OSError):
             if b"pyspark.daemon" in Path(f"/proc/{child}/cmdline").read_bytes():
                 found.append((child, "a worker" if not descendants(child) else "the daemon"))
-    return found
-
-
-def descendants(pid: int) -> list[int]:
-    """Processes below a process."""
-    parents: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError):
-                stat = (entry / "stat").read_text()
-                parents.setdefault(int(stat.rpartition(")")[2].split()[1]), []).append(int(entry.name))
-    found, waiting = [], [pid]
-    while waiting:
-        children = parents.get(waiting.pop(), [])
-        found += children
-        waiting += children
     return found
 
 

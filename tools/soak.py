@@ -31,6 +31,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 import tidegate as tg  # noqa: E402  # found from wherever this is started
+from tools.processes import cpu_seconds, family, resident_bytes  # noqa: E402
 
 #: Rows of a file, and how many seconds of the streams' time it is about.
 ROWS, SECONDS = 40, 60
@@ -190,40 +191,13 @@ def running(
         session_.stop()
 
 
-def family() -> list[int]:
-    """This process and those that it started, and those that they did."""
-    children: dict[int, list[int]] = {}
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            children.setdefault(int((_stat(int(entry)) or ["", "0"])[1]), []).append(int(entry))
-    found = [os.getpid()]
-    for pid in found:
-        found += children.get(pid, [])
-    return found
-
-
-def _stat(pid: int) -> list[str] | None:
-    """What the system says of a process, from its state on; None if it has ended."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-
-
-def seconds() -> float:
-    """CPU time of all these processes."""
-    stats = [stat for pid in family() if (stat := _stat(pid)) is not None]
-    return sum(int(stat[11]) + int(stat[12]) for stat in stats) / os.sysconf("SC_CLK_TCK")
-
-
 def memory(session: Any = None) -> float:
     """Memory of these processes in MiB: what is resident, and of the JVM of a Spark session what lives.
 
     What a JVM has taken says nothing of what it needs: it takes as much as it may before it looks what is free.
     """
     jvm = None if session is None else int(session._jvm.ProcessHandle.current().pid())
-    stats = [stat for pid in family() if pid != jvm and (stat := _stat(pid)) is not None]
-    taken = sum(int(stat[21]) for stat in stats) * os.sysconf("SC_PAGE_SIZE")
+    taken = resident_bytes(pid for pid in family(os.getpid()) if pid != jvm)
     if session is not None:
         session._jvm.System.gc()
         beans = session._jvm.java.lang.management.ManagementFactory.getMemoryMXBean()
@@ -241,7 +215,7 @@ def soak(place: Path, minutes: float, *, spark: bool, every: float, seed: int, p
     with running(place, writer, spark) as (step, counts, live):
         step()  # the first loads what is only needed once
         began = looked = time.monotonic()
-        said, cpu, taken, batches = 0.0, seconds(), 0.0, 0
+        said, cpu, taken, batches = 0.0, cpu_seconds(family(os.getpid())), 0.0, 0
         while looked - began < minutes * 60:
             start = time.monotonic()
             step()
@@ -250,7 +224,7 @@ def soak(place: Path, minutes: float, *, spark: bool, every: float, seed: int, p
             time.sleep(pause)
             if now - looked < every:
                 continue
-            used, looked = seconds(), now
+            used, looked = cpu_seconds(family(os.getpid())), now
             quarantine = files(place / "state" / "quarantine")
             samples.add(
                 now - began,
@@ -262,7 +236,7 @@ def soak(place: Path, minutes: float, *, spark: bool, every: float, seed: int, p
                 CPU=1000 * (used - cpu) / batches,
                 time=1000 * taken / batches,
             )
-            cpu, taken, batches = seconds(), 0.0, 0  # without what was measured
+            cpu, taken, batches = cpu_seconds(family(os.getpid())), 0.0, 0  # without what was measured
             if now - began >= said:
                 said += 60
                 line = "  ".join(f"{name} {values[-1]:.1f}" for name, values in samples.values.items())

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from tidegate.runtime.directory import Directory
 from tidegate.runtime.setup import FoundFiles, Setup
-from tidegate.runtime.sources import Files
 from tidegate.runtime.state.checkpoint import Checkpoint
 
 
@@ -28,12 +27,9 @@ class Reading:
 
     def next(self, setup: Setup, unread: FoundFiles) -> FoundFiles:
         """What a batch reads per source of what is unread there."""
-        chosen = {}
-        for name, files in unread.items():
-            data = setup.sources[name].data
-            assert isinstance(data, Files)
-            chosen[name] = files if self.at_once else files[: data.per_batch]
-        return chosen
+        if self.at_once:
+            return unread
+        return {name: files[: setup.directories[name].files.per_batch] for name, files in unread.items()}
 
     def is_left(self, directories: Mapping[str, Directory]) -> bool:
         """Whether there are files for another batch."""

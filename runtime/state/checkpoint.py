@@ -125,8 +125,9 @@ class Checkpoint:
     def admit(self, offer: Offer) -> Admission:
         """Decide what of `offer` is still to be read; `StateError` TG506 if it does not continue this checkpoint.
 
-        A Spark batch is skipped only if it is the last that its query committed here and offers the same. A later one must be the next; the first one of a query new to this checkpoint must be number
-        0. Files consumed before are taken out; sources without files must go on with their reader.
+        A Spark batch is skipped only if it is the last that its query committed here and offers the same. A later one must be
+        the next; the first one of a query new to this checkpoint must be number 0. Files consumed before are taken out; sources
+        without files must go on with their reader.
         """
         self._check_usable()
         spark = offer.spark

@@ -23,8 +23,8 @@ GROUP = Group(
             "self.setup.unread(everything=self.reading.at_once)",
             "{name: tuple(one.data.found()) for name, one in self.setup.sources.items()}",
         ),
-        bug("a batch reads all files", WHICH, "files if self.at_once else files[: data.per_batch]", "files"),
-        bug("one batch does not read all files", WHICH, "files if self.at_once else ", ""),
+        bug("a batch reads all files", WHICH, "        if self.at_once:\n", "        if True:\n"),
+        bug("one batch does not read all files", WHICH, "        if self.at_once:\n", "        if False:\n"),
         bug(
             "a run over what is there goes on while files come",
             WHICH,
