@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 import polars as pl
 
-from tidegate.runtime.state.codec import Json, digest
+from tidegate.runtime.state.codec import Json
 from tidegate.runtime.state.compaction import READ, parts_of
 from tidegate.runtime.state.consumed import ConsumedFiles
 from tidegate.runtime.state.errors import DATA, LOCATION, REPLAY, StateError, storage_errors
@@ -83,8 +83,8 @@ class Positions:
 class Offer:
     """What a batch could read: new files per file source, the offset reached per other source, Spark's name for it.
 
-    `fingerprint` identifies the offer as it was first made, also after consumed files were taken out of it: what is given, or
-    a digest of the offsets, and one of each file. `pushed` identifies the rows that a session was given; "" where it was given none.
+    `fingerprint` is what Spark knows the batch by, also when it is repeated; "" where there is no Spark. `pushed` identifies the rows
+    that a session was given; "" where it was given none.
     """
 
     files: Mapping[str, tuple[SourceFile, ...]] = field(default_factory=dict)
@@ -93,18 +93,9 @@ class Offer:
     fingerprint: str = ""
     pushed: str = ""
 
-    def __post_init__(self) -> None:
-        if not self.fingerprint:
-            files = sorted(_mark(source, file) for source, files in self.files.items() for file in files)
-            object.__setattr__(self, "fingerprint", " ".join((digest(dict(self.offsets)), *files)))
-
     @property
     def reader(self) -> str:
         return EMBEDDED if self.spark is None else f"spark {self.spark.query_id}"
-
-
-def _mark(source: str, file: SourceFile) -> str:
-    return digest([source, file.path, file.size, file.mtime_ns])[:16]
 
 
 @dataclass(frozen=True, slots=True)

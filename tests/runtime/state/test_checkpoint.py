@@ -484,7 +484,8 @@ def test_discarded_intent(place: Place) -> None:
 
 
 def spark(batch: int, *files: SourceFile, query: str = "q", **offsets: Any) -> Offer:
-    return Offer({"s": files} if files else {}, offsets, SparkBatch(query, batch))
+    planned = f"{sorted(map(repr, files))} {sorted(offsets.items())}"
+    return Offer({"s": files} if files else {}, offsets, SparkBatch(query, batch), planned)
 
 
 def test_spark_replays_the_last_batch(place: Place) -> None:

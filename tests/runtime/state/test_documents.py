@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.runtime.state.toy import ENGINE, damage_kinds
 from tidegate.algebra.errors import InternalError
-from tidegate.runtime.state.codec import FORMAT_VERSION, INT64_MAX, INT64_MIN, canonical, digest, encode
+from tidegate.runtime.state.codec import FORMAT_VERSION, INT64_MAX, INT64_MIN, canonical, encode
 from tidegate.runtime.state.errors import FORMAT, INTENT, MANIFEST, StateError
 from tidegate.runtime.state.manifest import (
     Intent,
@@ -321,17 +321,6 @@ def test_counts() -> None:
     assert total == SourceCounts(8, 3, {"late": 3, "malformed": 2})
     with pytest.raises(InternalError, match="do not add up"):
         SourceCounts(3, 2, {})
-
-
-def test_offer_fingerprint() -> None:
-    one, two = SourceFile("a", 1, 2), SourceFile("b", 1, 2)
-    offer = Offer({"s": (one, two)})
-    assert offer.fingerprint == Offer({"s": (two, one), "idle": ()}).fingerprint
-    assert offer.fingerprint != Offer({"s": (one,)}).fingerprint
-    assert offer.fingerprint != Offer({"s": (one, replace(two, mtime_ns=3))}).fingerprint
-    assert offer.fingerprint != Offer({"s": (one, two)}, {"k": 1}).fingerprint
-    assert replace(offer, files={}).fingerprint == offer.fingerprint
-    assert digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
 
 
 def test_manifest_files() -> None:
