@@ -296,7 +296,7 @@ def _rows(run: Sequence[_File]) -> int:
 
 
 def _merge(group: Sequence[_File], other: Path) -> Path:
-    """One file with the rows of a group in their order, durable; one of the group is in memory at a time."""
+    """One file with the rows of a group in their order, durable; about `_ROW_GROUP` rows are in memory at a time."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -308,7 +308,7 @@ def _merge(group: Sequence[_File], other: Path) -> Path:
 
     def flush(writer: Any) -> None:
         if waiting:
-            writer.write_table(pa.concat_tables(waiting), row_group_size=_ROW_GROUP)
+            writer.write_table(pa.Table.from_batches(waiting, schema), row_group_size=_ROW_GROUP)
             waiting.clear()
 
     with path.open("xb") as file:
@@ -317,13 +317,15 @@ def _merge(group: Sequence[_File], other: Path) -> Path:
         ) as writer:
             for one in group:
                 with pq.ParquetFile(one.path, page_checksum_verification=True) as read:
-                    waiting.append(pa.Table.from_arrays(read.read().columns, schema=schema))
-                if sum(table.num_rows for table in waiting) >= _ROW_GROUP:
-                    flush(writer)
+                    for piece in read.iter_batches(_ROW_GROUP, use_threads=False):
+                        waiting.append(pa.RecordBatch.from_arrays(piece.columns, schema=schema))
+                        if sum(batch.num_rows for batch in waiting) >= _ROW_GROUP:
+                            flush(writer)
             flush(writer)
         file.flush()
         os.fsync(file.fileno())
     os.utime(path, ns=(group[-1].mtime_ns, group[-1].mtime_ns))
+    pa.default_memory_pool().release_unused()  # else the process keeps what its largest merge took
     return path
 
 
