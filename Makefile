@@ -78,6 +78,6 @@ docs: $(ready)  ## build the manual into out/docs; broken links are errors
 lock: $(ready)  ## resolve the dependencies again (needs the registry)
 	$(py) tools/lock.py
 
-clean:  ## remove the environment and everything that was built
-	rm -rf $(VENV) out build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+clean:  ## remove .venv and everything that was built
+	rm -rf .venv out build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -6,11 +6,12 @@ import json
 import os
 import subprocess
 import sys
+import venv
 from pathlib import Path
 
 import pytest
 
-from tools import fuzz, planted_bugs, processes, soak
+from tools import fuzz, planted_bugs, processes, setup_venv, soak
 from tools.planted import GROUPS
 from tools.planted.bugs import Bug, Group, Patch
 
@@ -196,3 +197,26 @@ def test_a_family_of_processes_and_what_it_takes() -> None:
         child.communicate(b"\n")
     assert processes.descendants(child.pid) == []
     assert processes.cpu_seconds([child.pid]) == processes.resident_bytes([child.pid]) == 0
+
+
+def test_only_an_environment_of_its_own_is_made_anew(tmp_path: Path) -> None:
+    foreign, file, link, empty = (tmp_path / name for name in ("foreign", "file", "link", "empty"))
+    foreign.mkdir()
+    (foreign / "pyvenv.cfg").write_text("home = /usr/bin\nprompt = 'work'\n")
+    file.touch()
+    empty.mkdir()
+    made = tmp_path / "made"
+    venv.create(made, prompt=setup_venv.PROMPT)
+    link.symlink_to(made)
+    assert setup_venv.ours(empty)
+    assert setup_venv.ours(made)
+    assert setup_venv.ours(tmp_path / "not there")
+    for place in (foreign, file, link, tmp_path):
+        assert not setup_venv.ours(place)
+
+
+def test_a_place_of_others_is_refused_and_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    assert setup_venv.main(tmp_path) == 1
+    assert "remove it yourself" in capsys.readouterr().out
+    assert (tmp_path / "thesis.tex").read_text() == "years of work"

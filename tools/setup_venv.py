@@ -7,6 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 OLDEST = (3, 11)
+PROMPT = "tidegate"
 
 
 def main(target: Path) -> int:
@@ -16,9 +17,14 @@ def main(target: Path) -> int:
             f"Tidegate needs Python >= 3.11, {sys.executable} is {sys.version.split()[0]}: make PYTHON=python3.11 ..."
         )
         return 1
+    if not ours(target):
+        print(
+            f"{target} is not an environment that `make setup` made: remove it yourself, or name another (make VENV=...)"
+        )
+        return 1
     try:
         # clear: an environment made for another lock or another Python is not worth mending.
-        venv.create(target, clear=True, with_pip=True)
+        venv.create(target, clear=True, with_pip=True, prompt=PROMPT)
     except (subprocess.CalledProcessError, ImportError) as problem:
         print(f"Cannot create {target} ({problem}): is Python's venv module installed (Debian: python3-venv)?")
         return 1
@@ -27,6 +33,18 @@ def main(target: Path) -> int:
     subprocess.run([*pip, "--require-hashes", "-r", str(ROOT / "requirements" / "dev.txt")], check=True)
     subprocess.run([*pip, "--no-deps", "--no-build-isolation", "--editable", str(ROOT)], check=True)
     return 0
+
+
+def ours(target: Path) -> bool:
+    """Whether everything in this place may be deleted: nothing is there, or an environment of an earlier run, and no link."""
+    if target.is_symlink():
+        return False
+    if not target.exists():
+        return True
+    if not target.is_dir():
+        return False
+    said = target / "pyvenv.cfg"
+    return not any(target.iterdir()) or (said.is_file() and f"prompt = {PROMPT!r}" in said.read_text().splitlines())
 
 
 if __name__ == "__main__":
