@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar, assert_never
 
 from tidegate.algebra.errors import QueryError
@@ -128,6 +129,7 @@ def subterms(term: Term) -> Iterator[Term]:
             stack.extend(reversed(current.args))
 
 
+@lru_cache(1 << 12)
 def attributes_of(term: Term) -> frozenset[str]:
     """Names of the attributes that a term reads."""
     return frozenset(sub.name for sub in subterms(term) if isinstance(sub, Attr))

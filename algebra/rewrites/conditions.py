@@ -17,14 +17,16 @@ def can_fail(term: Term, attributes: Mapping[str, Attribute]) -> bool:
 
 def partition(condition: Term, fits: Callable[[Term], bool]) -> tuple[Term, Term]:
     """The conjuncts that fit and those that do not, each group as one condition."""
-    parts = conjuncts(condition)
-    return conjunction([part for part in parts if fits(part)]), conjunction([part for part in parts if not fits(part)])
+    both: tuple[list[Term], list[Term]] = [], []
+    for part in conjuncts(condition):
+        both[not fits(part)].append(part)
+    return conjunction(both[0]), conjunction(both[1])
 
 
 def reads_only(names: Iterable[str]) -> Callable[[Term], bool]:
     """Whether a condition reads some attribute, and none but these."""
     known = frozenset(names)
-    return lambda part: bool(attributes_of(part)) and attributes_of(part) <= known
+    return lambda part: bool(read := attributes_of(part)) and read <= known
 
 
 def selected(node: Node, condition: Term) -> Node:

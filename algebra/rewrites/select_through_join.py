@@ -14,19 +14,29 @@ def select_through_join(node: Node) -> Node | None:
     left rows with what is missing on the right.
     """
     match node:
-        case Select(Product(left, right) | Join(left, right, _, _) as both, condition):
-            if can_fail(condition, both.schema):
-                return None
-            if isinstance(both, Join) and can_fail(both.condition, {**left.schema, **right.schema}):
+        case Select(Product() as both, condition):
+            pushed = node if can_fail(condition, both.schema) else _through_products(both, condition)
+            return None if pushed == node else pushed
+        case Select(Join(left, right, _, kind) as both, condition):
+            if can_fail(condition, both.schema) or can_fail(both.condition, {**left.schema, **right.schema}):
                 return None
             to_left, rest = partition(condition, reads_only(left.schema))
             to_right: Term = TRUE
-            if isinstance(both, Product) or both.kind == "inner":
+            if kind == "inner":
                 to_right, rest = partition(rest, reads_only(right.schema))
             if to_left == TRUE and to_right == TRUE:
                 return None
-            inputs = selected(left, to_left), selected(right, to_right)
-            made = Product(*inputs) if isinstance(both, Product) else Join(*inputs, both.condition, both.kind)
-            return selected(made, rest)
+            return selected(Join(selected(left, to_left), selected(right, to_right), both.condition, kind), rest)
         case _:
             return None
+
+
+def _through_products(node: Node, condition: Term) -> Node:
+    """At once as deep as products go: level by level, the conditions of a hundred streams are checked a hundred times."""
+    if condition == TRUE or not isinstance(node, Product):
+        return selected(node, condition)
+    to_left, rest = partition(condition, reads_only(node.left.schema))
+    to_right, rest = partition(rest, reads_only(node.right.schema))
+    if to_left == to_right == TRUE:
+        return Select(node, condition)
+    return selected(Product(_through_products(node.left, to_left), _through_products(node.right, to_right)), rest)
