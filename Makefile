@@ -46,25 +46,9 @@ typecheck: $(ready)  ## mypy --strict
 pytest: $(ready)
 	$(py) -m pytest -q -n 2 --dist loadgroup $(ARGS)
 
-# Of 32,000 programs about 22,200 are valid; the shards answer for 10,000 each.
-test-all: test  ## `make test`, the long checks, random kills, 20,000 valid random programs, as many with situations and patterns, 300 with rows by the ten thousand, the planted bugs, 1,200 drawn mutants, and an increment of gigabytes
-	$(py) -m pytest -q -n 2 --dist loadgroup -m long
-	$(py) tools/kill_loop.py
-	mkdir -p out
-	$(py) tools/fuzz.py --shard 1/2 --cases 32000 --at-least 10000 --resume out/fuzz-1.json & first=$$!; \
-	$(py) tools/fuzz.py --shard 2/2 --cases 32000 --at-least 10000 --resume out/fuzz-2.json; second=$$?; \
-	wait $$first && exit $$second
-	$(py) tools/fuzz.py --family situations --shard 1/2 --cases 26000 --at-least 10000 --resume out/fuzz-situations-1.json & first=$$!; \
-	$(py) tools/fuzz.py --family situations --shard 2/2 --cases 26000 --at-least 10000 --resume out/fuzz-situations-2.json; second=$$?; \
-	wait $$first && exit $$second
-	$(py) tools/fuzz.py --family large --shard 1/2 --cases 400 --at-least 150 --resume out/fuzz-large-1.json & first=$$!; \
-	$(py) tools/fuzz.py --family large --shard 2/2 --cases 400 --at-least 150 --resume out/fuzz-large-2.json; second=$$?; \
-	wait $$first && exit $$second
-	$(py) tools/planted_bugs.py --resume out/planted.json
-	$(py) tools/mutants.py --count 1200 --shard 1/2 --resume out/mutants-1.json --at-least 0.85 & first=$$!; \
-	$(py) tools/mutants.py --count 1200 --shard 2/2 --resume out/mutants-2.json --at-least 0.85; second=$$?; \
-	wait $$first && exit $$second
-	$(py) benchmarks/large.py --gigabytes $(LARGE)
+# Hours; started again it goes on after the parts that this code has passed.
+test-all: $(ready)  ## `make test`, the long checks, random kills, 20,000 valid random programs, as many with situations and patterns, 300 with rows by the ten thousand, the planted bugs, 1,200 drawn mutants, and an increment of gigabytes
+	$(py) tools/test_all.py --gigabytes $(LARGE) $(ARGS)
 
 bench: $(ready)  ## print the figures that the docs quote
 	$(py) benchmarks/run.py $(ARGS)

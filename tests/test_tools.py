@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import fuzz, planted_bugs, processes, setup_venv, soak
+from tools import fuzz, planted_bugs, processes, setup_venv, soak, test_all
 from tools.planted import GROUPS
 from tools.planted.bugs import Bug, Group, Patch
 
@@ -220,3 +220,45 @@ def test_a_place_of_others_is_refused_and_stays(tmp_path: Path, capsys: pytest.C
     assert setup_venv.main(tmp_path) == 1
     assert "remove it yourself" in capsys.readouterr().out
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
+
+
+def says(text: str, status: int = 0) -> list[str]:
+    return [sys.executable, "-c", f"print({text!r}); raise SystemExit({status})"]
+
+
+def test_all_parts_run_and_one_that_fails_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wanted = {"good": [says("3 passed")], "bad": [says("half well"), says("1 failed", 2)], "last": [says("40 killed")]}
+    assert test_all.run(wanted, tmp_path / "all.json") == 1
+    told = capsys.readouterr().out
+    assert [line.split()[0] for line in told.splitlines()[-4:-1]] == ["passed", "FAILED", "passed"]
+    assert "half well; 1 failed, see" in told
+    assert told.splitlines()[-1] == "failed: bad"
+
+
+def test_parts_that_passed_with_this_code_are_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count = f"open({str(tmp_path / 'times')!r}, 'a').write('x')"
+    once = [[sys.executable, "-c", count]]
+    broken = {"once": once, "again": [[sys.executable, "-c", f"{count}; raise SystemExit(1)"]]}
+    assert test_all.run(broken, tmp_path / "all.json") == 1
+    assert test_all.run({"once": once, "again": once}, tmp_path / "all.json") == 0
+    assert (tmp_path / "times").read_text() == "xxx"
+    assert "all parts passed" in capsys.readouterr().out
+    monkeypatch.setattr(test_all, "code_hash", lambda *_: "another")
+    assert test_all.run({"once": once}, tmp_path / "all.json") == 0
+    assert (tmp_path / "times").read_text() == "xxxx"
+    assert "starting anew" in capsys.readouterr().out
+
+
+def test_code_that_changes_under_a_run_fails_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    codes = iter(["before", "after"])
+    monkeypatch.setattr(test_all, "code_hash", lambda *_: next(codes))
+    assert test_all.run({"good": [says("fine")]}, tmp_path / "all.json") == 1
+
+
+def test_what_all_parts_run_is_there(tmp_path: Path) -> None:
+    known = test_all.parts(tmp_path, 2.2)
+    files = {word for commands in known.values() for command in commands for word in command if word.endswith(".py")}
+    assert files >= {"tools/kill_loop.py", "tools/fuzz.py", "tools/planted_bugs.py", "tools/mutants.py"}
+    assert all((test_all.ROOT / file).is_file() for file in files)

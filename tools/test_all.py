@@ -1,0 +1,142 @@
+"""Every check there is, part by part, as `make test-all` runs them: one command, whose last lines say what each part found.
+
+    python tools/test_all.py [--resume out/test-all.json] [--gigabytes 2.2] [--only PART ...]
+
+A part is commands that run beside each other, and passes if all of them do. One that fails keeps none of the others from
+running. `--resume FILE` keeps what parts of this code have passed, and leaves them out when it is started again: the whole
+takes hours. What commands print goes to files beside it. Exit status 0 if every part has passed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tools.fuzz import code_hash  # noqa: E402  # found from wherever this is started
+
+Commands = Sequence[Sequence[str]]
+SOURCES = ("algebra", "analysis", "contexts", "runtime", "tidegate", "tests", "tools", "benchmarks", "examples")
+LONG = ("-m", "pytest", "-q", "-n", "2", "--dist", "loadgroup", "-m", "long")
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a part has come to. `said`: the last line that each of its commands printed."""
+
+    passed: bool
+    minutes: float
+    said: list[str]
+
+
+def parts(folder: Path, gigabytes: float) -> dict[str, Commands]:
+    """All parts by name, quick ones first; tools keep what they have done in the folder."""
+
+    def halves(tool: str, name: str, *arguments: str) -> Commands:
+        return [
+            [f"tools/{tool}.py", *arguments, "--shard", f"{n}/2", "--resume", str(folder / f"{name}-{n}.json")]
+            for n in (1, 2)
+        ]
+
+    python: dict[str, Commands] = {
+        "long tests": [[*LONG, "tests", "--ignore", "tests/runtime"]],
+        "long tests of the runtime": [[*LONG, "tests/runtime", "--ignore", "tests/runtime/spark"]],
+        "long tests of Spark": [[*LONG, "tests/runtime/spark"]],
+        "random kills": [["tools/kill_loop.py"]],
+        # Of 32,000 programs about 22,200 are valid; the shards answer for 10,000 each.
+        "random programs": halves("fuzz", "fuzz", "--cases", "32000", "--at-least", "10000"),
+        "random situations": halves(
+            "fuzz", "fuzz-situations", "--family", "situations", "--cases", "26000", "--at-least", "10000"
+        ),
+        "random programs of many rows": halves(
+            "fuzz", "fuzz-large", "--family", "large", "--cases", "400", "--at-least", "150"
+        ),
+        "planted bugs": [["tools/planted_bugs.py", "--resume", str(folder / "planted.json")]],
+        "drawn mutants": halves("mutants", "mutants", "--count", "1200", "--at-least", "0.85"),
+        "an increment of gigabytes": [["benchmarks/large.py", "--gigabytes", str(gigabytes)]],
+    }
+    return {
+        "make test": [["make", "test"]],
+        **{name: [[sys.executable, *command] for command in commands] for name, commands in python.items()},
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the parts that have not passed yet, prints each with its time, and says at the end which have failed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--resume", type=Path, default=Path("out/test-all.json"), metavar="FILE")
+    parser.add_argument("--gigabytes", type=float, default=2.2, help="of the one increment that is run on Spark")
+    parser.add_argument("--only", nargs="+", metavar="PART")
+    options = parser.parse_args(arguments)
+    known = parts(options.resume.parent.absolute(), options.gigabytes)
+    if unknown := [name for name in options.only or () if name not in known]:
+        parser.error(f"no part is called {', '.join(unknown)}; there are {', '.join(known)}")
+    return run({name: known[name] for name in options.only or known}, options.resume)
+
+
+def run(wanted: Mapping[str, Commands], resume: Path) -> int:
+    """Exit status 0 if all of these parts have passed, now or before, with the code as it is."""
+    code = code_hash(ROOT, SOURCES)
+    found = _passed(resume, code)
+    resume.parent.mkdir(parents=True, exist_ok=True)
+    for name, commands in wanted.items():
+        if name not in found:
+            print(f"{time.strftime('%H:%M')} {name} ...", flush=True)
+            found[name] = _run(commands, resume.with_name(f"{resume.stem}-{name.replace(' ', '-')}"))
+            kept = {"code": code, "parts": {part: asdict(result) for part, result in found.items() if result.passed}}
+            temporary = resume.with_suffix(".part")
+            temporary.write_text(json.dumps(kept, indent=1), encoding="utf-8")
+            temporary.replace(resume)
+        print(_line(name, found[name]), flush=True)
+    if code_hash(ROOT, SOURCES) != code:
+        print("the code has changed meanwhile: the parts are not of one state")
+        return 1
+    failed = [name for name in wanted if not found[name].passed]
+    print(f"\nof the code {code}:", *(_line(name, found[name]) for name in wanted), sep="\n")
+    print(f"failed: {', '.join(failed)}" if failed else "all parts passed")
+    return 1 if failed else 0
+
+
+def _passed(resume: Path, code: str) -> dict[str, Result]:
+    """The parts that passed before with the same code."""
+    if not resume.exists():
+        return {}
+    kept = json.loads(resume.read_text(encoding="utf-8"))
+    if kept["code"] != code:
+        print(f"{resume} is of other code ({kept['code']}, this is {code}): starting anew", flush=True)
+        return {}
+    return {name: Result(**result) for name, result in kept["parts"].items()}
+
+
+def _run(commands: Commands, place: Path) -> Result:
+    start = time.monotonic()
+    logs = [Path(f"{place}-{n}.log") for n in range(1, len(commands) + 1)]
+    running = []
+    for command, log in zip(commands, logs, strict=True):
+        with log.open("wb") as output:
+            running.append(subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT))
+    passed = [process.wait() == 0 for process in running]
+    minutes = (time.monotonic() - start) / 60
+    said = [_last(log) if ok else f"{_last(log)}, see {log}" for ok, log in zip(passed, logs, strict=True)]
+    return Result(all(passed), minutes, said)
+
+
+def _last(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "nothing printed")
+
+
+def _line(name: str, result: Result) -> str:
+    return f"{'passed' if result.passed else 'FAILED'}  {name:30} {result.minutes:6.1f} min  {'; '.join(result.said)}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
