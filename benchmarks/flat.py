@@ -139,6 +139,8 @@ class _Streaming:
             trigger="0 seconds",
             on_batch=self._reports.append,
         )
+        self._query.processAllAvailable()  # the first batch of a query runs at once, perhaps before there is a file
+        self._before = len(self._reports)
 
     def __enter__(self) -> _Streaming:
         return self
@@ -153,7 +155,7 @@ class _Streaming:
         written.rename(self._files / f"{self._number:05d}.parquet")
         self._number += 1
         self._query.processAllAvailable()
-        assert len(self._reports) == self._number, "a file is a batch"
+        assert len(self._reports) == self._before + self._number, "a file is a batch"
         return self._reports[-1]
 
 

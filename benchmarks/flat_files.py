@@ -196,11 +196,13 @@ def _streaming(spark: SparkSession, place: Path, files: int = 0) -> Iterator[Cal
         trigger="0 seconds",
         on_batch=reports.append,
     )
+    query.processAllAvailable()  # the first batch of a query runs at once, perhaps before there is a file
+    before = len(reports)
 
     def step(rows: pl.DataFrame, jvm: int) -> Measured:
         began = time.process_time() + cpu_seconds(family(jvm))
         known = len(reports)
-        _put(place / "in", rows, files + known)
+        _put(place / "in", rows, files + known - before)
         query.processAllAvailable()
         assert len(reports) == known + 1, "a file is a batch"
         return reports[-1], time.process_time() + cpu_seconds(family(jvm)) - began
