@@ -112,8 +112,14 @@ GROUP = Group(
         bug(
             "selections go through the right of anti-joins",
             REWRITES + "select_through_join.py",
-            'if isinstance(both, Product) or both.kind == "inner":',
-            'if isinstance(both, Product) or both.kind in ("inner", "left"):',
+            'if kind == "inner":',
+            'if kind in ("inner", "left"):',
+        ),
+        bug(
+            "selections that go through products are lost on the right",
+            REWRITES + "select_through_join.py",
+            "_through_products(node.right, to_right)), rest)",
+            "node.right), rest)",
         ),
         bug(
             "anti-join conditions filter the left",
