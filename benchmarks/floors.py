@@ -105,7 +105,7 @@ def _triggers(spark: SparkSession, made: tg.Program, sources: Callable[[Path], d
         given = sources(Path(folder))
         query = start(spark, facts, sources=given, sinks=sinks, checkpoint=Path(folder) / "checkpoint")
         query.awaitTermination()
-        return [p["durationMs"]["triggerExecution"] for p in query.recentProgress if p["numInputRows"]]
+        return [p["durationMs"]["triggerExecution"] for p in query.recentProgress if "addBatch" in p["durationMs"]]
 
 
 def _events(folder: Path) -> dict[str, Source]:
