@@ -20,7 +20,9 @@ from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
+from pyspark.sql.udf import _wrap_function
 
+from tidegate.runtime.spark.quick_python import quick_python
 from tidegate.runtime.state.errors import storage_errors
 
 #: Beside what Spark writes, so that it goes where that goes.
@@ -105,8 +107,29 @@ class WakeUps:
     def frame(self, spark: SparkSession) -> DataFrame:
         """The streaming DataFrame of the wake-ups: one column, `source`, and no rows."""
         with _active(spark):
-            spark.dataSource.register(WakeUpSource)
+            _register(spark)
             return spark.readStream.format(WakeUpSource.name()).option("path", str(self._path.absolute())).load()
+
+
+def _register(spark: SparkSession) -> None:
+    """As `spark.dataSource.register`, with a Python that starts sooner where there is one."""
+    sc, jvm = spark.sparkContext, spark._jvm
+    assert jvm is not None
+    wrapped = _wrap_function(sc, WakeUpSource)
+    python = quick_python(sc.pythonExec)
+    if python is not None:
+        of = wrapped
+        wrapped = jvm.SimplePythonFunction(
+            of.command(),
+            of.envVars(),
+            of.pythonIncludes(),
+            python,
+            of.pythonVer(),
+            of.broadcastVars(),
+            of.accumulator(),
+        )
+    source = getattr(jvm, "org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource")(wrapped)
+    spark._jsparkSession.dataSource().registerPython(WakeUpSource.name(), source)
 
 
 @contextmanager

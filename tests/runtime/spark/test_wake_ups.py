@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pyspark
 import pytest
 from pyspark import cloudpickle
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
+from tidegate.runtime.spark.quick_python import quick_python
 from tidegate.runtime.spark.wake_ups import FILE, WakeUpReader, WakeUps, WakeUpSource
 from tidegate.runtime.state import StateError
 
@@ -89,3 +92,37 @@ print(source.streamReader(None).latestOffset({{}}, None)["wake_up"])
     dumped = cloudpickle.dumps(WakeUpSource)  # type: ignore[no-untyped-call]
     ran = subprocess.run([sys.executable, "-c", program], input=dumped, capture_output=True, check=True)
     assert ran.stdout.decode().strip() == "now"
+
+
+ASKED = "import os, sys, pyspark; print(pyspark.__file__, os.environ.get('PYTHONPATH'), *sys.argv[1:])"
+
+
+def test_its_process_loads_pyspark_from_where_it_is_installed(tmp_path: Path) -> None:
+    (tmp_path / "pyspark").mkdir()
+    (tmp_path / "pyspark" / "__init__.py").touch()
+    told = []
+    for python in (sys.executable, quick_python(sys.executable)):
+        assert python is not None
+        environment = {"PYTHONPATH": str(tmp_path), "PATH": os.environ["PATH"]}
+        ran = subprocess.run([python, "-c", ASKED, "an argument"], env=environment, capture_output=True, text=True)
+        told.append(ran.stdout.strip())
+    assert told[0] == f"{tmp_path}/pyspark/__init__.py {tmp_path} an argument"
+    assert told[1] == f"{pyspark.__file__} None an argument"
+
+
+def test_another_python_is_left_as_it_is(tmp_path: Path) -> None:
+    other = tmp_path / "python"
+    other.write_text("#!/bin/sh\n")
+    other.chmod(0o700)
+    assert quick_python(str(other)) is None
+    assert quick_python("there is no such program") is None
+
+
+def test_a_program_that_was_cleared_away_is_made_anew() -> None:
+    first = quick_python(sys.executable)
+    assert first is not None
+    Path(first).unlink()
+    second = quick_python(sys.executable)
+    assert second is not None
+    assert os.access(second, os.X_OK)
+    assert quick_python(sys.executable) == second
