@@ -7,7 +7,7 @@ import functools
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
+from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from tidegate.algebra.errors import QueryError, Site
@@ -120,7 +120,7 @@ def _part(found: Tree[Token] | Token) -> Part:
 def _parser() -> Lark:
     from lark import Lark
 
-    grammar = Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
+    grammar = files("tidegate.algebra.text").joinpath("grammar.lark").read_text(encoding="utf-8")
     return Lark(grammar, parser="lalr", propagate_positions=True)
 
 

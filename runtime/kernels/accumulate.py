@@ -12,6 +12,8 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from tidegate.runtime.kernels.compiling import compiled
+
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Doubles = np.ndarray[Any, np.dtype[np.float64]]
 Bools = np.ndarray[Any, np.dtype[np.bool_]]
@@ -70,7 +72,7 @@ def accumulate_doubles(
     return totals, lows, seens
 
 
-@nb.njit(nb.void(_INTS, _INTS, _TOTALS, _TOTALS), cache=True, nogil=True)
+@compiled(nb.void(_INTS, _INTS, _TOTALS, _TOTALS), nogil=True)
 def _schedule(run: Ints, until: Ints, due: Ints, request: Ints) -> None:
     """For every run: its first request, and when that is due."""
     due[:] = _NEVER_DUE
@@ -79,11 +81,10 @@ def _schedule(run: Ints, until: Ints, due: Ints, request: Ints) -> None:
         request[run[place]] = place
 
 
-@nb.njit(
+@compiled(
     nb.void(
         nb.int64, _INTS, _INTS, _INTS, _BOOLS, _TOTALS, _SEEN, _INTS, _INTS, _TOTALS, _SEEN
     ),
-    cache=True,
     nogil=True,
 )  # fmt: skip
 def _ints(
@@ -122,11 +123,10 @@ def _ints(
             totals[place], seens[place] = total[number], seen[number]
 
 
-@nb.njit(
+@compiled(
     nb.void(
         nb.int64, _INTS, _INTS, _DOUBLES, _BOOLS, _SUMS, _SUMS, _SEEN, _INTS, _INTS, _SUMS, _SUMS, _SEEN
     ),
-    cache=True,
     nogil=True,
 )  # fmt: skip
 def _doubles(

@@ -11,6 +11,8 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from tidegate.runtime.kernels.compiling import compiled
+
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -51,7 +53,7 @@ def find_slices(rows: Sorted, group: Ints, valid: Bools, low: Ints, high: Ints) 
     return start, stop
 
 
-@nb.njit(nb.void(_INTS, _BOOLS, _OUT), cache=True, nogil=True)
+@compiled(nb.void(_INTS, _BOOLS, _OUT), nogil=True)
 def _count(group: Ints, valid: Bools, first: Ints) -> None:
     for row in range(group.shape[0]):
         if valid[row] and group[row] >= 0:
@@ -60,7 +62,7 @@ def _count(group: Ints, valid: Bools, first: Ints) -> None:
         first[number + 1] += first[number]
 
 
-@nb.njit(nb.boolean(_INTS, _INTS, _BOOLS, _INTS, _OUT, _OUT), cache=True, nogil=True)
+@compiled(nb.boolean(_INTS, _INTS, _BOOLS, _INTS, _OUT, _OUT), nogil=True)
 def _place(group: Ints, values: Ints, valid: Bools, first: Ints, order: Ints, placed: Ints) -> bool:
     """Puts every row behind those of its group with values up to its own; rows of equal values keep their order."""
     next_place = first.copy()
@@ -83,7 +85,7 @@ def _place(group: Ints, values: Ints, valid: Bools, first: Ints, order: Ints, pl
     return True
 
 
-@nb.njit(nb.void(_INTS, _INTS, _INTS, _BOOLS, _INTS, _INTS, _OUT, _OUT), cache=True, nogil=True)
+@compiled(nb.void(_INTS, _INTS, _INTS, _BOOLS, _INTS, _INTS, _OUT, _OUT), nogil=True)
 def _search(
     first: Ints, values: Ints, group: Ints, valid: Bools, low: Ints, high: Ints, start: Ints, stop: Ints
 ) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from tidegate.runtime.kernels.compiling import compiled
 from tidegate.runtime.kernels.layout import NONE, Situations, Triggers
 from tidegate.runtime.kernels.pattern_plan import ALL, Matrix, Pattern, Steps, exact, hull_of, mask_of, plan_steps
 from tidegate.runtime.kernels.patterns import (
@@ -164,7 +165,7 @@ def _beginning(tail: Tail, situations: Situations) -> Ints:
     return weights
 
 
-@nb.njit(nb.int64(nb.int64, nb.int64, nb.int64, nb.int64, _INTS, _INTS), cache=True)
+@compiled(nb.int64(nb.int64, nb.int64, nb.int64, nb.int64, _INTS, _INTS))
 def _end_of(low: int, high: int, ts_to: int, te_to: int, ts: Ints, te: Ints) -> int:
     """The first place of a cell from `low` on with a later start or end."""
     while low < high:
@@ -176,13 +177,12 @@ def _end_of(low: int, high: int, ts_to: int, te_to: int, ts: Ints, te: Ints) -> 
     return low
 
 
-@nb.njit(
+@compiled(
     nb.void(
         _INTS, _INTS, _INTS, _CUBE, nb.int64, nb.boolean, _TABLE, _INTS, _TABLE, _INTS, _TABLE,
         nb.int64, _INTS, _INTS, _INTS, _INTS, _INTS, _SLOTS, _INTS, nb.int64, nb.int64,
         _INTS, _TABLE, _OUT, nb.int64[:, :, ::1],
     ),
-    cache=True,
     nogil=True,
 )  # fmt: skip
 def _count(

@@ -10,6 +10,8 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from tidegate.runtime.kernels.compiling import compiled
+
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Numbers = np.ndarray[Any, np.dtype[np.int32]]
 Doubles = np.ndarray[Any, np.dtype[np.float64]]
@@ -43,15 +45,14 @@ def number_groups(keys: Ints) -> tuple[Ints, Ints]:
         _enter(known, groups, table)
 
 
-@nb.njit("uint64(uint64, int64)", cache=True, inline="always")
+@compiled("uint64(uint64, int64)", inline="always")
 def _mixed(mixed: Any, key: int) -> Any:
     mixed = (mixed ^ np.uint64(key)) * np.uint64(0x9E3779B97F4A7C15)
     return mixed ^ (mixed >> np.uint64(29))
 
 
-@nb.njit(
+@compiled(
     "UniTuple(int64, 2)(int64[:, ::1], int64, int64, int32[::1], int64[:, ::1], int64[::1], int64[::1])",
-    cache=True,
     nogil=True,
 )
 def _fill(
@@ -89,7 +90,7 @@ def _fill(
     return row, groups
 
 
-@nb.njit("void(int64[:, ::1], int64, int32[::1])", cache=True, nogil=True)
+@compiled("void(int64[:, ::1], int64, int32[::1])", nogil=True)
 def _enter(known: Ints, groups: int, table: Numbers) -> None:
     """Enters known groups, all different, into an empty table."""
     mask = np.uint64(table.shape[0] - 1)
@@ -103,7 +104,7 @@ def _enter(known: Ints, groups: int, table: Numbers) -> None:
         table[place] = group
 
 
-@nb.njit(nb.void(_INTS, _INTS, _BOOLS, _TOTALS, _SEEN), cache=True, nogil=True)
+@compiled(nb.void(_INTS, _INTS, _BOOLS, _TOTALS, _SEEN), nogil=True)
 def add_ints(numbers: Ints, values: Ints, valid: Bools, total: Ints, seen: Bools) -> None:
     """Adds each group's valid values to its total, and notes that it has some."""
     for row in range(numbers.shape[0]):
@@ -112,7 +113,7 @@ def add_ints(numbers: Ints, values: Ints, valid: Bools, total: Ints, seen: Bools
             seen[numbers[row]] = True
 
 
-@nb.njit(nb.void(_INTS, _DOUBLES, _BOOLS, _SUMS, _SUMS, _SEEN), cache=True, nogil=True)
+@compiled(nb.void(_INTS, _DOUBLES, _BOOLS, _SUMS, _SUMS, _SEEN), nogil=True)
 def add_doubles(numbers: Ints, values: Doubles, valid: Bools, high: Doubles, low: Doubles, seen: Bools) -> None:
     """Adds finite values far from overflow to their group's sum, held as `high + low`: some 106 binary digits."""
     for row in range(numbers.shape[0]):
@@ -127,7 +128,7 @@ def add_doubles(numbers: Ints, values: Doubles, valid: Bools, high: Doubles, low
             seen[group] = True
 
 
-@nb.njit(nb.void(_INTS, _INTS, _BOOLS, nb.boolean, _TOTALS, _SEEN), cache=True, nogil=True)
+@compiled(nb.void(_INTS, _INTS, _BOOLS, nb.boolean, _TOTALS, _SEEN), nogil=True)
 def best_ints(numbers: Ints, values: Ints, valid: Bools, greatest: bool, best: Ints, seen: Bools) -> None:
     """The least or greatest valid value of each group."""
     for row in range(numbers.shape[0]):
@@ -138,7 +139,7 @@ def best_ints(numbers: Ints, values: Ints, valid: Bools, greatest: bool, best: I
                 seen[group] = True
 
 
-@nb.njit(nb.void(_INTS, _DOUBLES, _BOOLS, nb.boolean, _SUMS, _SEEN), cache=True, nogil=True)
+@compiled(nb.void(_INTS, _DOUBLES, _BOOLS, nb.boolean, _SUMS, _SEEN), nogil=True)
 def best_doubles(numbers: Ints, values: Doubles, valid: Bools, greatest: bool, best: Doubles, seen: Bools) -> None:
     """The least or greatest valid value of each group; NaN is greater than any other value."""
     for row in range(numbers.shape[0]):

@@ -12,6 +12,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from tidegate.runtime.kernels.compiling import compiled
 from tidegate.runtime.kernels.situations import NEVER, OPEN, Bools, Closed, Runs
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
@@ -156,7 +157,7 @@ def _flat(parts: tuple[Ints, ...]) -> tuple[Ints, Ints]:
     return np.concatenate([np.empty(0, dtype=np.int64), *parts]), first
 
 
-@nb.njit(nb.void(_INTS, _SLOTS, _SYMBOLS, nb.int64, _TABLE, _OUT), cache=True, nogil=True)
+@compiled(nb.void(_INTS, _SLOTS, _SYMBOLS, nb.int64, _TABLE, _OUT), nogil=True)
 def _count(kept: Ints, slots: Slots, symbols: Symbols, definitions: int, start: Ints, offsets: Ints) -> None:
     """The offsets of all cells, from zeros."""
     for cell in range(kept.shape[0] - 1):
@@ -171,11 +172,10 @@ def _count(kept: Ints, slots: Slots, symbols: Symbols, definitions: int, start: 
         offsets[cell + 1] += offsets[cell]
 
 
-@nb.njit(
+@compiled(
     nb.void(
         _INTS, _INTS, _INTS, _SLOTS, _SYMBOLS, _INTS, _INTS, nb.int64, _TABLE, _INTS, _OUT, _OUT, _OUT
     ),
-    cache=True,
     nogil=True,
 )  # fmt: skip
 def _fill(
@@ -210,17 +210,16 @@ def _fill(
                 origin[place] = before + cell
 
 
-@nb.njit(nb.boolean(nb.int64, nb.int64, nb.int64), cache=True, inline="always")
+@compiled(nb.boolean(nb.int64, nb.int64, nb.int64), inline="always")
 def _within(time: int, after: int, until: int) -> Any:
     """Whether after < time <= until, without a branch."""
     return (time > after) & (time <= until)
 
 
-@nb.njit(
+@compiled(
     nb.void(
         nb.int64, _INTS, _INTS, _INTS, _INTS, _INTS, _INTS, _INTS, nb.int64, nb.int64, _OUT, _OUT
     ),
-    cache=True,
     nogil=True,
 )  # fmt: skip
 def _mark(
@@ -244,7 +243,7 @@ def _mark(
                 quiet[place] = calm
 
 
-@nb.njit(nb.void(nb.int64, _INTS, _INTS, _OUT, _OUT, nb.int32[::1]), cache=True, nogil=True)
+@compiled(nb.void(nb.int64, _INTS, _INTS, _OUT, _OUT, nb.int32[::1]), nogil=True)
 def _list(definitions: int, offsets: Ints, quiet: Ints, next_place: Ints, hit: Ints, hit_slot: Slots) -> None:
     for slot in range((offsets.shape[0] - 1) // definitions):
         for definition in range(definitions):
@@ -256,9 +255,8 @@ def _list(definitions: int, offsets: Ints, quiet: Ints, next_place: Ints, hit: I
                     next_place[definition] += 1
 
 
-@nb.njit(
+@compiled(
     nb.int64(nb.int64, _INTS, _INTS, _INTS, nb.int64, _INTS, nb.int64, _OUT, _OUT, _OUT, _OUT),
-    cache=True,
     nogil=True,
 )
 def _keep(
@@ -281,12 +279,11 @@ def _keep(
     return count
 
 
-@nb.njit(
+@compiled(
     nb.void(
         nb.int64, _INTS, _INTS, _INTS, _INTS, _INTS, _INTS, _INTS, nb.int64, _INTS, nb.int64,
         _FLAGS, _OUT
     ),
-    cache=True,
     nogil=True,
 )  # fmt: skip
 def _look(

@@ -8,6 +8,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from tidegate.runtime.kernels.compiling import compiled
 from tidegate.runtime.kernels.layout import NONE, Situations
 from tidegate.runtime.kernels.situations import NEVER, OPEN
 
@@ -56,11 +57,10 @@ def of_use(rule: Partners, situations: Situations, kept: Situations, until: int)
     return useful, look
 
 
-@nb.njit(
+@compiled(
     nb.int64(
         _TABLE, nb.int64, nb.int64, nb.int64, nb.int64, _INTS, _INTS, nb.boolean[::1], nb.int64, nb.int64, nb.int64
     ),
-    cache=True,
     nogil=True,
 )  # fmt: skip
 def _partner(
@@ -108,11 +108,10 @@ def _partner(
     return _NOBODY
 
 
-@nb.njit(
+@compiled(
     nb.int64(
         _INTS, _FLAGS, _TABLE, nb.int64, nb.int64, nb.int64, _INTS, _INTS, _INTS, nb.boolean[::1], nb.int64
     ),
-    cache=True,
     nogil=True,
 )  # fmt: skip
 def _waits(
@@ -147,11 +146,10 @@ def _waits(
     return waits if unsettled else NEVER
 
 
-@nb.njit(
+@compiled(
     nb.void(
         _INTS, _FLAGS, _FLAGS, _TABLE, nb.int64, _INTS, _INTS, _INTS, nb.int64, nb.boolean[::1], nb.int64[::1]
     ),
-    cache=True,
     nogil=True,
 )  # fmt: skip
 def _sift(

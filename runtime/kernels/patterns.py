@@ -13,6 +13,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from tidegate.runtime.kernels.compiling import compiled
 from tidegate.runtime.kernels.layout import NONE, Situations, Triggers
 from tidegate.runtime.kernels.pattern_plan import TE_FROM, TS_FROM, TS_TO, Steps
 from tidegate.runtime.kernels.situations import NEVER, OPEN
@@ -76,7 +77,7 @@ def enumerate_matches(steps: Steps, situations: Situations, triggers: Triggers, 
     return Matches(situation, np.concatenate([part for _, part in parts]), counters)
 
 
-@nb.njit(nb.int64[::1](nb.int64, _INTS, _INTS), cache=True)
+@compiled(nb.int64[::1](nb.int64, _INTS, _INTS))
 def _reach(definitions: int, offsets: Ints, te: Ints) -> Ints:
     """The greatest end of a situation and those before it in its cell: what `te` is of disjoint ones."""
     found = te.copy()
@@ -86,7 +87,7 @@ def _reach(definitions: int, offsets: Ints, te: Ints) -> Ints:
     return found
 
 
-@nb.njit(nb.int64(nb.int64, nb.int64, nb.int64, nb.int64), cache=True, inline="always")
+@compiled(nb.int64(nb.int64, nb.int64, nb.int64, nb.int64), inline="always")
 def _relation(ts: int, te: int, other_ts: int, other_te: int) -> int:
     """Allen's relation, of `RELATIONS`; of two open ones, that with equal ends."""
     if te < other_ts:
@@ -103,7 +104,7 @@ def _relation(ts: int, te: int, other_ts: int, other_te: int) -> int:
     return 6 + by_end if ts == other_ts else 9 + by_end
 
 
-@nb.njit(nb.int64(_CUBE, _INTS), cache=True)
+@compiled(nb.int64(_CUBE, _INTS))
 def _formula_instant(zones: Ints, ends: Ints) -> int:
     """When the last zone of the negated formula is refuted; NONE if one is not, whatever the open ends are."""
     instant = NEVER
@@ -122,9 +123,8 @@ def _formula_instant(zones: Ints, ends: Ints) -> int:
     return instant
 
 
-@nb.njit(
+@compiled(
     nb.int64(nb.int64, nb.int64, nb.int64, nb.int64, nb.boolean, nb.int64, nb.int64, _TABLE, nb.int64, _INTS),
-    cache=True,
 )
 def _instant(
     ts: int, te: int, at_least: int, at_most: int, final: bool, first: int, last: int, pairs: Ints, instant: int,
@@ -149,12 +149,11 @@ def _instant(
     return instant
 
 
-@nb.njit(
+@compiled(
     nb.void(
         nb.int64, nb.int64, nb.int64, _TABLE, nb.int64, nb.boolean, _INTS, _INTS, _INTS, nb.int64, nb.int64,
         nb.int64[:, ::1],
     ),
-    cache=True,
 )  # fmt: skip
 def _open_step(
     step: int, first: int, last: int, bounds: Ints, within: int, final: bool, ends: Ints, ts: Ints, reach: Ints,
@@ -188,12 +187,11 @@ def _open_step(
     stack[_NEXT, step] = low
 
 
-@nb.njit(
+@compiled(
     nb.boolean(
         nb.int64, nb.int64, nb.int64, _INTS, _INTS, _INTS, nb.int64, nb.boolean, _TABLE, _INTS, _TABLE,
         _INTS, _TABLE, nb.int64, _INTS, _INTS, _INTS, _INTS, nb.int64, nb.int64[:, ::1], _OUT, nb.int64[:, :, ::1],
     ),
-    cache=True,
     inline="always",
 )  # fmt: skip
 def _bind(
@@ -226,7 +224,7 @@ def _bind(
     return True
 
 
-@nb.njit(nb.int64(_CUBE, nb.int64, nb.boolean, _INTS, nb.int64[:, ::1]), cache=True, inline="always")
+@compiled(nb.int64(_CUBE, nb.int64, nb.boolean, _INTS, nb.int64[:, ::1]), inline="always")
 def _detected(zones: Ints, within: int, final: bool, ends: Ints, stack: Ints) -> int:
     """When the match of which every role is bound is detected; OPEN if it is none."""
     last = stack.shape[1] - 1
@@ -236,13 +234,12 @@ def _detected(zones: Ints, within: int, final: bool, ends: Ints, stack: Ints) ->
     return OPEN if within != NONE and instant - stack[_START, last] > within else instant
 
 
-@nb.njit(
+@compiled(
     nb.int64(
         _INTS, _INTS, _INTS, _CUBE, nb.int64, nb.boolean, _TABLE, _INTS, _TABLE, _INTS, _TABLE,
         nb.int64, _INTS, _INTS, _INTS, _INTS, _FLAGS, _INTS, _INTS, _SLOTS, _INTS, nb.int64, nb.int64,
         _OUT, nb.int64[:, ::1], _OUT, nb.int64[:, ::1], _OUT, nb.int64[:, :, ::1],
     ),
-    cache=True,
     nogil=True,
 )  # fmt: skip
 def _search(

@@ -7,6 +7,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from tidegate.runtime.kernels.compiling import compiled
 from tidegate.runtime.kernels.layout import Situations
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
@@ -81,7 +82,7 @@ class Shelf:
         self._first, self._room, self._used = first, self._count.copy(), len(places)
 
 
-@nb.njit(nb.void(_INTS, _INTS, _INTS, nb.int64, _POOL, _OUT, _OUT, _OUT, _OUT), cache=True, nogil=True)
+@compiled(nb.void(_INTS, _INTS, _INTS, nb.int64, _POOL, _OUT, _OUT, _OUT, _OUT), nogil=True)
 def _take(
     first: Ints,
     count: Ints,
@@ -106,9 +107,7 @@ def _take(
         offsets[cell + 1] += offsets[cell]
 
 
-@nb.njit(
-    nb.int64(_INTS, nb.int64, _INTS, _INTS, _INTS, _INTS, _OUT, _OUT, _OUT, nb.int64, _POOL), cache=True, nogil=True
-)
+@compiled(nb.int64(_INTS, nb.int64, _INTS, _INTS, _INTS, _INTS, _OUT, _OUT, _OUT, nb.int64, _POOL), nogil=True)
 def _put(
     slots: Ints, definitions: int, offsets: Ints, ts: Ints, te: Ints, number: Ints, first: Ints, count: Ints, room: Ints,
     used: int, pool: Table,

@@ -14,6 +14,8 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from tidegate.runtime.kernels.compiling import compiled
+
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Slots = np.ndarray[Any, np.dtype[np.int32]]
 Symbols = np.ndarray[Any, np.dtype[np.int16]]
@@ -170,7 +172,7 @@ class Marks:
 _SPREAD = (np.arange(256, dtype=np.uint8)[:, None] >> np.arange(8, dtype=np.uint8) & 1).view(np.uint64).ravel()
 
 
-@nb.njit(nb.void(nb.uint8[:, ::1], nb.int64[::1], nb.int64, nb.uint64[::1]), cache=True, nogil=True)
+@compiled(nb.void(nb.uint8[:, ::1], nb.int64[::1], nb.int64, nb.uint64[::1]), nogil=True)
 def _mark(table: Any, shifts: Ints, first: int, holds: Bits) -> None:
     """Eight events at once, of eight conditions: their bits are the bytes of one number, an event's the bits of one byte."""
     if not shifts.shape[0]:
@@ -192,13 +194,12 @@ _DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
 _PLACES = np.argsort([(int(_DE_BRUIJN) << place & (1 << 64) - 1) >> 58 for place in range(64)])
 
 
-@nb.njit(
+@compiled(
     _FOUR(
         _SLOTS, _TIMES, _TIMES, _HOLDS, nb.int64[::1], nb.uint64[::1], nb.int64[:, ::1], nb.int64[:, ::1], nb.boolean,
         _SYMBOLS, nb.int64, nb.int64,
         nb.int32[::1], nb.int16[::1], nb.int64[::1], nb.int64[::1], nb.int64[::1], nb.int64[:, ::1],
     ),
-    cache=True,
     nogil=True,
 )  # fmt: skip
 def _derive(

@@ -11,6 +11,8 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from tidegate.runtime.kernels.compiling import compiled
+
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 SlotNumbers = np.ndarray[Any, np.dtype[np.int32]]
 
@@ -78,9 +80,8 @@ class Slots:
         self._keys[: len(known)] = known
 
 
-@nb.njit(
+@compiled(
     _TWO(_KEYS, nb.int64, nb.int64, _TABLE, nb.int64[::1], nb.int64, _NUMBERS),
-    cache=True,
     nogil=True,
 )
 def _look_up(
@@ -103,15 +104,14 @@ def _look_up(
     return row, count
 
 
-@nb.njit(nb.uint64(nb.int64), cache=True, inline="always")
+@compiled(nb.uint64(nb.int64), inline="always")
 def _mixed(key: int) -> Any:
     spread = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
     return spread ^ (spread >> np.uint64(32))
 
 
-@nb.njit(
+@compiled(
     _TWO(_KEYS, nb.int64, _TABLE, nb.int64[::1], nb.int64, _NUMBERS),
-    cache=True,
     nogil=True,
 )
 def _hash(keys: Ints, row: int, table: SlotNumbers, known: Ints, count: int, numbers: SlotNumbers) -> tuple[int, int]:
@@ -134,7 +134,7 @@ def _hash(keys: Ints, row: int, table: SlotNumbers, known: Ints, count: int, num
     return row, count
 
 
-@nb.njit(nb.void(_KEYS, _TABLE), cache=True, nogil=True)
+@compiled(nb.void(_KEYS, _TABLE), nogil=True)
 def _enter(known: Ints, table: SlotNumbers) -> None:
     """Enters keys, all different, into an empty hash table."""
     mask = np.uint64(table.shape[0] - 1)

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numba as nb
 import numpy as np
 
+from tidegate.runtime.kernels.compiling import compiled
 from tidegate.runtime.kernels.situations import NEVER, Bits, Bytes, Ints, Marks, Slots, Status
 
 #: Events are read in blocks of so many, as what is made of a block then never leaves a core's cache.
@@ -115,12 +116,11 @@ def _joined(
     return status, Joined(row[:made], slot[:made], time[:made], until[:made], holds[:made])
 
 
-@nb.njit(
+@compiled(
     _TWO(
         _SLOTS, _TIMES, _HOLDS, nb.int64, nb.int64, nb.int64, _OUT, _BITS, _OUT,
         nb.int64, _OUT, nb.int32[::1], _OUT, _OUT, _BITS,
     ),
-    cache=True,
     nogil=True,
 )  # fmt: skip
 def _stretch(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 from collections.abc import Mapping
-from pathlib import Path
+from contextlib import ExitStack
+from importlib.resources import as_file, files
 
 from pyspark.sql import SparkSession
 
@@ -13,6 +15,10 @@ from tidegate.algebra.errors import QueryError
 from tidegate.runtime.spark.java import ensure_java
 
 ARROW_ROWS_PER_BATCH = 100_000
+
+#: Files that lie in a wheel or archive are unpacked for the JVM until this process ends.
+_UNPACKED = ExitStack()
+atexit.register(_UNPACKED.close)
 
 
 def query_settings(*, cores: int) -> dict[str, str]:
@@ -48,7 +54,7 @@ def own_session(spark: SparkSession) -> SparkSession:
 
 def session_settings(*, cores: int, local: bool) -> dict[str, str]:
     """The settings and what each is for; `local` adds those which only a single machine wants."""
-    quiet = Path(__file__).with_name("log4j2.properties").as_uri()
+    quiet = _UNPACKED.enter_context(as_file(files("tidegate.runtime.spark") / "log4j2.properties")).as_uri()
     settings = query_settings(cores=cores) | {
         "spark.ui.showConsoleProgress": "false",
         "spark.python.sql.dataFrameDebugging.enabled": "false",  # else many calls to the JVM for each one that is meant
