@@ -11,7 +11,7 @@ py     := $(VENV)/bin/python
 ready  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup doctor demo test test-all bench lint format typecheck pytest docs soak lock clean
+.PHONY: help setup doctor demo test test-all bench lint format typecheck pytest docs serve soak lock clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,8 +26,13 @@ $(ready): requirements/dev.txt tools/setup_venv.py
 doctor: $(ready)  ## say what this machine has and what is missing
 	$(VENV)/bin/tidegate doctor
 
-demo: $(ready)  ## an operations room for New York's airports, on Spark (ARGS="--year", ARGS="--embedded", ...)
-	$(py) -m examples.operations_room $(ARGS)
+# Where nothing is installed yet, an environment of its own: without linters and other engines it is there sooner.
+demo: $(if $(wildcard $(ready)),$(ready),$(VENV)-demo/.ready)  ## an operations room for New York's airports, on Spark (ARGS="--year", ARGS="--embedded", ...)
+	$(if $(wildcard $(ready)),$(py),$(VENV)-demo/bin/python) -m examples.operations_room $(ARGS)
+
+$(VENV)-demo/.ready: requirements/demo.txt tools/setup_venv.py
+	$(PYTHON) tools/setup_venv.py $(VENV)-demo demo.txt
+	@touch $@
 
 test: lint typecheck pytest  ## lint, types, import contracts, tests, docs and examples
 
@@ -44,7 +49,9 @@ typecheck: $(ready)  ## mypy --strict
 
 # Two processes; the tests which start Spark share one of them, and its session.
 pytest: $(ready)
-	$(py) -m pytest -q -n 2 --dist loadgroup $(ARGS)
+	@echo "some 5,500 tests; on two quiet cores they take 15 to 20 minutes"; mkdir -p out
+	@set -o pipefail; $(py) -m pytest -q -n 2 --dist loadgroup --durations 10 $(ARGS) | tee out/pytest.log; status=$$?; \
+	echo; grep -E '^(FAILED|ERROR) |[0-9]+ (passed|failed|error)' out/pytest.log | tail -n 20; exit $$status
 
 # Hours; started again it goes on after the parts that this code has passed.
 test-all: $(ready)  ## `make test`, the long checks, random kills, 20,000 valid random programs, as many with situations and patterns, 300 with rows by the ten thousand, the planted bugs, 1,200 drawn mutants, and an increment of gigabytes
@@ -57,11 +64,15 @@ soak: $(ready)  ## run for two hours with files arriving, and fail if anything g
 	$(py) tools/soak.py $(ARGS)
 
 docs: $(ready)  ## build the manual into out/docs; broken links are errors
-	$(py) -m mkdocs build --strict --quiet --site-dir out/docs
+	NO_MKDOCS_2_WARNING=1 $(py) -m mkdocs build --strict --quiet --site-dir out/docs
+	@echo "out/docs/index.html"
+
+serve: $(ready)  ## show the manual on http://127.0.0.1:8000, anew after each change
+	NO_MKDOCS_2_WARNING=1 $(py) -m mkdocs serve
 
 lock: $(ready)  ## resolve the dependencies again (needs the registry)
 	$(py) tools/lock.py
 
 clean:  ## remove .venv and everything that was built
-	rm -rf .venv out build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-demo out build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -19,6 +19,7 @@ import os
 import re
 import sys
 import tempfile
+import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.machinery import SourceFileLoader
@@ -82,7 +83,12 @@ def faults(text: str) -> list[str]:
         allowed = _MARKS.get(block.language, (None,))
         if block.mark not in allowed:
             found.append(f"line {block.line}: a {block.language} block is not marked {block.mark}")
-        if block.language not in ("python", "text", "sh", "json", ""):
+        if block.language == "toml":
+            try:
+                tomllib.loads(block.body)
+            except tomllib.TOMLDecodeError as error:
+                found.append(f"line {block.line}: this is no TOML: {error}")
+        if block.language not in ("python", "text", "sh", "json", "toml", ""):
             found.append(f"line {block.line}: nobody checks blocks of {block.language}")
         prints = before is not None and before.language == "python" and block.follows
         if block.language == "text" and block.mark is None and not prints:

@@ -6,6 +6,7 @@ public name is comes from its docstring. A test compares the pages with what thi
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -139,7 +140,7 @@ def _table(rows: Mapping[str, str]) -> str:
     for name, text in rows.items():
         row = operation(name)
         cells = [
-            f"`{text}`".replace("|", "\\|"),
+            _code(text),
             name,
             row.takes,
             "yes" if _fails(name, fallible=row.fallible) else "",
@@ -147,6 +148,11 @@ def _table(rows: Mapping[str, str]) -> str:
         ]
         lines.append("| " + " | ".join(cells).rstrip() + " |")
     return "\n".join(lines) + "\n"
+
+
+def _code(text: str) -> str:
+    """Code in a cell of a table, where every reader of Markdown takes `|` for its end."""
+    return f"<code>{text.replace('|', '&#124;')}</code>" if "|" in text else f"`{text}`"
 
 
 def _fails(name: str, *, fallible: bool) -> bool:
@@ -158,6 +164,13 @@ _NAMES_HEAD = """\
 
 Everything that `import tidegate as tg` offers, by the first line of its docstring; `help(tg.stream)` has the rest. This page is
 written by `tools/docs_reference.py`.
+"""
+
+
+_API_HEAD = """\
+# Functions and classes
+
+Every public name with its signature and its docstring. This page is written by `tools/docs_reference.py`.
 """
 
 
@@ -178,6 +191,14 @@ def names_page() -> str:
     return "\n".join([_NAMES_HEAD, *(f"## {title}\n\n{_names(rows)}" for title, rows in tables)])
 
 
+def api_page() -> str:
+    """A section for every public name, which mkdocstrings fills from its docstring."""
+    import tidegate
+
+    names = [name for name in tidegate.__all__ if not name.startswith("_")]
+    return "\n".join([_API_HEAD, *(f"::: tidegate.{name}\n" for name in names)])
+
+
 def _session() -> type:
     from tidegate.runtime.embedded.session import Session
 
@@ -188,11 +209,11 @@ def _names(rows: Mapping[str, object]) -> str:
     lines = ["| name | what |", "| --- | --- |"]
     for name, value in rows.items():
         first = " ".join((value.__doc__ or "").split("\n\n")[0].split())
-        lines.append(f"| `{name}` | {first.replace('|', chr(92) + '|')} |")
+        lines.append(f"| `{name}` | {re.sub('`([^`]*)`', lambda code: _code(code[1]), first)} |")
     return "\n".join(lines) + "\n"
 
 
-PAGES: Mapping[str, Callable[[], str]] = {"terms.md": terms_page, "names.md": names_page}
+PAGES: Mapping[str, Callable[[], str]] = {"terms.md": terms_page, "names.md": names_page, "api.md": api_page}
 
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))

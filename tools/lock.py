@@ -1,8 +1,8 @@
-"""Resolve the dependencies of pyproject.toml into requirements/dev.txt, using pip alone: `make lock`.
+"""Resolve the dependencies of pyproject.toml into requirements/dev.txt and demo.txt, using pip alone: `make lock`.
 
 Versions are resolved once, on the oldest Python that is supported (run this with Python 3.11), so that one file
 serves all. Hashes are then collected for every Python and platform below, so that pip can check each file it
-installs. The file names no registry: any mirror that serves the same files will do.
+installs. The files name no registry: any mirror that serves the same files will do. What the demo needs is a part of it.
 """
 
 import json
@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-LOCK = ROOT / "requirements" / "dev.txt"
+LOCKS = ROOT / "requirements"
 OWN = "tidegate"
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 PLATFORMS = {
@@ -22,7 +22,7 @@ PLATFORMS = {
     "macos arm64": [f"macosx_{major}_0_arm64" for major in (15, 14, 13, 12, 11)],
 }
 HEADER = f"""\
-# Written by `make lock`, never by hand: everything of the extra `dev`, for Python {PYTHONS[0]} to {PYTHONS[-1]}
+# Written by `make lock`, never by hand: everything of the extra `{{}}`, for Python {PYTHONS[0]} to {PYTHONS[-1]}
 # on {", ".join(PLATFORMS)}.
 """
 
@@ -53,6 +53,17 @@ def sha256(entry: dict[str, object]) -> str:
     return str(download["archive_info"]["hashes"]["sha256"])
 
 
+def write(extra: str, versions: dict[str, str], hashes: Hashes) -> None:
+    """The lock of an extra."""
+    lines = [
+        " \\\n    ".join([f"{name}=={versions[name]}", *(f"--hash=sha256:{value}" for value in sorted(hashes[name]))])
+        for name in sorted(versions)
+    ]
+    path = LOCKS / f"{extra}.txt"
+    path.write_text(HEADER.format(extra) + "\n".join(lines) + "\n")
+    print(f"{len(versions)} packages in {path.relative_to(ROOT)}")
+
+
 def main() -> int:
     """Resolve, collect hashes, write the lock."""
     if platform.python_version_tuple()[:2] != ("3", "11"):
@@ -75,13 +86,15 @@ def main() -> int:
             target = ["--target", str(ROOT / "out"), "--only-binary=:all:", "--no-deps"]
             for entry in report(*target, "--python-version", python, *chosen, *wheels):
                 hashes[name_and_version(entry)[0]].add(sha256(entry))
-    lines = [
-        " \\\n    ".join([f"{name}=={versions[name]}", *(f"--hash=sha256:{value}" for value in sorted(hashes[name]))])
-        for name in sorted(versions)
-    ]
-    LOCK.parent.mkdir(exist_ok=True)
-    LOCK.write_text(HEADER + "\n".join(lines) + "\n")
-    print(f"{len(versions)} packages in {LOCK.relative_to(ROOT)}")
+    LOCKS.mkdir(exist_ok=True)
+    write("dev", versions, hashes)
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as constraints:
+        constraints.write("\n".join(f"{name}=={version}" for name, version in versions.items()))
+        constraints.flush()
+        entries = report(f"{ROOT}[demo]", "--constraint", constraints.name)
+    demo = dict(name_and_version(entry) for entry in entries if name_and_version(entry)[0] != OWN)
+    # The checkout is built with what is installed, so that nothing is downloaded beside the lock.
+    write("demo", {**demo, "setuptools": versions["setuptools"]}, hashes)
     return 0
 
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 import venv
 from pathlib import Path
 
@@ -10,8 +11,8 @@ OLDEST = (3, 11)
 PROMPT = "tidegate"
 
 
-def main(target: Path) -> int:
-    """Exactly what requirements/dev.txt names, checked against its hashes, then the checkout itself as editable."""
+def main(target: Path, lock: str = "dev.txt") -> int:
+    """Exactly what the lock in requirements/ names, checked against its hashes, then the checkout itself as editable."""
     if sys.version_info < OLDEST:
         print(
             f"Tidegate needs Python >= 3.11, {sys.executable} is {sys.version.split()[0]}: make PYTHON=python3.11 ..."
@@ -30,9 +31,24 @@ def main(target: Path) -> int:
         return 1
     pip = [str(target / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
     print(f"installing the locked dependencies into {target} (once; about two minutes)", flush=True)
-    subprocess.run([*pip, "--require-hashes", "-r", str(ROOT / "requirements" / "dev.txt")], check=True)
-    subprocess.run([*pip, "--no-deps", "--no-build-isolation", "--editable", str(ROOT)], check=True)
+    run([*pip, "--require-hashes", "-r", str(ROOT / "requirements" / lock)])
+    run([*pip, "--no-deps", "--no-build-isolation", "--editable", str(ROOT)])
     return 0
+
+
+def run(command: list[str]) -> None:
+    """Runs a command that prints nothing for minutes, and says every ten seconds that it does; fails as it fails."""
+    began = time.monotonic()
+    with subprocess.Popen(command) as process:
+        while True:
+            try:
+                status = process.wait(10)
+            except subprocess.TimeoutExpired:
+                print(f"  ... {time.monotonic() - began:.0f} s", flush=True)
+                continue
+            if status:
+                raise subprocess.CalledProcessError(status, command)
+            return
 
 
 def ours(target: Path) -> bool:
@@ -48,4 +64,4 @@ def ours(target: Path) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(main(Path(sys.argv[1]), *sys.argv[2:]))

@@ -95,9 +95,9 @@ def started(spark: SparkSession, folder: Path, program: tg.Program = SIMPLE, **o
     """What becomes of a program on Spark over what is in a directory, to its last batch or a refusal."""
     (folder / "in").mkdir(parents=True, exist_ok=True)
     sources = {"S": tg.csv(folder / "in", per_batch=1)}
-    options = {"sources": sources, "checkpoint": folder / "state", "clock": lambda: NOON} | options
+    given: dict[str, Any] = {"sources": sources, "checkpoint": folder / "state", "clock": lambda: NOON}
     try:
-        query = program.start(spark, **options)
+        query = program.start(spark, **given | options)
         query.awaitTermination()
     except tg.TidegateError as error:
         return error.code
