@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from types import FrameType
 
@@ -137,9 +138,27 @@ class QueryError(TidegateError):
         )
         return type(self).of(filled)
 
+    def _render_traceback_(self) -> list[str]:
+        """What IPython and notebooks show."""
+        from tidegate.algebra.tracebacks import rendered
+
+        return rendered(self)
+
 
 class InternalError(TidegateError):
     """An invariant of Tidegate itself does not hold: a bug of ours, never of the user."""
+
+
+def is_ours(frame: FrameType) -> bool:
+    """Whether a frame is the library's."""
+    module = _module(frame)
+    return module == "tidegate" or module.startswith("tidegate.")
+
+
+def _module(frame: FrameType) -> str:
+    spec = frame.f_globals.get("__spec__")  # it knows the name of what `python -m` runs
+    name = frame.f_globals.get("__name__", "") if spec is None else spec.name
+    return name if isinstance(name, str) else ""
 
 
 def call_site(frame: FrameType | None) -> Site | None:
@@ -147,12 +166,17 @@ def call_site(frame: FrameType | None) -> Site | None:
     import linecache
 
     while frame is not None:
-        spec = frame.f_globals.get("__spec__")  # it knows the name of what `python -m` runs
-        module = frame.f_globals.get("__name__", "") if spec is None else spec.name
-        if module == COMMAND_LINE:
+        if _module(frame) == COMMAND_LINE:
             return None
-        if not (module == "tidegate" or module.startswith("tidegate.")):
+        if not is_ours(frame):
             file, line = frame.f_code.co_filename, frame.f_lineno
-            return Site(file, line, linecache.getline(file, line).strip())
+            return Site(_cell(file) or file, line, linecache.getline(file, line).strip())
         frame = frame.f_back
     return None
+
+
+def _cell(file: str) -> str | None:
+    """The name that a notebook shows beside a cell ("In[3]"), for the file that it makes of it."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    named = getattr(getattr(shell, "compile", None), "format_code_name", lambda _: None)(file)
+    return None if named is None else str(named[1])

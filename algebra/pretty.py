@@ -64,11 +64,16 @@ def listed(texts: Sequence[str]) -> str:
     return ", ".join(texts) if more <= 0 else f"{', '.join(texts[:_LISTED])} and {more} more"
 
 
+def count_of(number: int, noun: str) -> str:
+    """A number with its noun: "1 row", "2,000 rows"."""
+    return f"{number:,} {noun}{'' if number == 1 else 'es' if noun.endswith('ch') else 's'}"
+
+
 def preformatted(text: str) -> str:
-    """Text as a notebook shows it: escaped HTML."""
+    """Text as a notebook shows it: escaped HTML, in letters of one width wherever the page is exported to."""
     from html import escape
 
-    return f"<pre>{escape(printable(text))}</pre>"
+    return f'<pre style="font-family: monospace; line-height: 1.3; text-align: left">{escape(printable(text))}</pre>'
 
 
 class Shown(str):

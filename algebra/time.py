@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from difflib import get_close_matches
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.shown import shown
 from tidegate.algebra.types import MAX_SHIFT
 
-MICROSECONDS = {
-    "us": 1,
-    "ms": 1_000,
-    "s": 1_000_000,
-    "sec": 1_000_000,
-    "m": 60_000_000,
-    "min": 60_000_000,
-    "h": 3_600_000_000,
-    "d": 86_400_000_000,
-    "w": 7 * 86_400_000_000,
+_NAMES = {
+    1: ("us", "\u00b5s", "\u03bcs", "microsecond"),
+    1_000: ("ms", "millisecond"),
+    1_000_000: ("s", "sec", "second"),
+    60_000_000: ("m", "min", "minute"),
+    3_600_000_000: ("h", "hr", "hour"),
+    86_400_000_000: ("d", "day"),
+    7 * 86_400_000_000: ("w", "week"),
+}
+#: Units by every name that people write; those that are words, or cut short like words, have a plural.
+MICROSECONDS = {name: ticks for ticks, names in _NAMES.items() for name in names} | {
+    f"{name}s": ticks for ticks, names in _NAMES.items() for name in names if len(name) > 2 or name == "hr"
 }
 _UNITS = (("d", 86_400_000_000), ("h", 3_600_000_000), ("m", 60_000_000), ("s", 1_000_000), ("ms", 1_000), ("us", 1))
-_SHORT = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-z]+)", re.IGNORECASE)
+_SHORT = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-z\u00b5\u03bc]+)", re.IGNORECASE)
 _ISO = re.compile(
     r"(?P<sign>-)?P(?:(?P<w>\d+)W)?(?:(?P<d>\d+)D)?(?:T(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+(?:\.\d{1,6})?)S)?)?"
 )
@@ -37,7 +40,7 @@ Extended = int | float
 
 
 def duration_ticks(value: DurationLike) -> int:
-    """Microseconds of a `timedelta`, an ISO-8601 duration (`PT1H30M`) or text such as `90s`, `1h 30m`, `250ms`."""
+    """Microseconds of a `timedelta`, an ISO-8601 duration (`PT1H30M`) or text such as `90s`, `1h 30m`, `30 minutes`."""
     if not isinstance(value, dt.timedelta | str):
         raise QueryError("TG104", f"{shown(value)} is not a duration", hint='write "90s", or a datetime.timedelta')
     if isinstance(value, dt.timedelta):
@@ -67,11 +70,11 @@ def _parse(text: str) -> int:
         total += _fraction(part[1], MICROSECONDS[part[2].lower()], text)
         position = part.end()
     if position == 0 or text[position:].strip():
-        raise QueryError(
-            "TG104",
-            f"{text!r} is not a duration",
-            hint='write "90s", "1h 30m", "250ms", "PT1H30M" or a datetime.timedelta',
-        )
+        unit = _SHORT.match(text, position)
+        near = [] if unit is None else get_close_matches(unit[2].lower(), MICROSECONDS, n=1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        hint += 'write "90s", "1h 30m", "30 minutes", "PT1H30M" or a datetime.timedelta'
+        raise QueryError("TG104", f"{text!r} is not a duration", hint=hint)
     return total
 
 

@@ -54,7 +54,7 @@ class Bounded:
         if self.horizon == -INF:
             return f"no row of {self.stream} is kept"
         factors = [f"rate({self.stream})", *(f"matches({table})" for table in self.tables)]
-        return f"{' × '.join(factors)} × ({sum_text(self.length(), self._names(), self.type)})"
+        return f"{' × '.join(factors)} × ({sum_text(int(self.horizon), self._names(), self.type)})"
 
     def expression(self) -> sympy.Expr:
         """The bound as a sympy expression: rate × most matches of a row in tables × (horizon in ticks + skew + lag)."""

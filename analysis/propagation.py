@@ -59,8 +59,7 @@ class Propagation:
 
     def describe(self) -> str:
         """The simplified function as text, such as `min(Smoke.time, FireEnd.time - 1m)`; ∞ distances are left out."""
-        names = [name for one in self._alternatives() for name, _ in one]
-        return function_text(self.expression(), names, self.type)
+        return function_text(self._alternatives(), self.type)
 
     def expression(self) -> sympy.Expr:
         """The function as a simplified sympy expression in ticks, over one symbol per input progress (`Smoke.time`)."""

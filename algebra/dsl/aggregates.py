@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NoReturn, overload
+from typing import TYPE_CHECKING, NoReturn, overload
 
 from tidegate.algebra.dsl.calls import called
 from tidegate.algebra.dsl.expression import Expression, Operand, build, to_expression
-from tidegate.algebra.dsl.here import Here
+from tidegate.algebra.dsl.here import Here, unknown_name
+from tidegate.algebra.dsl.suggestions import aggregate_hint
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.nodes import Aggregate, Function
 from tidegate.algebra.operations import aggregate_type
@@ -28,6 +29,13 @@ class AggregateExpression:
     def __repr__(self) -> str:
         inside = "" if self._argument is None else repr(self._argument)
         return f"{self._function.value}({inside}" + ("" if self._by is None else f", by={self._by!r}") + ")"
+
+    if not TYPE_CHECKING:  # type checkers shall refuse unknown methods themselves
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            raise unknown_name(f"no method of aggregates is called {name!r}: {self!r}", aggregate_hint(name))
 
     def _refuse(self, *_: object) -> NoReturn:
         with Here():

@@ -7,9 +7,9 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Collection, Iterable
-from typing import ParamSpec, TypeVar
+from typing import NoReturn, ParamSpec, TypeVar
 
-from tidegate.algebra.dsl.here import Here
+from tidegate.algebra.dsl.here import Here, unknown_name
 from tidegate.algebra.errors import QueryError
 
 _P = ParamSpec("_P")
@@ -47,11 +47,22 @@ def called(
 
 
 def checked_calls(cls: _C) -> _C:
-    """The class, with all its public methods `called`."""
+    """The class, with all its public methods `called`, and an error of ours for members that it has not."""
     for name, method in list(vars(cls).items()):
         if not name.startswith("_") and inspect.isfunction(method) and not hasattr(method, "__wrapped__"):
             setattr(cls, name, called()(method))
+    if not hasattr(cls, "__getattr__"):
+        cls.__getattr__ = _unknown_member  # type: ignore[attr-defined]  # type checkers shall refuse unknown names themselves
     return cls
+
+
+def _unknown_member(self: object, name: str) -> NoReturn:
+    if name.startswith("_"):
+        raise AttributeError(name)
+    known = [one for one in dir(type(self)) if not one.startswith("_")]
+    near = difflib.get_close_matches(name.lower(), known, n=2, cutoff=0.7)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"it has {', '.join(known)}"
+    raise unknown_name(f"a {type(self).__name__} has no {name!r}", hint)
 
 
 def check_options(what: str, given: Iterable[str], known: Collection[str]) -> None:

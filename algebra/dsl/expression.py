@@ -7,7 +7,6 @@ the line where it stands. Operators build new handles; nodes and terms never hav
 from __future__ import annotations
 
 import datetime as dt
-import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from tidegate.algebra.ddl import to_type
 from tidegate.algebra.dsl.calls import checked_calls
 from tidegate.algebra.dsl.here import Here, tests_membership, unknown_name
 from tidegate.algebra.dsl.literals import literal
+from tidegate.algebra.dsl.suggestions import nearest
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.operations import result_type
 from tidegate.algebra.pretty import term_text
@@ -485,7 +485,7 @@ def _method_hint(name: str) -> str:
     if name in free:
         return f"it is a function: tg.{name}(...)"
     known = [method for method in dir(Expression) if not method.startswith("_")]
-    near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.6)
+    near = nearest(name, known)
     return f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
 
 

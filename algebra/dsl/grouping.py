@@ -55,20 +55,22 @@ class Grouped:
                     )
                 if name in {out for out, _ in self._columns}:
                     raise QueryError("TG103", f"{name!r} is a key of the groups already", hint="choose another name")
-                read = [part for part in (aggregate._argument, aggregate._by) if part is not None]
-                parts += [self._of._column(part) for part in read]
+                argument, by = (
+                    None if part is None else self._of._column(part) for part in (aggregate._argument, aggregate._by)
+                )
+                parts += [part for part in (argument, by) if part is not None]
                 hidden = free_name(name, keys)
                 renames.append((hidden, name))
                 aggregates.append(
                     Aggregate(
                         hidden,
                         aggregate._function,
-                        None if aggregate._argument is None else aggregate._argument._term,
-                        None if aggregate._by is None else aggregate._by._term,
+                        None if argument is None else argument._term,
+                        None if by is None else by._term,
                     )
                 )
             group = Group(self._base._node, keys, tuple(aggregates))
             base = self._base._with(group, {}, site, parts)
             node = renamed(group, renames)
-            origins = {out: self._of._origins.get(source) if out == source else None for out, source in self._columns}
+            origins = self._of._kept_origins(self._columns)
             return base._with(node, fresh_origins({**origins, **dict.fromkeys(named)}, "this agg"), site)

@@ -21,11 +21,13 @@ from tidegate.algebra.dsl.relation_checks import (
     joined_origins,
     listed,
     place,
+    proper_prefixes,
     renamed,
     require_free,
     require_instants,
     require_same_attributes,
     require_temporal,
+    short_name,
     what_else,
 )
 from tidegate.algebra.dsl.suggestions import method_hint
@@ -127,6 +129,8 @@ class Relation:
             except QueryError as error:
                 if error.code != "TG101":
                     raise
+                if any(f".{name}." in f".{full}" for full in self._node.schema):
+                    return Prefixed(self, name)  # type: ignore[return-value]  # what follows is an attribute
                 methods = [method for method in vars(Relation) if not method.startswith("_")]
                 if hint := method_hint(name, methods):
                     attributes = f"; {error.hint}" if error.hint.startswith("did you mean") else ""
@@ -134,8 +138,8 @@ class Relation:
                 raise UnknownAttributeError.of(error.at(site).problems) from None
 
     def __dir__(self) -> list[str]:
-        short = {name.rsplit(".", 1)[-1] for name in self._node.schema}
-        return sorted({*object.__dir__(self), *(name for name in short if name.isidentifier())})
+        known = {part for name in self._node.schema for part in name.split(".")}
+        return sorted({*object.__dir__(self), *(name for name in known if name.isidentifier())})
 
     def _attribute(self, name: str) -> Expression:
         schema = self._node.schema
@@ -173,13 +177,16 @@ class Relation:
             return self._with(node, self._origins, site, parts)
 
     def select(self, *attributes: Column, **named: Column) -> Relation:
-        """These attributes and computed values, in this order; duplicate rows stay."""
+        """These attributes and computed values, in this order; duplicate rows stay.
+
+        An attribute loses the prefix that `as_` gave it where no other one selected has its name.
+        """
         with Here() as site:
             base, columns, parts = self._columns(attributes, named, site, "select")
             node = renamed(
                 Project(base._node, tuple(source for _, source in columns)), [(s, out) for out, s in columns]
             )
-            origins = {out: self._origins.get(source) if out == source else None for out, source in columns}
+            origins = self._kept_origins(columns)
             return base._with(node, fresh_origins(origins, "this select"), site, parts)
 
     def with_(self, **named: Column) -> Relation:
@@ -368,7 +375,7 @@ class Relation:
             return self._attribute(column)
         if callable(column):
             column = column(self)
-        part = to_expression(column)
+        part = self._as_selected(to_expression(column))
         for name, read in part._reads.items():
             if name not in self._origins:
                 raise unknown_attribute(name, self.schema)
@@ -379,6 +386,19 @@ class Relation:
                     hint="take the attribute from the relation that it is used in, or join the two",
                 )
         return part
+
+    def _as_selected(self, part: Expression) -> Expression:
+        """The expression with attributes that a `select` took the prefix of, under the names that they have since."""
+        names = {
+            name: short
+            for name, read in part._reads.items()
+            if name not in self._origins and self._origins.get(short := name.rpartition(".")[2]) is read.origin
+        }
+        if not names:
+            return part
+        reads = {names.get(name, name): read for name, read in part._reads.items()}
+        sites = {rename_attributes(term, names): site for term, site in part._sites.items()}
+        return Expression(rename_attributes(part._term, names), part._type, reads, sites)
 
     def _condition(self, condition: object) -> Expression:
         if isinstance(condition, bool | int | float | str | bytes | None):
@@ -409,6 +429,11 @@ class Relation:
                     "TG114", f"{shown(part)} has no name in {where}", hint=f"give it one: {where}(name=...)"
                 )
             asked.append((part._term.name, part))
+        proper = proper_prefixes(self._node)
+        short = [*(short_name(name, proper) for name, _ in asked), *named]
+        asked = [
+            (one if short.count(one) == 1 else name, part) for one, (name, part) in zip(short, asked, strict=False)
+        ]
         asked += [(checked_name(name, "an attribute"), self._column(column)) for name, column in named.items()]
         node, columns, used = self._node, [], set[str]()
         sites = dict(self._sites)
@@ -430,9 +455,18 @@ class Relation:
         origins = {name: self._origins.get(name) or Origin(f"this {where}") for name in node.schema}
         return Relation(node, origins, sites, self._results), columns, parts
 
+    def _kept_origins(self, columns: Iterable[tuple[str, str]]) -> dict[str, Origin | None]:
+        """Of attributes that keep their names, prefixes aside, where they come from."""
+        proper = proper_prefixes(self._node)
+        return {
+            out: self._origins.get(source) if out in (source, short_name(source, proper)) else None
+            for out, source in columns
+        }
+
     def _short_names(self) -> tuple[tuple[str, str], ...]:
         names = self.schema.names
-        short = [name.rsplit(".", 1)[-1] for name in names]
+        proper = proper_prefixes(self._node)
+        short = [short_name(name, proper) for name in names]
         return tuple((n, s) for n, s in zip(names, short, strict=True) if n != s and short.count(s) == 1)
 
     def _unqualified(self, site: Site | None = None) -> Relation:
@@ -442,6 +476,37 @@ class Relation:
         new = dict(pairs)
         origins = {new.get(name, name): origin for name, origin in self._origins.items()}
         return self._with(Rename(self._node, pairs), origins, site)
+
+
+class Prefixed:
+    """The attributes of a relation that have a prefix, such as those of one situation of a match: `matches.Fog.ts`."""
+
+    __slots__ = ("_prefix", "_relation")
+
+    def __init__(self, relation: Relation, prefix: str) -> None:
+        self._relation, self._prefix = relation, prefix
+
+    def __repr__(self) -> str:
+        return f"attributes of {self._prefix}: {', '.join(self._names())}"
+
+    def __getitem__(self, name: str) -> Expression:
+        return self._relation[f"{self._prefix}.{name}"]
+
+    def __getattr__(self, name: str) -> Expression:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        with Here() as site:
+            try:
+                return self._relation._attribute(f"{self._prefix}.{name}")
+            except QueryError as error:
+                raise UnknownAttributeError.of(error.at(site).problems) from None
+
+    def __dir__(self) -> list[str]:
+        return sorted({*object.__dir__(self), *self._names()})
+
+    def _names(self) -> list[str]:
+        sign = f".{self._prefix}."
+        return [f".{full}".rpartition(sign)[2] for full in self._relation.schema if sign in f".{full}"]
 
 
 #: A condition on rows: an expression, or a function from the relation to one.

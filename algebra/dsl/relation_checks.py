@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from tidegate.algebra.dsl.expression import Expression, Origin
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.formulas import And, Formula, Not, Opaque, Or, temporal_formula
-from tidegate.algebra.nodes import Node, Rename
+from tidegate.algebra.nodes import Match, Node, Rename, Scan, children
 from tidegate.algebra.pretty import term_text
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Attr, Term
@@ -38,6 +38,32 @@ def require_temporal(parts: Iterable[Expression]) -> None:
                 hint="compare temporal attributes: s.start <= s.end + tg.hours(1); filter by anything else with where()",
                 site=part._sites.get(source),
             )
+
+
+def proper_prefixes(node: Node) -> frozenset[str]:
+    """Prefixes that no `as_` made: situations of a match, which they tell apart, and what streams were declared with."""
+    found: set[str] = set()
+    waiting, seen = [node], {node}
+    while waiting:
+        current = waiting.pop()
+        if isinstance(current, Match):
+            found.update(current.symbols)
+        elif isinstance(current, Scan):
+            found.update(name.partition(".")[0] for name in current.schema if "." in name)
+        for child in children(current):
+            if child not in seen:
+                seen.add(child)
+                waiting.append(child)
+    return frozenset(found)
+
+
+def short_name(name: str, proper: Collection[str]) -> str:
+    """A name without the prefixes that `as_` gave it."""
+    prefix, dot, rest = name.partition(".")
+    while dot and prefix not in proper:
+        name = rest
+        prefix, dot, rest = name.partition(".")
+    return name
 
 
 def listed_names(names: Iterable[str]) -> str:

@@ -118,14 +118,16 @@ class Partitioned:
         parts, aggregates = [condition], []
         for aggregate_name, aggregate in given._aggregates.items():
             self._check_aggregate(name, aggregate_name, aggregate, given._site)
-            read = [part for part in (aggregate._argument, aggregate._by) if part is not None]
-            parts += [relation._column(part) for part in read]
+            argument, by = (
+                None if part is None else relation._column(part) for part in (aggregate._argument, aggregate._by)
+            )
+            parts += [part for part in (argument, by) if part is not None]
             aggregates.append(
                 Aggregate(
                     aggregate_name,
                     aggregate._function,
-                    None if aggregate._argument is None else aggregate._argument._term,
-                    None if aggregate._by is None else aggregate._by._term,
+                    None if argument is None else argument._term,
+                    None if by is None else by._term,
                 )
             )
         type_ = relation.schema[self._time].type

@@ -66,6 +66,13 @@ FUNCTIONS: Mapping[str, str] = MappingProxyType(
     | {name: f"write from tidegate import {name}" for name in ("testing", "metrics")}
 )
 
+#: What other libraries ask of aggregates.
+AGGREGATE_METHODS: Mapping[str, str] = MappingProxyType(
+    dict.fromkeys(("filter", "where", "when"), "aggregate what the condition lets through: tg.sum(tg.when(r.ok, r.x))")
+    | dict.fromkeys(("alias", "as_", "named", "name"), "an aggregate gets its name in agg: .agg(n=tg.count())")
+    | dict.fromkeys(("over", "partition_by"), _GROUP)
+)
+
 #: What other libraries do to groups at once.
 GROUP_METHODS: Mapping[str, str] = MappingProxyType(
     dict.fromkeys(("count", "size", "len"), "write .agg(n=tg.count())")
@@ -82,8 +89,13 @@ def function_hint(name: str, functions: Iterable[str]) -> str:
     """How what is asked of the module is written here, or which functions have nearly that name; empty where none does."""
     if name in FUNCTIONS:
         return FUNCTIONS[name]
-    near = difflib.get_close_matches(name.lower(), list(functions), n=2, cutoff=0.6)
+    near = nearest(name, functions)
     return f"did you mean {' or '.join(f'tg.{one}' for one in near)}?" if near else ""
+
+
+def aggregate_hint(name: str) -> str:
+    """How what is asked of an aggregate is written here."""
+    return AGGREGATE_METHODS.get(name, "an aggregate gets its name in agg(n=...), and is computed with afterwards")
 
 
 def group_hint(name: str) -> str:
@@ -95,5 +107,10 @@ def method_hint(name: str, methods: Iterable[str]) -> str:
     """How what is asked for is written here, or which methods have nearly that name; empty where none does."""
     if name in RELATION_METHODS:
         return RELATION_METHODS[name]
-    near = difflib.get_close_matches(name.lower(), list(methods), n=2, cutoff=0.7)
+    near = nearest(name, methods)
     return f"did you mean {' or '.join(f'{one}(...)' for one in near)}?" if near else ""
+
+
+def nearest(name: str, known: Iterable[str]) -> list[str]:
+    """Names that are probably meant: of a short one, with which other short ones share most letters, hardly another one is."""
+    return difflib.get_close_matches(name.lower(), list(known), n=2, cutoff=0.8 if len(name) < 5 else 0.7)

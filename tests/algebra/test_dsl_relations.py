@@ -91,7 +91,7 @@ def test_every_operator_builds_its_node() -> None:
 def test_select_renames_computes_and_orders() -> None:
     s = smoke.as_("s")
     assert s.select("conc", start=s.time)._node == Rename(
-        Project(s._node, ("s.conc", "s.time")), (("s.time", "start"),)
+        Project(s._node, ("s.conc", "s.time")), (("s.conc", "conc"), ("s.time", "start"))
     )
     twice = smoke.select(smoke.area, twice=smoke.area, conc=smoke.conc * 2)
     assert twice.schema.names == ("area", "twice", "conc")
@@ -106,7 +106,9 @@ def test_group_by_names_keys_and_aggregates() -> None:
         Aggregate("worst", Function.MAX, Attr("s.conc")),
         Aggregate("was", Function.LAST, Attr("s.conc"), Attr("s.time")),
     )
-    assert grouped._node == Rename(Group(s._node, ("s.area", "s.time"), aggregates), (("s.time", "start"),))
+    assert grouped._node == Rename(
+        Group(s._node, ("s.area", "s.time"), aggregates), (("s.area", "area"), ("s.time", "start"))
+    )
     computed = smoke.group_by(time=tg.ceil(smoke.time, "1h")).agg(conc=tg.avg(smoke.conc), n=lambda r: tg.count(r.area))
     assert computed.schema.names == ("time", "conc", "n")
     assert computed.schema.temporal == ("time",)
@@ -127,7 +129,7 @@ def test_names_resolve_without_their_prefix_where_that_is_clear() -> None:
 def test_handles_of_an_earlier_step_stay_usable() -> None:
     f, s = fire.as_("f"), smoke.as_("s")
     later = tg.product(f, s).where(f.time <= s.time).with_(gap=s.time - f.time)
-    assert later.where(later.gap < "5m", s.conc > 1).select(f.fid).schema.names == ("f.fid",)
+    assert later.where(later.gap < "5m", s.conc > 1).select(f.fid).schema.names == ("fid",)
 
 
 f, s = fire.as_("f"), smoke.as_("s")
@@ -211,7 +213,7 @@ def test_handles_print_as_what_they_are() -> None:
         "r2 := select r1 where f.fid > 3\n"
         "schema: f.fid bigint, f.time timestamp not null"
     )
-    assert repr(f.group_by("fid")) == "Grouped by f.fid; say what each group yields: .agg(...)"
+    assert repr(f.group_by("fid")) == "Grouped by fid; say what each group yields: .agg(...)"
 
 
 # Programs ------------------------------------------------------------------------------------------------------------

@@ -250,7 +250,7 @@ def test_errors_point_at_the_text(old: str, new: str, code: str, where: str, hin
         ("DEFINE A AS speed AND speed > 5", "(a > 1) AND (b > 2)"),
         ("DEFINE A AS speed = NULL", "write x IS NULL or x IS NOT NULL"),
         ("DEFINE A AS car_id > 99999999999999999999", "write a decimal point"),
-        ("DEFINE A AS time > DURATION 'x'", "write '90s', '1h 30m', '250ms', 'PT1H30M'"),
+        ("DEFINE A AS time > DURATION 'x'", "write '90s', '1h 30m', '30 minutes', 'PT1H30M'"),
         ("PARTITION BY car_id, car_id DEFINE A AS speed > 5", "name each key once"),
         ("DEFINE A AS speed > 5 PATTERN A meets A", "define it twice, under two names"),
     ],

@@ -1,0 +1,109 @@
+"""Names of attributes: prefixes that `as_` gave go where nothing clashes, those of a match's situations stay."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+import tidegate as tg
+
+library: Any = tg
+users = tg.stream("U", "usr string, t bigint", progress="t")
+a, b = users.as_("a"), users.as_("b")
+events = tg.stream("E", "k bigint, x bigint, t bigint", progress="t")
+derived = events.partition_by("k").derive(
+    Hi=tg.situation(events.x > 5, n=tg.count()), Lo=tg.situation(events.x < 2), Mid=tg.situation(events.x == 3)
+)
+two = derived.match(derived.Hi.before(derived.Lo), within=9)
+three = derived.match(derived.Hi.before(derived.Lo), derived.Lo.before(derived.Mid), within=9)
+
+
+def untyped(value: Any) -> Any:
+    """What type checkers would refuse."""
+    return value
+
+
+def columns(relation: tg.Relation) -> list[str]:
+    return list(tg.program(Out=relation).definition.queries[0].node.schema.names)
+
+
+def test_a_selected_attribute_loses_its_prefix() -> None:
+    assert a.select(a.usr).union(b.select(b.usr)).schema.names == ("usr",)
+    both = a.join(b, a.usr == b.usr, a.t <= b.t, b.t <= a.t + 5)
+    assert both.select(a.usr, a.t, b.t).schema.names == ("usr", "a.t", "b.t")
+    assert both.select(a.t, t=b.t).schema.names == ("a.t", "t")
+    assert both.group_by(a.usr).agg(n=tg.count()).schema.names == ("usr", "n")
+
+
+def test_handles_of_before_mean_the_same_attribute_after_a_select() -> None:
+    chosen = a.select(a.usr, a.t)
+    assert chosen.where(a.usr == "x", a.t > 3).schema.names == ("usr", "t")
+    joined = chosen.join(b, a.usr == b.usr, a.t <= b.t, b.t <= a.t + 5)
+    assert joined.select(a.usr, later=b.t).schema.names == ("usr", "later")
+    assert chosen.group_by(a.usr).agg(last=tg.max(a.t)).schema.names == ("usr", "last")
+    with pytest.raises(tg.QueryError, match="TG101"):
+        a.select(who=a.usr).where(a.usr == "x")
+
+
+def test_columns_of_a_match_do_not_change_with_another_situation() -> None:
+    assert columns(two) == ["k", "Hi.ts", "Hi.te", "Hi.n", "Lo.ts", "Lo.te", "detected"]
+    assert columns(three) == [*columns(two)[:-1], "Mid.ts", "Mid.te", "detected"]
+    assert columns(two.select("k", derived.Hi.n)) == ["k", "Hi.n"]
+    assert columns(derived.Hi) == ["k", "ts", "te", "n"]
+    assert columns(two.as_("m")) == columns(two)
+
+
+def test_attributes_of_a_situation_are_found_below_its_name() -> None:
+    m = untyped(two.as_("m"))
+    for relation in (untyped(two), m):
+        assert columns(relation.select(start=relation.Hi.ts, n=relation.Hi["n"])) == ["start", "n"]
+    assert "Hi" in dir(m)
+    assert "ts" in dir(m.Hi)
+    assert repr(m.Hi) == "attributes of Hi: ts, te, n"
+    with pytest.raises(tg.QueryError, match="TG101"):
+        m.Hi.nothing
+    with pytest.raises(tg.QueryError, match="TG101 unknown attribute"):
+        m.Ho
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (lambda: library.lag, ""),
+        (lambda: library.sin, ""),
+        (lambda: library.cout, "did you mean tg.count"),
+        (lambda: untyped(events.x).sin(), "there are"),
+        (lambda: untyped(tg.count()).filter(events.x > 1), r"tg.sum\(tg.when"),
+        (lambda: untyped(tg.count()).alias("n"), "gets its name in agg"),
+        (lambda: untyped(tg.program(A=events)).sesion(), "did you mean session"),
+        (lambda: untyped(events.partition_by("k")).drive(), "did you mean derive"),
+    ],
+)
+def test_names_that_are_not_there_get_the_right_hint_or_none(asked: Any, said: str) -> None:
+    with pytest.raises(AttributeError, match="TG131") as caught:
+        asked()
+    hint = str(caught.value).partition("hint")[2]
+    assert bool(hint) == bool(said)
+    assert re.search(said, hint)
+
+
+@pytest.mark.parametrize(
+    ("text", "ticks"),
+    [
+        ("30 minutes", 1_800_000_000),
+        ("1 hour 30 min", 5_400_000_000),
+        ("2 Days", 172_800_000_000),
+        ("1 week", 604_800_000_000),
+        ("5 secs", 5_000_000),
+        ("250 milliseconds", 250_000),
+        ("3\u00b5s", 3),
+        ("7 microseconds", 7),
+        ("PT1H30M", 5_400_000_000),
+    ],
+)
+def test_durations_as_people_write_them(text: str, ticks: int) -> None:
+    from tidegate.algebra.time import duration_ticks
+
+    assert duration_ticks(text) == ticks

@@ -1,0 +1,81 @@
+"""Tracebacks of errors that a user can mend end at the user's line; all others stay as they are."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+import tidegate as tg
+from tidegate.algebra.tracebacks import rendered
+
+SCRIPT = """
+import tidegate as tg
+
+def build():
+    events = tg.stream("E", "n bigint, t timestamp", progress="t")
+    return events.where(events.m > 1)
+
+build()
+"""
+
+
+def said(script: str, place: Path, **environment: str) -> str:
+    (place / "mine.py").write_text(script)
+    ran = subprocess.run(
+        [sys.executable, "mine.py"],
+        cwd=place,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 1
+    return ran.stderr
+
+
+def frames(text: str) -> list[str]:
+    return [Path(line.split('"')[1]).name for line in text.splitlines() if line.strip().startswith('File "')]
+
+
+def test_no_frame_of_ours_is_shown(tmp_path: Path) -> None:
+    text = said(SCRIPT, tmp_path)
+    assert frames(text) == ["mine.py", "mine.py"]
+    assert "TG101 unknown attribute 'm'" in text
+    assert "mine.py:6   return events.where(events.m > 1)" in text
+
+
+def test_all_frames_are_shown_to_who_asks(tmp_path: Path) -> None:
+    assert "relation.py" in frames(said(SCRIPT, tmp_path, TIDEGATE_TRACEBACK="full"))
+
+
+def test_errors_of_others_go_to_the_hook_that_was_there(tmp_path: Path) -> None:
+    hook = "import sys\nsys.excepthook = lambda *_: print('theirs', file=sys.stderr)\nimport tidegate\n1 / 0\n"
+    assert said(hook, tmp_path) == "theirs\n"
+    assert "ZeroDivisionError" in said("import tidegate\n1 / 0\n", tmp_path)
+
+
+def test_a_notebook_is_given_the_users_frames() -> None:
+    with pytest.raises(tg.QueryError) as caught:
+        tg.stream("E", "n bigint")  # type: ignore[call-arg]  # what it is refused for
+    lines = caught.value._render_traceback_()
+    assert lines == rendered(caught.value)
+    assert frames("\n".join(lines)) == ["test_tracebacks.py"]
+    assert lines[-1] != ""
+
+
+def test_errors_name_the_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    shell = SimpleNamespace(
+        compile=SimpleNamespace(format_code_name=lambda name: ("Cell", "In[3]") if "cell" in name else None)
+    )
+    module = ModuleType("IPython")
+    module.get_ipython = lambda: shell  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "IPython", module)
+    scope: dict[str, object] = {"tg": tg}
+    with pytest.raises(tg.QueryError) as caught:
+        exec(compile('tg.stream("E", "n bigint")', "/tmp/ipykernel_1/cell.py", "exec"), scope)  # noqa: S102  # a cell
+    assert "\n  In[3]:1" in str(caught.value)
