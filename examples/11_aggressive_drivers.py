@@ -38,13 +38,13 @@ rows = [
 
 print(program.explain())
 found = program.run({"Reading": rows})
-for row in found["Aggressive"].to_pylist():
+for row in found["Aggressive"].rows():
     print(row)
 
-by_car = {row["car"]: row for row in found["Aggressive"].to_pylist()}
+by_car = {row["car"]: row for row in found["Aggressive"].rows()}
 # Car 1: A [0, 7) overlaps B [4, 17), C [13, 17) finishes B; certain once C has lasted three seconds.
 assert by_car[1] == {
-    "car": 1, "A.ts": 0, "A.te": 7, "B.ts": 4, "B.te": None, "avg_speed": (3 * 75 + 6 * 80 + 3 * 78) / 12,
+    "car": 1, "A.ts": 0, "A.te": 7, "B.ts": 4, "B.te": None, "B.avg_speed": (3 * 75 + 6 * 80 + 3 * 78) / 12,
     "C.ts": 13, "C.te": None, "detected": 15,
 }  # fmt: skip
 # Car 2: A [0, 6) meets B [6, ...), C [11, ...): neither has ended when the match is certain.

@@ -80,7 +80,7 @@ def as_it_came(period: data.Period, where: Path, *, spark: bool = False) -> Foun
 
 def findings(found: Found, hours: int) -> dict[str, float]:
     """What the answers say, in numbers; `hours` are those of all airports together."""
-    waves, whole = (found[name].filter(pl.col("flights") >= 5) for name in ("Wave", "Whole"))
+    waves, whole = found["Wave"].filter(pl.col("flights") >= 5), found["Whole"].filter(pl.col("Wave.flights") >= 5)
     foggy = found["Fog"].select((pl.col("te") - pl.col("ts")).dt.total_minutes().sum()).item() / 60
     both = found["Alarm"].join(whole, on=["origin", "Fog.ts", "Wave.ts"], suffix=" in the end")
     ahead = both.select((pl.col("detected in the end") - pl.col("detected")).dt.total_minutes())
@@ -91,9 +91,9 @@ def findings(found: Found, hours: int) -> dict[str, float]:
         "waves of five flights or more": waves.height,
         "waves that began in fog": whole.height,
         "waves an hour in fog / in clear air": round(in_fog / elsewhere, 1),
-        "late flights in waves that began in fog": whole["flights"].sum(),
-        "of these, flights that left after the alarm": (both["flights in the end"] - both["flights"]).sum(),
-        "waves that the fog outlasted": whole.filter(pl.col("Fog.te") > pl.col("left")).height,
+        "late flights in waves that began in fog": whole["Wave.flights"].sum(),
+        "of these, flights that left after the alarm": (both["Wave.flights in the end"] - both["Wave.flights"]).sum(),
+        "waves that the fog outlasted": whole.filter(pl.col("Fog.te") > pl.col("Wave.left")).height,
         "alarm ahead of both ends, minutes, median": ahead.median().item(),
     }
 
@@ -126,7 +126,7 @@ def main(arguments: list[str]) -> None:
         assert same(as_it_came(WEEK, Path(folder), spark=chosen.spark), week)
     for row in week["Alarm"].sort("detected").iter_rows(named=True):
         print(
-            f"{row['detected']:%d %B %H:%M} {row['origin']}: {row['flights']} flights late since {row['Wave.ts']:%H:%M},",
+            f"{row['detected']:%d %B %H:%M} {row['origin']}: {row['Wave.flights']} flights late since {row['Wave.ts']:%H:%M},",
             end=" ",
         )
         print(f"fog since {row['Fog.ts']:%H:%M}" + (f" until {row['Fog.te']:%H:%M}" if row["Fog.te"] else ""))

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from inspect import signature
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tidegate.algebra.dsl.calls import check_options
-from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.errors import QueryError
 from tidegate.analysis.pipeline import ProgramFacts
+from tidegate.runtime.extras import spark_extra
 from tidegate.runtime.given import mapping_of
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from pyspark.sql import SparkSession
 
     from tidegate.runtime.batch_report import BatchReport
     from tidegate.runtime.clock import Clock
@@ -23,51 +21,11 @@ if TYPE_CHECKING:
     from tidegate.runtime.garbage import GarbageCollection
     from tidegate.runtime.plan.lower import PurgeMode
     from tidegate.runtime.quarantine import Keep
+    from tidegate.runtime.results import Results
     from tidegate.runtime.schedule import Schedule
     from tidegate.runtime.sinks import Sink
     from tidegate.runtime.sources import OnError
-
-#: What a start on Spark does not do without, and how it looks.
-_NEEDED = {"sources": '{"Name": tg.parquet("a directory")}', "checkpoint": '"a directory"'}
-
-
-@dataclass(frozen=True, slots=True)
-class Results:
-    """What a run over complete inputs yields: a table per result stream, and what each of the last hundred batches did."""
-
-    tables: Mapping[str, pa.Table]
-    reports: tuple[BatchReport, ...]
-    quarantine: pa.Table
-
-    def __getitem__(self, name: str) -> pa.Table:
-        from tidegate.runtime.progress import check_known
-
-        with Here():
-            check_known(name, self.tables, "result")
-            return self.tables[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.tables)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.tables
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The only result as a stream of Arrow data, for whatever takes one: `polars.DataFrame(results)`."""
-        if len(self.tables) != 1:
-            raise QueryError(
-                "TG402",
-                f"there are {len(self.tables)} results, not one",
-                hint=f"choose one of {', '.join(self.tables)}",
-            )
-        (table,) = self.tables.values()
-        return table.__arrow_c_stream__(requested_schema)
-
-    def rows(self, name: str) -> list[dict[str, Any]]:
-        """Results of a stream as dictionaries."""
-        from tidegate.runtime.columns import user_rows
-
-        return user_rows(self[name])
+    from tidegate.runtime.spark.engine import RunningQuery
 
 
 def session(
@@ -91,7 +49,7 @@ def session(
     from tidegate.runtime.embedded.session import Session
     from tidegate.runtime.progress import check_known
     from tidegate.runtime.sinks import ParquetSink
-    from tidegate.runtime.sources import Source
+    from tidegate.runtime.sources import source_given
     from tidegate.runtime.state.local import LocalStore
     from tidegate.runtime.state.memory import MemoryStore
 
@@ -109,7 +67,7 @@ def session(
     store = MemoryStore() if checkpoint is None else LocalStore(checkpoint)
     tables = {stream.name for stream in facts.program.inputs if stream.static}
     given = mapping_of("sources", sources, 'tg.parquet("a directory")')
-    given = {name: data if isinstance(data, Source) else Source(data) for name, data in given.items()}
+    given = {name: source_given(data) for name, data in given.items()}
     streams = {name: source for name, source in given.items() if name not in tables}
     complete = {name: source.data for name, source in given.items() if name in tables}
     complete |= mapping_of("statics", statics, "rows")
@@ -141,9 +99,12 @@ def run(
     close_at: Any = None,
     threads: int = 1,
     on_error: OnError | Mapping[str, OnError] = "quarantine",
+    progress: bool | None = None,
 ) -> Results:
     """Run a program over complete inputs: frames, rows, or `Source`s such as directories, static tables among them."""
+    from tidegate.runtime.notices import check_accepted
     from tidegate.runtime.progress import check_known
+    from tidegate.runtime.results import Results, ResultTable
     from tidegate.runtime.sinks import CallbackSink, DiscardSink
 
     inputs = mapping_of("what run takes", inputs, "rows")
@@ -167,28 +128,35 @@ def run(
     ) as live:
         if close_at is not None:
             live.close_open(close_at)
-        reports = live.process()
+        reports = live.process(progress=progress)
         unread = {name for name, sink in (sinks or {}).items() if isinstance(sink, CallbackSink | DiscardSink)}
         names = dict.fromkeys(query.stream for query in facts.program.queries)  # in the program's order
         tables = {name: live.table(name) for name in names if name not in unread}
-        return Results(tables, tuple(reports), live.quarantine().read_all())
+        check_accepted(live.counts, live.quarantine)
+        quarantine = ResultTable("quarantine", live.quarantine().read_all())
+        return Results(tables, tuple(reports), quarantine, live.counts)
 
 
 def _complete(data: Any) -> Any:
     """A directory given to `run` holds all its rows."""
-    from tidegate.runtime.sources import Source
+    from tidegate.runtime.sources import source_given
 
-    return replace(data, bounded=True) if isinstance(data, Source) else data
+    return replace(source_given(data), bounded=True)
 
 
-def start(facts: ProgramFacts, spark: Any, **options: Any) -> Any:
-    """Start a program on Spark; see `runtime.spark.engine.start`."""
-    from tidegate.runtime.spark.engine import start as start_on_spark
-
-    known = [name for name in signature(start_on_spark).parameters if name not in ("spark", "facts", "held")]
-    with Here():
-        check_options("start", options, known)
-        for name in ("sources", "checkpoint"):
-            if name not in options:
-                raise QueryError("TG114", f"start needs {name}=", hint=f"{name}={_NEEDED[name]}")
-    return start_on_spark(spark, facts, **options)
+def start(
+    facts: ProgramFacts,
+    spark: SparkSession,
+    *,
+    driver_bytes: int | None = None,
+    shard_bytes: int | None = None,
+    clock: Clock | None = None,
+    **options: Any,
+) -> RunningQuery:
+    """Start a program on Spark; see `runtime.spark.engine.start`, whose defaults None stands for."""
+    with spark_extra():
+        from tidegate.runtime.spark.engine import start as start_on_spark
+    chosen: dict[str, Any] = {"driver_bytes": driver_bytes, "shard_bytes": shard_bytes, "clock": clock}
+    return start_on_spark(
+        spark, facts, **options, **{name: value for name, value in chosen.items() if value is not None}
+    )

@@ -6,17 +6,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from tidegate.algebra.dsl.calls import checked_calls
+from tidegate.algebra.pretty import count_of
 from tidegate.algebra.time import Extended
 from tidegate.runtime.plan.places import Limits
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.state.manifest import SourceCounts
 from tidegate.runtime.state.positions import SparkBatch
+from tidegate.runtime.status import Line, Status, fates, finals, joined, kept
 
 KEPT_REPORTS: Final = 100
 """Reports that a run keeps, of its last batches. One takes 3 to 20 KB, so a run of months can not keep all; `on_batch` sees each."""
 
 
-@dataclass(frozen=True, slots=True)
+@checked_calls
+@dataclass(frozen=True, slots=True, repr=False)
 class BatchReport:
     """What one batch did: rows by fate per source, new rows per query, progress, live rows per buffer, time per step.
 
@@ -26,7 +30,8 @@ class BatchReport:
     bytes of the segments that a query's increment read, `places` where, by `limits` (None: embedded, one place).
     `interleaved`: slices of the input reached into each other, so it was read a second time, event by event.
     `set_aside` has, per query and reason, rows of its evaluation without a value, sums that do not fit, and tied events.
-    `unreadable` has, per stream, how many files were set aside as they cannot be read.
+    `unreadable` has, per stream, how many files were set aside as they cannot be read. Printed, and in a notebook, it is the
+    first of these figures, a line each.
     """
 
     seq: int
@@ -50,3 +55,46 @@ class BatchReport:
     interleaved: bool = False
     set_aside: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     unreadable: Mapping[str, int] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return str(self.status())
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return self.status()._repr_html_()
+
+    def status(self) -> Status:
+        """What a reader asks first: rows by their fate, results and up to where they are final, and what is kept."""
+        final = finals(self.plan, self.progress)
+        unreadable = (
+            Line("in", name, f"{count_of(files, 'file')} that cannot be read")
+            for name, files in self.unreadable.items()
+        )
+        out = (
+            Line(
+                "out",
+                name,
+                joined([count_of(self.results.get(name, 0), "row"), final.get(name, ""), *self._aside(name)]),
+            )
+            for name in final
+        )
+        return Status(
+            f"batch {self.seq}, {1000 * sum(self.seconds.values()):,.0f} ms",
+            (*fates("in", self.counts), *unreadable, *out, *kept(self.plan, self.live_rows)),
+        )
+
+    def _aside(self, query: str) -> list[str]:
+        """Of a query that was not evaluated why, and what of its evaluation was set aside."""
+        waiting = [f"not evaluated: {self.waiting[query]}"] if query in self.waiting else []
+        return waiting + [f"{rows:,} set aside: {reason}" for reason, rows in self.set_aside.get(query, {}).items()]
+
+
+class Reports(list[BatchReport]):
+    """Reports of batches, oldest first. Printed, they are one after the other."""
+
+    def __repr__(self) -> str:
+        return "\n".join(map(repr, self))
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return f"<div>{''.join(report._repr_html_() for report in self)}</div>"

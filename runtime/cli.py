@@ -1,4 +1,4 @@
-"""The command line: `tidegate check`, `explain`, `run`, `timeline`, `why`, `state`, `compact`, `doctor` and `version`."""
+"""The command line: `tidegate check`, `explain`, `run`, `start`, `timeline`, `why`, `state`, `compact`, `doctor` and `version`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """Every command with its options; each names the function that runs it as `command`."""
+    import tidegate
+
     top = argparse.ArgumentParser(prog="tidegate", description="Temporal relational algebra over event streams.")
+    top.add_argument("--version", action="version", version=f"tidegate {tidegate.__version__}")
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
     check = commands.add_parser("check", help="say whether the programs in a Python file are valid")
@@ -87,6 +90,19 @@ def parser() -> argparse.ArgumentParser:
     drawn.add_argument("--most", type=int, default=20, help="at most so many partitions, those with matches first")
     drawn.add_argument("--out", type=Path, required=True, metavar="FILE", help="page.html, or picture.svg of the first")
     drawn.set_defaults(command=_timeline)
+
+    start = commands.add_parser(
+        "start", help="run a program with its sources, sinks and checkpoint until it is stopped"
+    )
+    start.add_argument("file", type=Path, help="a Python file with deployment = tg.deployment(...), or with a program")
+    start.add_argument(
+        "--settings", type=Path, metavar="FILE", help="sources, sinks and checkpoint of a program, in TOML"
+    )
+    start.add_argument("--program", help="the name of the deployment or program in the file, where it defines several")
+    start.add_argument("--once", action="store_true", help="end when all that is there has been read")
+    start.add_argument("--port", type=int, help="serve /health and /metrics there, on this machine alone")
+    start.add_argument("--no-progress", action="store_true", help="show nothing while it runs")
+    start.set_defaults(command=_start)
 
     state = commands.add_parser("state", help="list what a checkpoint holds, and why it is kept")
     state.add_argument("checkpoint", type=Path, help="the directory of a checkpoint, of a running or a stopped program")
@@ -219,10 +235,21 @@ def _timeline(options: argparse.Namespace) -> int:
 
 def _spark_plans(reports: Mapping[str, ProgramExplanation]) -> dict[str, dict[str, str]]:
     """Spark's plans of every program's increments; Spark ends with this process."""
-    from tidegate.runtime.spark.session import spark_session
+    from tidegate.runtime.extras import spark_extra
 
+    with spark_extra():
+        from tidegate.runtime.spark.session import spark_session
     session = spark_session("tidegate explain")
     return {name: report.spark(session) for name, report in reports.items()}
+
+
+def _start(options: argparse.Namespace) -> int:
+    from tidegate.runtime.operation import operate
+    from tidegate.runtime.program_files import load_deployment
+
+    deployment = load_deployment(options.file, options.settings, options.program)
+    operate(deployment, once=options.once, port=options.port, progress=False if options.no_progress else None)
+    return 0
 
 
 def _state(options: argparse.Namespace) -> int:
@@ -260,16 +287,12 @@ def _compact(options: argparse.Namespace) -> int:
 
 def _why(options: argparse.Namespace) -> int:
     from tidegate.algebra.errors import QueryError
-    from tidegate.runtime.program_files import load_programs
+    from tidegate.runtime.program_files import load_programs, only
     from tidegate.runtime.progress import check_known
     from tidegate.runtime.state.local import LocalStore
     from tidegate.runtime.why import why_checkpoint
 
-    programs = load_programs(options.file)
-    if (options.program is not None and options.program not in programs) or (len(programs) > 1 and not options.program):
-        known = ", ".join(programs)
-        raise QueryError("TG141", f"{options.file} defines {known}", hint="name one of them: --program NAME")
-    program = programs[options.program] if options.program else next(iter(programs.values()))
+    program = only(options.file, load_programs(options.file), options.program)
     if options.row and options.result is None:
         raise QueryError("TG401", "--row without a result to which the row belongs", hint="add --result NAME")
     if options.result is not None:

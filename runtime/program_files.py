@@ -8,9 +8,13 @@ import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
+from typing import TypeVar
 
 from tidegate.algebra.errors import QueryError, Site, TidegateError
+from tidegate.runtime.deployment import Deployment, read_deployment
 from tidegate.runtime.program import Program
+
+_T = TypeVar("_T")
 
 
 def load_programs(path: Path) -> Mapping[str, Program]:
@@ -19,6 +23,38 @@ def load_programs(path: Path) -> Mapping[str, Program]:
     The file runs as an import of it would: what stands under `if __name__ == "__main__"` does not. `QueryError` where
     there is no such file or program, where the file fails, or where a query in it is wrong.
     """
+    found = _bound(path, Program)
+    if not found:
+        raise QueryError("TG141", f"{path} defines no program", hint="write program = tg.program(Name=relation) in it")
+    return found
+
+
+def load_deployment(path: Path, settings: Path | None, name: str | None) -> Deployment:
+    """What `tidegate start` runs: the deployment that a file binds to a name, or its program with settings in TOML.
+
+    `QueryError` TG141 where there is none, or several and no `name`.
+    """
+    if settings is not None:
+        return read_deployment(settings, only(path, load_programs(path), name))
+    found = _bound(path, Deployment)
+    if not found:
+        raise QueryError(
+            "TG141",
+            f"{path} says nothing of sources and checkpoint",
+            hint="write deployment = tg.deployment(program, sources=..., checkpoint=...) in it, or name a TOML file: --settings",
+        )
+    return only(path, found, name)
+
+
+def only(path: Path, found: Mapping[str, _T], name: str | None) -> _T:
+    """The one by this name, or the only one; `QueryError` TG141 where there are others."""
+    if (name is not None and name not in found) or (name is None and len(found) > 1):
+        raise QueryError("TG141", f"{path} defines {', '.join(found)}", hint="name one of them: --program NAME")
+    return next(iter(found.values())) if name is None else found[name]
+
+
+def _bound(path: Path, kind: type[_T]) -> dict[str, _T]:
+    """What a file binds to names of this kind, by the first name of each."""
     if not path.is_file():
         raise QueryError("TG140", f"there is no file {path}", hint="name a Python file that defines a program")
     # What the file prints is no part of our answer.
@@ -31,12 +67,10 @@ def load_programs(path: Path) -> Mapping[str, Program]:
             raise _failed(path, f"{type(error).__name__}: {error}", "run it with Python to see where", error) from error
         except SystemExit as error:
             raise _failed(path, f"it exits, with status {error.code or 0}", _UNDER_MAIN, error) from error
-    found: dict[str, Program] = {}
+    found: dict[str, _T] = {}
     for name, value in names.items():
-        if isinstance(value, Program) and not any(value is known for known in found.values()):
+        if isinstance(value, kind) and not any(value is known for known in found.values()):
             found[name] = value
-    if not found:
-        raise QueryError("TG141", f"{path} defines no program", hint="write program = tg.program(Name=relation) in it")
     return found
 
 

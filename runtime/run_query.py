@@ -20,7 +20,7 @@ from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.dsl.situations import parts_of_match
 from tidegate.algebra.dsl.sources import stream
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.pretty import printable
+from tidegate.algebra.pretty import count_of, printable
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.text.reader import Asked, Dialect, read_query, source_of
 from tidegate.algebra.text.wording import in_words_of_text
@@ -33,7 +33,7 @@ from tidegate.runtime.state.errors import linked, storage_errors
 from tidegate.runtime.timeline import Timeline, timeline
 
 if TYPE_CHECKING:
-    from tidegate.runtime.api import Results
+    from tidegate.runtime.results import Results
 
 _FORMATS: Mapping[str, FileFormat] = {".parquet": "parquet", ".csv": "csv"}
 
@@ -188,7 +188,7 @@ def save_timeline(shown: Timeline, out: Path) -> str:
     with storage_errors(f"writing {out}"):
         if out.suffix.lower() != ".svg":
             shown.save(out)
-            return f"{counted(len(shown.partitions), 'partition')} in {out}"
+            return f"{count_of(len(shown.partitions), 'partition')} in {out}"
         if partition is None:
             raise QueryError("TG402", "there is no situation to draw", hint="write a page: --out page.html")
         out.write_text(shown.svg(partition) + "\n", encoding="utf-8")
@@ -200,25 +200,21 @@ def print_results(results: Results, name: str, out: Path | None) -> None:
     """The rows as CSV on standard output, or as a Parquet file of a directory; rejected rows are counted, with one of each kind."""
     if out is None:
         writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(results[name].column_names)
+        writer.writerow(results[name].columns)
         writer.writerows(_cells(row) for row in results.rows(name))
     else:
         import pyarrow.parquet as pq
 
         with storage_errors(f"writing {out / name}.parquet"):
             out.mkdir(parents=True, exist_ok=True)
-            pq.write_table(results[name], out / f"{name}.parquet")
-    reasons = results.quarantine.column("reason").to_pylist()
+            pq.write_table(results[name].arrow(), out / f"{name}.parquet")
+    rejected = results.quarantine.arrow()
+    reasons = rejected.column("reason").to_pylist()
     counts = Counter(reasons)
-    examples = {reason: results.quarantine.slice(reasons.index(reason), 1).to_pylist()[0] for reason in counts}
+    examples = {reason: rejected.slice(reasons.index(reason), 1).to_pylist()[0] for reason in counts}
     for reason, count in counts.items():
-        print(f"{counted(count, 'row')} rejected: {reason}\n  {_example(examples[reason])}", file=sys.stderr)
-    print(counted(results[name].num_rows, "result"), file=sys.stderr)
-
-
-def counted(count: int, what: str) -> str:
-    """`1 row`, `2 rows`."""
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+        print(f"{count_of(count, 'row')} rejected: {reason}\n  {_example(examples[reason])}", file=sys.stderr)
+    print(count_of(len(results[name]), "result"), file=sys.stderr)
 
 
 def _example(row: Mapping[str, object]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tidegate.algebra.pretty import count_of
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import Kind
 from tidegate.runtime.kept_situations import CLOSED, END, OPEN, SITUATIONS, START
@@ -127,8 +128,3 @@ def situation_dict(one: SituationState) -> dict[str, object]:
         "until": {one.of.time: plain_moment(one.until, kind)} if one.closed.rows else {},
         "bound": list(one.of.bounds),
     }
-
-
-def count_of(number: int, what: str) -> str:
-    """So many of something, in words."""
-    return f"{number:,} {what}{'' if number == 1 else 'es' if what.endswith('ch') else 's'}"

@@ -7,10 +7,9 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from inspect import signature
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, Unpack
 
-from tidegate.algebra.dsl.calls import called, check_options
+from tidegate.algebra.dsl.calls import called, check_options, checked_calls
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
@@ -172,6 +171,7 @@ def _is_left_out(name: str) -> bool:
     return name.startswith((".", "_")) or name.endswith("._COPYING_")
 
 
+@checked_calls
 @dataclass(frozen=True, slots=True)
 class Source:
     """Rows for one stream: `Files`, a frame (Arrow, pandas, Polars, rows) or a Spark DataFrame, with its options.
@@ -202,6 +202,39 @@ class Source:
     ties: OnError = "quarantine"
     on_bad_file: OnBadFile = "fail"
 
+    def __post_init__(self) -> None:
+        with Here():
+            self._check()
+
+    def _check(self) -> None:
+        """`QueryError` TG401 for what no stream could have, TG104 for durations that are none."""
+        choices: tuple[tuple[str, object, tuple[str, ...]], ...] = (
+            ("policy", self.policy, POLICIES),
+            ("on_bad_file", self.on_bad_file, ON_BAD_FILE),
+            ("on_error", self.on_error, ON_ERROR),
+            ("ties", self.ties, ON_ERROR),
+            ("idle_follows", self.idle_follows, IDLE_FOLLOWS),
+        )
+        for option, given, known in choices:
+            if given not in known:
+                raise QueryError("TG401", f"there is no {option}={shown(given)}", hint=f"one of {', '.join(known)}")
+        if not isinstance(self.bounded, bool):
+            raise QueryError(
+                "TG401", f"bounded={shown(self.bounded)} says neither yes nor no", hint="give True or False"
+            )
+        if self.on_bad_file == "quarantine" and isinstance(self.data, Files) and self.data.delete:
+            raise QueryError(
+                "TG440",
+                "files that cannot be read would be deleted with those that were read",
+                hint='give archive= instead of delete=True, or on_bad_file="fail"',
+            )
+        for option, value in (("delay", self.delay), ("skew_guard", self.skew_guard), ("idle", self.idle)):
+            for duration in value.values() if isinstance(value, Mapping) else (value,):
+                if isinstance(duration, str) and duration != "auto" and duration_ticks(duration) < 0:
+                    raise QueryError(
+                        "TG401", f"{option}={shown(duration)} is negative", hint=f'give one such as {option}="10m"'
+                    )
+
     @property
     def is_complete(self) -> bool:
         """Whether all rows are there from the start."""
@@ -210,39 +243,6 @@ class Source:
 
     def options(self, stream: StreamDef) -> SourceOptions:
         """The options in ticks, checked against the stream; `QueryError` TG401 where they do not fit it."""
-        if self.policy not in POLICIES:
-            raise QueryError(
-                "TG401", f"{stream.name}: unknown policy {shown(self.policy)}", hint=f"one of {', '.join(POLICIES)}"
-            )
-        if self.on_bad_file not in ON_BAD_FILE:
-            raise QueryError(
-                "TG401",
-                f"{stream.name}: unknown on_bad_file={shown(self.on_bad_file)}",
-                hint=f"one of {', '.join(ON_BAD_FILE)}",
-            )
-        if self.on_bad_file == "quarantine" and isinstance(self.data, Files) and self.data.delete:
-            raise QueryError(
-                "TG440",
-                f"{stream.name}: files that cannot be read would be deleted with those that were read",
-                hint='give archive= instead of delete=True, or on_bad_file="fail"',
-            )
-        for option, told in (("on_error", self.on_error), ("ties", self.ties)):
-            if told not in ON_ERROR:
-                raise QueryError(
-                    "TG401", f"{stream.name}: unknown {option}={shown(told)}", hint=f"one of {', '.join(ON_ERROR)}"
-                )
-        if self.idle_follows not in IDLE_FOLLOWS:
-            raise QueryError(
-                "TG401",
-                f"{stream.name}: an idle source can not follow {shown(self.idle_follows)}",
-                hint=f"one of {', '.join(IDLE_FOLLOWS)}",
-            )
-        if not isinstance(self.bounded, bool):
-            raise QueryError(
-                "TG401",
-                f"{stream.name}: bounded={shown(self.bounded)} says neither yes nor no",
-                hint="give True or False",
-            )
         columns = mapping_of("progress_columns", self.progress_columns, '"column"')
         for column in columns.values():
             if not isinstance(column, str):
@@ -379,6 +379,8 @@ def _positive(stream: StreamDef, option: str, value: DurationLike) -> int:
 def _delay_ticks(stream: StreamDef, name: str, value: DurationLike | int) -> int:
     """A delay in the ticks of its attribute: durations for timestamps, plain numbers for integer time and dates."""
     is_timestamp = stream.schema[name].type.kind is Kind.TIMESTAMP
+    if value == 0 and type(value) is int:
+        return 0  # no delay, in any unit
     if not isinstance(value, dt.timedelta | str if is_timestamp else int) or isinstance(value, bool):
         wanted = 'a duration such as "10m"' if is_timestamp else "a whole number"
         raise QueryError("TG401", f"{stream.name}.{name}: {shown(value)} is no delay here", hint=f"give {wanted}")
@@ -394,6 +396,59 @@ def _delay_ticks(stream: StreamDef, name: str, value: DurationLike | int) -> int
             hint="leave it out where only calls and columns tell the progress",
         )
     return ticks
+
+
+_BY_SUFFIX: Mapping[str, FileFormat] = {
+    ".parquet": "parquet",
+    ".csv": "csv",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+}
+
+
+def source_given(data: Any) -> Source:
+    """A source, of whatever stands in its place: rows or a frame, or the path of a file or directory, perhaps with a pattern.
+
+    `QueryError` TG401 for a path whose name does not say what format its files have, `StateError` TG500 for a place that is no
+    local one.
+    """
+    if isinstance(data, Source):
+        return data
+    if not isinstance(data, str | os.PathLike):
+        return Source(data)
+    local_directory(data)  # a location elsewhere is refused, without what it may have of passwords
+    folder, name = os.path.split(os.fspath(data))
+    pattern = name if any(sign in name for sign in "*?[") else None
+    directory = folder or "." if pattern is not None else os.fspath(data)
+    format_ = _BY_SUFFIX.get(os.path.splitext(name)[1].lower())
+    if format_ is None and pattern is None and os.path.isdir(directory):
+        formats = {_BY_SUFFIX.get(os.path.splitext(one.path)[1].lower()) for one in Files(directory, "parquet").found()}
+        format_ = formats.pop() if len(formats) == 1 else None
+    if format_ is None:
+        raise QueryError(
+            "TG401",
+            f"{shown(os.fspath(data))} is a path, and does not say the format of its files",
+            hint=f"write tg.parquet({os.fspath(data)!r}), tg.csv(...) or tg.json(...)",
+        )
+    return Source(Files(local_directory(directory), format_, pattern=pattern))
+
+
+class SourceKeywords(TypedDict, total=False):
+    """What can be promised about a source, as `source` and the readers of files take it; `Source` says what each means."""
+
+    delay: DurationLike | int | Mapping[str, DurationLike | int] | None
+    progress_columns: Mapping[str, str]
+    policy: Policy
+    bounded: bool
+    skew_guard: DurationLike | Mapping[str, DurationLike | None] | None
+    idle: DurationLike | None
+    idle_follows: IdleFollows
+    key: str | Iterable[str]
+    arrival: str | None
+    on_error: OnError
+    ties: OnError
+    on_bad_file: OnBadFile
 
 
 @called()
@@ -439,7 +494,7 @@ def parquet(
     pattern: str | None = None,
     archive: str | os.PathLike[str] | None = None,
     delete: bool = False,
-    **options: Any,
+    **options: Unpack[SourceKeywords],
 ) -> Source:
     """A directory of Parquet files; `per_batch` limits the files read in one batch, `pattern` takes some of the names. Read files
     may leave it (`archive`, `delete`)."""
@@ -454,7 +509,7 @@ def csv(
     pattern: str | None = None,
     archive: str | os.PathLike[str] | None = None,
     delete: bool = False,
-    **options: Any,
+    **options: Unpack[SourceKeywords],
 ) -> Source:
     """A directory of CSV files with a header line."""
     return _files("csv", directory, per_batch, pattern, archive, delete, options)
@@ -468,7 +523,7 @@ def json(
     pattern: str | None = None,
     archive: str | os.PathLike[str] | None = None,
     delete: bool = False,
-    **options: Any,
+    **options: Unpack[SourceKeywords],
 ) -> Source:
     """A directory of files with one JSON object per line."""
     return _files("json", directory, per_batch, pattern, archive, delete, options)
@@ -481,15 +536,9 @@ def _files(
     pattern: str | None,
     archive: str | os.PathLike[str] | None,
     delete: bool,
-    options: Mapping[str, Any],
+    options: SourceKeywords,
 ) -> Source:
-    known = [
-        "per_batch",
-        "pattern",
-        "archive",
-        "delete",
-        *(name for name in signature(source).parameters if name != "data"),
-    ]
+    known = ["per_batch", "pattern", "archive", "delete", *SourceKeywords.__annotations__]
     with Here():
         check_options(f"tg.{format_}", options, known)
         kept = None if archive is None else local_directory(archive)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from tidegate.algebra.pretty import count_of
 from tidegate.algebra.time import INF, Extended, format_instant
 from tidegate.algebra.types import Kind
 from tidegate.runtime.keys import memory_of
@@ -20,7 +21,6 @@ from tidegate.runtime.progress import not_of_this_program, parsed_key
 from tidegate.runtime.situation_listing import (
     SituationState,
     check_situations,
-    count_of,
     situation_dict,
     situation_states,
     situation_text,

@@ -122,6 +122,12 @@ THRESHOLDS = (
 OTHERS = {
     "batch_report.KEPT_REPORTS": "reports that are kept",
     "directory._UNSETTLED_NS": "a span of time",
+    "live_display.DELAY": "a span of time",
+    "notices._ROW": "characters of a row",
+    "operation.STALE": "a span of time",
+    "results.SHOWN_ROWS": "rows that a text shows",
+    "timeline_drawing._MINUTE": "a span of time",
+    "timeline_drawing._TICKS": "instants of an axis",
     "inputs._MOST_DIGITS": "digits of a number",
     "quarantine._TRIES": "tries",
     "spark.wake_ups._LENGTH": "characters of a name",
@@ -186,8 +192,6 @@ OTHERS = {
     "state.garbage.RETAINED": "manifests that are kept",
     "state.meta._SHOWN": "of a message",
     "state_listing._TRIES": "tries",
-    "timeline._MINUTE": "a unit",
-    "timeline._TICKS": "of a drawing",
     "validation._YEAR_1": "an instant",
 }
 

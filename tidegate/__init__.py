@@ -41,13 +41,21 @@ from tidegate.algebra.errors import InternalError, Problem, QueryError, Site, Ti
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.text.printer import query_text
 from tidegate.algebra.text.reader import AmbiguousRelationWarning, read_query
+from tidegate.algebra.tracebacks import install as _install_tracebacks
 from tidegate.runtime.program import Program, program, result_of
 
 if TYPE_CHECKING:
+    from tidegate.runtime.batch_report import BatchReport
+    from tidegate.runtime.deployment import Deployment, deployment
+    from tidegate.runtime.embedded.session import Session
+    from tidegate.runtime.notices import RunWarning
     from tidegate.runtime.quarantine import read_quarantine
+    from tidegate.runtime.results import Results, ResultTable
     from tidegate.runtime.schedule import Schedule, schedule
     from tidegate.runtime.sinks import callback, parquet_sink
     from tidegate.runtime.sources import Source, csv, json, parquet, source
+    from tidegate.runtime.spark.engine import RunningQuery
+    from tidegate.runtime.spark.session import spark_session
     from tidegate.runtime.timeline import Timeline, timeline
 
 __version__ = "0.1.0"
@@ -56,6 +64,8 @@ __version__ = "0.1.0"
 # are what its allocator would do by itself. It asks when Polars is loaded; a value that is there stays (decision 18).
 os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:10000")
 
+_install_tracebacks()
+
 #: Names that only running a program needs, loaded when they are first used.
 _WHEN_USED = {
     **dict.fromkeys(("Source", "csv", "json", "parquet", "source"), "tidegate.runtime.sources"),
@@ -63,6 +73,13 @@ _WHEN_USED = {
     **dict.fromkeys(("Timeline", "timeline"), "tidegate.runtime.timeline"),
     "read_quarantine": "tidegate.runtime.quarantine",
     **dict.fromkeys(("Schedule", "schedule"), "tidegate.runtime.schedule"),
+    **dict.fromkeys(("Results", "ResultTable"), "tidegate.runtime.results"),
+    "BatchReport": "tidegate.runtime.batch_report",
+    **dict.fromkeys(("Deployment", "deployment"), "tidegate.runtime.deployment"),
+    "RunWarning": "tidegate.runtime.notices",
+    "Session": "tidegate.runtime.embedded.session",
+    "RunningQuery": "tidegate.runtime.spark.engine",
+    "spark_session": "tidegate.runtime.spark.session",
 }
 
 
@@ -75,7 +92,10 @@ if not TYPE_CHECKING:  # type checkers shall refuse unknown names themselves
             raise unknown_name(f"tidegate has no function {name!r}", function_hint(name, __all__))
         from importlib import import_module
 
-        return getattr(import_module(_WHEN_USED[name]), name)
+        from tidegate.runtime.extras import spark_extra
+
+        with spark_extra():
+            return getattr(import_module(_WHEN_USED[name]), name)
 
 
 def __dir__() -> list[str]:
@@ -99,6 +119,8 @@ __all__ = [
     "callback",
     "schedule",
     "read_quarantine",
+    "spark_session",
+    "deployment",
     # relations
     "product",
     # situations and temporal patterns
@@ -145,6 +167,12 @@ __all__ = [
     "Expression",
     "AggregateExpression",
     "Program",
+    "Deployment",
+    "Session",
+    "RunningQuery",
+    "Results",
+    "ResultTable",
+    "BatchReport",
     "Source",
     "Schedule",
     "Attribute",
@@ -155,6 +183,7 @@ __all__ = [
     "QueryError",
     "InternalError",
     "AmbiguousRelationWarning",
+    "RunWarning",
     "Problem",
     "Site",
     "__version__",

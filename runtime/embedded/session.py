@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 import tidegate
 from tidegate.algebra.dsl.calls import checked_calls
@@ -19,10 +16,9 @@ from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.pipeline import ProgramFacts
-from tidegate.runtime.batch_report import KEPT_REPORTS, BatchReport
+from tidegate.runtime.batch_report import KEPT_REPORTS, BatchReport, Reports
 from tidegate.runtime.clock import Clock, read_clock, system_clock
 from tidegate.runtime.closing import check_all_end, closing_instant
-from tidegate.runtime.columns import user_arrow_schema, user_rows
 from tidegate.runtime.digests import digest_of
 from tidegate.runtime.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.embedded.read_ahead import ReadAhead
@@ -32,23 +28,25 @@ from tidegate.runtime.garbage import GarbageCollection
 from tidegate.runtime.given import check_clock, check_on_batch, check_threads
 from tidegate.runtime.inputs import Arriving, advances_of
 from tidegate.runtime.intake import Arrival
+from tidegate.runtime.live_display import LiveDisplay
+from tidegate.runtime.notices import Notices
 from tidegate.runtime.plan.lower import PurgeMode
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.progress import check_known
 from tidegate.runtime.quarantine import Keep, kept_rows, retention
 from tidegate.runtime.raw_rows import Rows, raw
+from tidegate.runtime.reading_results import read_results
+from tidegate.runtime.results import ResultTable
 from tidegate.runtime.runner import Runner
 from tidegate.runtime.schedule import Schedule
-from tidegate.runtime.setup import FoundFiles, Setup, prepare, results_area
-from tidegate.runtime.sinks import MemorySink, ParquetSink, Sink
+from tidegate.runtime.setup import FoundFiles, Setup, prepare
+from tidegate.runtime.sinks import Sink
 from tidegate.runtime.sources import Files, OnError, Source
-from tidegate.runtime.state.errors import linked
 from tidegate.runtime.state.manifest import Engine, SourceCounts
 from tidegate.runtime.state.memory import MemoryStore
-from tidegate.runtime.state.outputs import kept_results
 from tidegate.runtime.state.positions import Offer
-from tidegate.runtime.state.result_names import is_output_of
 from tidegate.runtime.state.store import Store
+from tidegate.runtime.status import Line, Status, fates, finals, kept
 from tidegate.runtime.stored_rows import input_table
 from tidegate.runtime.why import why
 from tidegate.runtime.why_answer import Why
@@ -95,6 +93,7 @@ class Session:
     _declared: dict[tuple[str, str], int] = field(init=False, default_factory=dict)
     _close_at: int | None = field(init=False, default=None)
     _ahead: ReadAhead = field(init=False, default_factory=ReadAhead)
+    _notices: Notices = field(init=False)
 
     def __post_init__(self) -> None:
         check_clock(self.clock)
@@ -116,6 +115,7 @@ class Session:
         self._runner = Runner(
             setup.plan, setup.checkpoint, executor, setup.options, self.collect_garbage, setup.timetable, setup.on_error
         )
+        self._notices = Notices.of(setup, self.sources)
         try:
             self._push_frames()
         except BaseException:
@@ -140,9 +140,26 @@ class Session:
                 self._frames[name] = Arrival("push", rows)
 
     def __repr__(self) -> str:
+        return str(self.status())
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return self.status()._repr_html_()
+
+    def status(self) -> Status:
+        """How the session stands: rows by their fate since the beginning, up to where results are final, what is kept."""
         queries = ", ".join(query.name for query in self.plan.queries)
         last = self._setup.checkpoint.manifest
-        return f"session of {queries} in {self.store.where}, after batch {last.seq if last else 0}"
+        final = finals(self.plan, self._runner.progress.queries)
+        return Status(
+            f"session of {queries} in {self.store.where}, after batch {last.seq if last else 0}"
+            + (", closed" if self._closed else ""),
+            (
+                *fates("in", self.counts),
+                *(Line("out", name, text) for name, text in final.items()),
+                *kept(self.plan, self.live_rows()),
+            ),
+        )
 
     @property
     def plan(self) -> Plan:
@@ -164,7 +181,9 @@ class Session:
     def advance(self, stream: str, progress: Mapping[str, Any]) -> None:
         """Declare that, with the rows pushed so far, everything up to these instants (inclusive) has arrived."""
         definition = self._check_stream(stream)
-        for key, ticks in advances_of(definition, progress, self._setup.options[stream].arrival).items():
+        told = advances_of(definition, progress, self._setup.options[stream].arrival)
+        self._notices.advanced(self._runner.progress.inputs | self._advances, told)
+        for key, ticks in told.items():
             self._advances[key] = max(ticks, self._advances.get(key, -INF))
             if isinstance(ticks, int):
                 self._declared[key] = max(ticks, self._declared.get(key, ticks))
@@ -226,6 +245,7 @@ class Session:
         self._frames.clear()
         self._noted.clear()
         self.discard()
+        self._notices.after(report, self._runner.counts, self.quarantine)
         if self.on_batch is not None:
             self.on_batch(report)
         return report
@@ -237,11 +257,16 @@ class Session:
             schema = self._setup.options[name].judged(self._setup.streams[name].schema)
             self._ahead.begin([file for file in files if file not in now][: source.per_batch], source.format, schema)
 
-    def process(self) -> list[BatchReport]:
+    def process(self, *, progress: bool | None = None) -> Reports:
         """Batches until nothing pushed and no unread file is left; at least one.
 
-        Gives the reports of the last `KEPT_REPORTS` (100) of them; `on_batch` sees every one.
+        Gives the reports of the last `KEPT_REPORTS` (100) of them; `on_batch` sees every one. `progress` shows them while
+        they run; None: on a terminal and in a notebook.
         """
+        with LiveDisplay(progress, "the first batch") as display:
+            return self._process(display)
+
+    def _process(self, display: LiveDisplay) -> Reports:
         reports: deque[BatchReport] = deque(maxlen=KEPT_REPORTS)
         fresh: FoundFiles = {}
         began = looked = time.monotonic()
@@ -251,8 +276,9 @@ class Session:
                 fresh = self._unread()
                 looked = time.monotonic()
                 if reports and not (any(fresh.values()) or self._pushed):
-                    return list(reports)
+                    return Reports(reports)
             reports.append(self._step(fresh, ahead=True))
+            display.after(reports[-1])
             fresh = {name: tuple(directory.waiting) for name, directory in self._setup.directories.items()}
 
     def _goes_on(self, fresh: FoundFiles) -> bool:
@@ -271,36 +297,17 @@ class Session:
         self._setup.admit(Offer())  # `StateError` where this session may not go on
         return self._setup.unread()
 
-    def table(self, name: str) -> pa.Table:
+    def table(self, name: str) -> ResultTable:
         """All results of a stream so far, as users see them; for streams whose sink is memory or a directory."""
-        return self.reader(name).read_all()
+        return ResultTable(name, self.reader(name).read_all())
 
     def reader(self, name: str) -> pa.RecordBatchReader:
         """The same as a stream of Arrow batches, read file by file; whatever takes Arrow streams takes it."""
-        schema = next((q.facts.output.schema for q in self.plan.queries if q.stream == name), None)
-        if schema is None:
-            check_known(name, {query.stream for query in self.plan.queries}, "result")
-            raise AssertionError
-        seen, tables = user_arrow_schema(schema), self._kept(name)
-        batches = (
-            pa.RecordBatch.from_arrays(batch.columns, schema=seen) for table in tables for batch in table.to_batches()
-        )
-        return pa.RecordBatchReader.from_batches(seen, batches)
-
-    def _kept(self, name: str) -> Iterator[pa.Table]:
-        """The result files of a stream, one after the other."""
-        sink = self.sinks.get(name, MemorySink())
-        if isinstance(sink, ParquetSink):
-            own = [query.name for query in self.plan.queries if query.stream == name]
-            return _published(sink.directory, own)
-        if isinstance(sink, MemorySink):
-            own = [query.name for query in self.plan.queries if query.stream == name]
-            return kept_results(self.store, self._setup.checkpoint.manifest, results_area(name), own)
-        raise QueryError("TG405", f"results of {name} are not kept", hint="give it no sink, or a directory")
+        return read_results(self.plan, self.store, self._setup.checkpoint.manifest, self.sinks, name)
 
     def results(self, name: str) -> list[dict[str, Any]]:
         """`table` as rows."""
-        return user_rows(self.table(name))
+        return self.table(name).rows()
 
     def live_rows(self) -> dict[str, int]:
         """Rows stored per buffer, and the situations that are kept."""
@@ -367,29 +374,3 @@ class Session:
         self._setup.checkpoint.positions.check_reader(Offer())
         check_known(name, self._setup.streams, "stream")
         return self._setup.streams[name]
-
-
-def _published(directory: str, queries: Iterable[str]) -> Iterator[pa.Table]:
-    """The files of some queries in a directory of results, as it is now: also where compaction exchanges it meanwhile."""
-    held = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    names = sorted(os.listdir(held))
-
-    def opened(name: str, flags: int) -> int:
-        try:
-            return os.open(name, flags | os.O_NOFOLLOW, dir_fd=held)
-        except OSError as error:
-            if error.errno == errno.ELOOP:  # no sink makes a link
-                raise linked(directory, name) from None
-            raise
-
-    def tables() -> Iterator[pa.Table]:
-        try:
-            for query in queries:
-                for name in names:
-                    if is_output_of(query, name):
-                        with open(name, "rb", opener=opened) as file:
-                            yield pq.read_table(file)
-        finally:
-            os.close(held)
-
-    return tables()

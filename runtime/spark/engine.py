@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,17 +23,20 @@ from tidegate.runtime.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.explain import ProgramExplanation
 from tidegate.runtime.garbage import GarbageCollection
 from tidegate.runtime.given import check_clock, check_on_batch, mapping_of
+from tidegate.runtime.live_display import LiveDisplay
 from tidegate.runtime.places import check_apart
 from tidegate.runtime.plan.lower import PurgeMode
 from tidegate.runtime.plan.places import limits_of
 from tidegate.runtime.plan.sharding import DRIVER_BYTES, SHARD_BYTES
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.quarantine import Keep, quarantine_of, retention
+from tidegate.runtime.reading_results import read_results
+from tidegate.runtime.results import ResultTable
 from tidegate.runtime.runner import Runner
 from tidegate.runtime.schedule import Schedule
 from tidegate.runtime.setup import Setup, prepare
 from tidegate.runtime.sinks import Sink
-from tidegate.runtime.sources import Files, OnError, Source
+from tidegate.runtime.sources import Files, OnError, source_given
 from tidegate.runtime.spark.bounded import bounded_inputs, stored_statics
 from tidegate.runtime.spark.calls import ProgressCalls
 from tidegate.runtime.spark.closing import ClosingCall
@@ -47,6 +51,7 @@ from tidegate.runtime.spark.union import union_of
 from tidegate.runtime.spark.wake_ups import WakeUps
 from tidegate.runtime.spark.watched import watched_directories
 from tidegate.runtime.spark.which_files import Reading
+from tidegate.runtime.state.checkpoint import inspect
 from tidegate.runtime.state.local import LocalStore
 from tidegate.runtime.why import why
 from tidegate.runtime.why_answer import Why
@@ -58,9 +63,9 @@ class RunningQuery(StreamingQuery):
     `reports` has what each of the last hundred batches did.
     """
 
-    def __init__(self, query: StreamingQuery, run: SparkRun) -> None:
+    def __init__(self, query: StreamingQuery, run: SparkRun, progress: bool | None = None) -> None:
         super().__init__(query._jsq)
-        self._run = run
+        self._run, self._progress = run, progress
 
     def __repr__(self) -> str:
         queries = ", ".join(query.name for query in self.plan.queries)
@@ -78,6 +83,18 @@ class RunningQuery(StreamingQuery):
     def reports(self) -> list[BatchReport]:
         """What the last `KEPT_REPORTS` (100) batches of this run did, oldest first; `on_batch` sees every batch."""
         return list(self._run.reports)
+
+    def table(self, name: str) -> ResultTable:
+        """All results of a stream so far, as users see them; also after the query has ended. It waits for the batch that runs."""
+        setup = self._run.setup
+        with self._run.batching:
+            manifest = setup.checkpoint.manifest if self.isActive else inspect(setup.checkpoint.store).manifest
+            found = read_results(setup.plan, setup.checkpoint.store, manifest, setup.sinks, name)
+            return ResultTable(name, found.read_all())
+
+    def results(self, name: str) -> list[dict[str, Any]]:
+        """`table` as rows."""
+        return self.table(name).rows()
 
     def quarantine(self) -> pa.RecordBatchReader:
         """All quarantined rows as of the last batch, with reason, source and position: a stream of Arrow batches."""
@@ -118,20 +135,30 @@ class RunningQuery(StreamingQuery):
         """
         self._run.close_open(at)
 
-    def awaitTermination(self, timeout: int | None = None) -> bool | None:  # Spark's name
+    def awaitTermination(self, timeout: float | None = None) -> bool | None:  # Spark's name
         """As Spark's; the error of a batch that failed is raised as itself."""
         try:
-            with self._run.own_error():
-                return super().awaitTermination(timeout)
+            with self._run.own_error(), self._display():
+                return super().awaitTermination(timeout)  # type: ignore[arg-type]  # Spark takes fractions too
         finally:
             if not self.isActive:
                 self._run.close()
 
     def processAllAvailable(self) -> None:  # Spark's name
-        with self._run.own_error():
+        with self._run.own_error(), self._display():
             if self.isActive:
                 self._run.look()
             super().processAllAvailable()
+
+    @contextmanager
+    def _display(self) -> Iterator[None]:
+        """Shows batches while somebody waits for them."""
+        with LiveDisplay(self._progress, "Spark runs the first batch") as display:
+            self._run.display = display
+            try:
+                yield
+            finally:
+                self._run.display = None
 
     def exception(self) -> TidegateError | StreamingQueryException | None:  # type: ignore[override]  # ours is no Spark's
         """Why the query ended, if it was for an error."""
@@ -163,6 +190,7 @@ def start(
     schedule: Schedule | None = None,
     quarantine_keep: Keep | None = None,
     on_error: OnError | Mapping[str, OnError] = "quarantine",
+    progress: bool | None = None,
     held: bool = False,
 ) -> RunningQuery:
     """Start a program on Spark Structured Streaming and return its streaming query.
@@ -185,7 +213,7 @@ def start(
     limits_of(driver_bytes, shard_bytes)
     when = _trigger(spark, trigger)
     named = mapping_of("sources", sources, 'tg.parquet("a directory")')
-    given = {key: value if isinstance(value, Source) else Source(value) for key, value in named.items()}
+    given = {key: source_given(value) for key, value in named.items()}
     statics = mapping_of("statics", statics, "rows")
     sinks = mapping_of("sinks", sinks, 'tg.parquet_sink("a directory")')
     kept = retention(quarantine_keep)
@@ -232,8 +260,8 @@ def start(
             _follows_clock(setup),
         )
         run.recorded()
-        for stream, progress in advance.items():
-            run.advance(stream, progress)
+        for stream, told in advance.items():
+            run.advance(stream, told)
         if close_at is not None:
             run.close_open(close_at)
         run.begin(planned=is_planned(root), wakes=not held)
@@ -245,7 +273,7 @@ def start(
         query = writer.trigger(**when).start()
         if lasts and not held:
             run.watch(lambda: query.isActive)
-        return RunningQuery(query, run)
+        return RunningQuery(query, run, progress)
     except BaseException:
         setup.close()
         raise

@@ -20,7 +20,10 @@ from tidegate.runtime.clock import Clock, read_clock, system_clock
 from tidegate.runtime.closing import closing_instant
 from tidegate.runtime.executor import Work
 from tidegate.runtime.inputs import advances_of
+from tidegate.runtime.live_display import LiveDisplay
+from tidegate.runtime.notices import Notices
 from tidegate.runtime.progress import check_known
+from tidegate.runtime.quarantine import quarantine_of
 from tidegate.runtime.runner import Runner
 from tidegate.runtime.setup import Setup
 from tidegate.runtime.spark.calls import ProgressCalls
@@ -62,10 +65,17 @@ class SparkRun:
     batching: RLock = field(default_factory=RLock)
     """Held while a batch runs: whether the streams have ended is known before it and after it."""
     watching: Watching | None = None
+    display: LiveDisplay | None = None
+    notices: Notices = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.notices = Notices.of(self.setup, self.setup.sources)
 
     def advance(self, stream: str, progress: Mapping[str, Any]) -> None:
         check_known(stream, self.setup.streams, "stream")
-        self._call(advances_of(self.setup.streams[stream], progress, self.setup.options[stream].arrival))
+        told = advances_of(self.setup.streams[stream], progress, self.setup.options[stream].arrival)
+        self.notices.advanced(self.runner.progress.inputs, told)
+        self._call(told)
 
     def finish(self, stream: str | None) -> None:
         streams = self.setup.streams
@@ -192,6 +202,9 @@ class SparkRun:
         self.setup.compactions.after(report)
         self.recorded()
         self.reports.append(report)
+        if (display := self.display) is not None:
+            display.after(report)
+        self.notices.after(report, self.runner.counts, lambda: quarantine_of(checkpoint.store))
         if self.on_batch is not None:
             self.on_batch(report)
         return False

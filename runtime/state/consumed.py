@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-import polars as pl
 
 #: Files that stand in a dictionary before they go into the arrays, at least: some 300 bytes each there.
 FEW: Final = 4096
@@ -114,6 +113,8 @@ class ConsumedFiles:
         return found
 
     def _hashes(self, paths: Any) -> tuple[_Hash, _Hash]:
+        import polars as pl  # here, since explaining a program loads this module, and reads no files
+
         try:
             text = pl.Series(paths, dtype=pl.String)
         except UnicodeEncodeError:  # what is not UTF-8 was never read: no log could name it

@@ -48,6 +48,9 @@ class LocalStore:
     def where(self) -> str:
         return str(self._root)
 
+    def __fspath__(self) -> str:
+        return self.where
+
     def read_bytes(self, path: str) -> bytes:
         with _reader(self._path(path)) as file:
             return file.read()

@@ -10,9 +10,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any, Final, Literal
-
-import polars as pl
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from tidegate.runtime.state.codec import Json
 from tidegate.runtime.state.compaction import READ, parts_of
@@ -21,6 +19,9 @@ from tidegate.runtime.state.errors import DATA, LOCATION, REPLAY, StateError, st
 from tidegate.runtime.state.result_names import result_of
 from tidegate.runtime.state.segments import Segment, append_segment, read_segments
 from tidegate.runtime.state.store import Store
+
+if TYPE_CHECKING:
+    import polars as pl
 
 EMBEDDED = "embedded"
 #: What became of a file: `changed` if another version of it was read.
@@ -280,6 +281,8 @@ class PositionLog:
         columns = tuple((field.name, str(field.type)) for field in table.schema)
         if columns != _COLUMNS or any(column.null_count for column in table.columns):
             raise StateError(DATA, "the log of consumed files has other columns than it should")
+        import polars as pl  # here, since explaining a program loads this module, and needs no rows
+
         rows = pl.DataFrame(table)
         for (source,), some in rows.group_by("source", maintain_order=True):
             yield source, some

@@ -205,7 +205,7 @@ def incrementally(case: Large) -> tuple[pl.DataFrame, int]:
                 session.push(stream, rows[stream])
                 session.advance(stream, {"t": complete})
             session.step()
-        before = session.table("Found").num_rows
+        before = session.table("Found").arrow().num_rows
         session.finish()
         session.step()
         return pl.DataFrame(session.table("Found")), before

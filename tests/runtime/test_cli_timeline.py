@@ -24,7 +24,7 @@ def files(tmp_path: Path) -> Path:
     (tmp_path / "q.tps").write_text(QUERY)
     found = program.run({"R": EVENTS})
     for name in ("A", "B", "Hits"):
-        pq.write_table(found[name], tmp_path / f"{name}.parquet")
+        pq.write_table(found[name].arrow(), tmp_path / f"{name}.parquet")
     return tmp_path
 
 

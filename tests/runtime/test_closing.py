@@ -164,6 +164,6 @@ def _is_like_one_more_event(seed: int, at: int = 100) -> bool:
         run.finish(close_at=at)
         run.step()
         for name, wanted in expected.items():
-            found = [tuple(row.values()) for row in run.table(name).to_pylist()]
+            found = [tuple(row.values()) for row in run.table(name).arrow().to_pylist()]
             assert as_bag(found) == as_bag(wanted), (seed, name)
     return True

@@ -38,16 +38,20 @@ def test_what_is_missing_is_named_with_what_to_do(
     monkeypatch.setattr(doctor, "CORE", ("numpy", "no-such-package-of-ours"))
     assert main(["doctor"]) == 1
     text = capsys.readouterr().out
-    assert "2 missing" in text
+    assert "1 missing" in text
     assert "pip install no-such-package-of-ours" in text
     assert "pip install 'tidegate[java]'" in text
 
 
-def test_optional_packages_only_warn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_optional_packages_are_called_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "OPTIONAL", {"no-such-package-of-ours": "tidegate[plot]"})
+    monkeypatch.setattr(doctor, "USES", {"no-such-package-of-ours": "pictures"})
+    monkeypatch.setattr(doctor, "find_java", lambda: None)
     diagnosis = doctor.diagnose()
     assert diagnosis.healthy
-    assert findings(diagnosis)["no-such-package-of-ours"].status == "warning"
+    assert findings(diagnosis)["no-such-package-of-ours"].status == "optional"
+    assert findings(diagnosis)["java"].status == "optional"
+    assert "for those who want them: no-such-package-of-ours, java" in str(diagnosis)
 
 
 def test_a_cache_that_cannot_be_written_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,4 +70,6 @@ def test_little_memory_warns(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["version"]) == 0
-    assert capsys.readouterr().out == f"tidegate {tidegate.__version__}\n"
+    with pytest.raises(SystemExit, match="0"):
+        main(["--version"])
+    assert capsys.readouterr().out == 2 * f"tidegate {tidegate.__version__}\n"

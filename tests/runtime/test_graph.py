@@ -190,7 +190,7 @@ def test_notebooks_show_everything_escaped() -> None:
     for value, text in shown_here:
         found = value._repr_html_()  # type: ignore[attr-defined]  # each has one
         assert "<script" not in found
-        assert f"<pre>{html.escape(printable(text))}</pre>" in found
+        assert f">{html.escape(printable(text))}</pre>" in found
         assert not {"\x00", "\u202e", "\x1b"} & set(found)
 
 

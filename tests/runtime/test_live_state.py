@@ -153,7 +153,7 @@ def test_partial_aggregates_of_a_stream_joined_with_a_table_that_stands_first() 
     table = tg.table("N", "k bigint, part bigint").as_("n")
     s = STAMPED.as_("s")
     groups = table.join(s, table.k == s.k).group_by(table.part, u=s.u, t=s.t).agg(n=tg.count())
-    shifted = groups.select(groups["n.part"], groups.u, groups.n, e=groups.t + 5)
+    shifted = groups.select(groups.part, groups.u, groups.n, e=groups.t + 5)
     live, found = grouped_rows({"Late": shifted.where(shifted.u <= shifted.e - 10)}, {"N": [(1, 1), (1, 2)]})
     assert live == {"S#0": 2 * sum(u <= t - 5 for _, u, t in STAMPS)}
     assert len(found["Late"]) == live["S#0"]

@@ -94,7 +94,7 @@ def test_what_lies_side_by_side_is_legal(place: Path) -> None:
     again = tg.parquet(place / "data" / "in2", bounded=True)
     with after.session(sources={"E": again}, checkpoint=place / "data" / "state2") as session:
         session.process()
-        assert session.table("C").num_rows == 1
+        assert session.table("C").arrow().num_rows == 1
     kept = tg.parquet(place / "data" / "in-state" / "results", bounded=True)
     with pytest.raises(QueryError, match="TG413"):
         after.session(sources={"E": kept}, checkpoint=place / "data" / "state3")

@@ -392,7 +392,12 @@ def test_a_failing_callback_says_that_the_batch_is_committed(tmp_path: Path) -> 
 def test_a_session_prints_as_what_it_is() -> None:
     with Session(counted().facts) as session:
         session.step()
-        assert repr(session) == "session of Counted in memory, after batch 1"
+        assert repr(session).splitlines() == [
+            "session of Counted in memory, after batch 1",
+            "  in    E        0 rows",
+            "  out   Counted  nothing final yet",
+            "  kept  E        0 rows",
+        ]
 
 
 def test_run_takes_a_directory_as_complete(tmp_path: Path) -> None:
@@ -480,7 +485,7 @@ def test_a_directory_is_read_once_whatever_the_queries_that_feed_it_are_called(
             session.advance("F", {"t": n})
             session.step()
         assert [row["k"] for row in session.results("Both")] == [1, 2, 11, 12]
-        assert session.table("Both").num_rows == 4
+        assert session.table("Both").arrow().num_rows == 4
 
 
 def test_directories_of_results_are_durable_from_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -113,7 +113,7 @@ def _keeps_its_bounds(seed: int) -> bool:
                 for query, one in ordered.items():
                     stream_name = next(q.stream for q in run.plan.queries if q.name == query)
                     if stream_name.startswith(query) and "~" not in query:
-                        new = run.table(stream_name).to_pylist()[seen.get(query, 0) :]
+                        new = run.table(stream_name).arrow().to_pylist()[seen.get(query, 0) :]
                         seen[query] = seen.get(query, 0) + len(new)
                         progress = run.progress[query][one.time]
                         assert all(reached.get(query, -INF) < r[one.time] <= progress for r in new), (seed, query)

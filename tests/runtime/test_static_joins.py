@@ -117,7 +117,7 @@ def test_rows_are_stored_once(tmp_path: Path) -> None:
         assert buffer["tables"] == {"N": "rows once, joined when they are read"}  # type: ignore[has-type]
         session.finish()
         session.step()
-        assert session.table("Q").num_rows == 100_000
+        assert session.table("Q").arrow().num_rows == 100_000
     assert why_checkpoint(program.facts, LocalStore(tmp_path / "state")).keys() == {"Q"}  # of the same program
     fewer = {"N": [(1, 1)]}
     with pytest.raises(tg.TidegateError, match="TG501"):
@@ -170,7 +170,7 @@ def test_results_are_those_of_the_algebra(
                 session.finish()
             session.step()
             if upto == 24:
-                found = [tuple(row.values()) for row in session.table("Q").to_pylist()]
+                found = [tuple(row.values()) for row in session.table("Q").arrow().to_pylist()]
     assert as_bag(found) == as_bag(expected(what, table))
 
 

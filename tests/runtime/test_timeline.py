@@ -34,9 +34,9 @@ def test_bars_lie_where_the_situations_do() -> None:
     texts = [text.text for text in svg.findall(f"{SVG}text")]
     assert texts == ["A", "B", "match 1"]
     bars = [float(bar.get(name, "")) for bar in inner.findall(f"{SVG}rect") for name in ("x", "width")]
-    # From 1 to 10: A [1, 4); B [3, 6), [9, 10); the match has A and B, which is open when it is detected at 4.
+    # From 1 to 10: A [1, 4); B [3, 6), [9, 10); the match has A and B, which is open when it is detected at 4 and ends at 6.
     tick = 880 / 9
-    wanted = [0, 3, 2, 3, 8, 1, 0, 3, 2, 7]
+    wanted = [0, 3, 2, 3, 8, 1, 0, 3, 2, 1, 3, 2]
     assert bars == pytest.approx([ticks * tick for ticks in wanted], abs=0.01)
     red = [line for line in inner.findall(f"{SVG}line") if line.get("stroke") == "#cc0000"]
     assert [float(line.get("x1", "")) for line in red] == pytest.approx([3 * tick], abs=0.01)
@@ -127,3 +127,44 @@ def test_labels_of_the_axis_tell_its_instants_apart(tick: int, shown: str) -> No
 def test_a_second_chart_of_a_notebook_gives_the_first_no_second_handlers() -> None:
     script = run()._repr_html_().split("<script>")[1]
     assert script.index("if (svg.listens) { return; }") < script.index("addEventListener")
+
+
+def test_a_page_has_a_title_a_legend_a_search_and_one_axis() -> None:
+    rows = [("a", 0, 1), ("a", 1, 0), ("b", 5, 1), ("b", 6, 3), ("b", 7, 2), ("b", 20, 0)]
+    shown = program.timeline({"R": rows}, close_at=30)
+    page = shown.html()
+    assert "<title>Hits</title>" in page
+    assert page.count("<h3>Hits</h3>") == 1
+    assert 'type="search"' in page
+    assert 'data-partition="key = b"' in page
+    assert page.index("</span> A</span>") < page.index("</span> B</span>")
+    axes = {
+        tuple(
+            (text.text, text.get("x"))
+            for text in ET.fromstring(shown.svg(name)).iter(f"{SVG}text")
+            if text.get("y") == "14"
+        )
+        for name in shown.partitions
+    }
+    assert len(axes) == 1
+
+
+def test_a_match_is_drawn_to_where_its_situations_ended() -> None:
+    svg = ET.fromstring(run().svg("key = one"))
+    titles = [bar.findtext(f"{SVG}title") or "" for bar in svg.iter(f"{SVG}rect")]
+    dashed = [bar for bar in svg.iter(f"{SVG}rect") if bar.get("stroke-dasharray")]
+    assert len(dashed) == 1
+    assert any(title.startswith("B from 3 to 6 (3)\n") for title in titles)
+    (red,) = [line for line in svg.iter(f"{SVG}line") if line.get("stroke") == "#cc0000"]
+    assert red.findtext(f"{SVG}title") == "match 1: detected 4, when A ended"
+
+
+def test_a_program_draws_its_pattern() -> None:
+    values = [("one", t, x) for t, x in enumerate([0, 1, 1, 3, 2, 2, 0, 0, 0, 2, 0])]
+    assert program.timeline({"R": values}).partitions == run().partitions
+    only = tg.program(Only=derived.match(derived.A.overlaps(derived.B), within=99))
+    assert only.timeline({"R": values}, most=1).partitions == run().partitions
+    with pytest.raises(QueryError, match="TG402 the program has 0 patterns"):
+        tg.program(All=readings.select("t")).timeline({"R": values})
+    with pytest.raises(QueryError, match="TG402 the program has no pattern called 'A'"):
+        program.timeline({"R": values}, result="A")

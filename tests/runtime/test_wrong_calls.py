@@ -204,7 +204,11 @@ TOLD: list[tuple[Callable[[], object], str, str]] = [
     (lambda: session(sources={"E": tg.source(None, idle="0s")}), "TG401 E: a source that is idle", "10m"),
     (lambda: session(checkpoint="/proc/xx", **STATICS), "TG500 /proc/xx can not be made", "another file system"),
     (lambda: drive(program, **STATICS).wait("-1s"), "TG401 a clock does not go back", "positive"),
-    (lambda: program.start(3, sources={}, checkpoint="x", held=True), "TG114 start takes no held=", "sources"),
+    (
+        lambda: program.start(3, sources={}, checkpoint="x", held=True),
+        "TG114 .*unexpected keyword argument 'held'",
+        "sources",
+    ),
     (lambda: program.start(3, sources={}, checkpoint="x"), "TG401 .*int is no session", "pyspark.sql.SparkSession"),
     (lambda: drive(program, spark=3, **STATICS), "TG401 .*int is no session", "pyspark.sql.SparkSession"),
 ]

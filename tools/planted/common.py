@@ -13,6 +13,12 @@ GROUP = Group(
     ("tests/algebra/test_rewrites.py", "tests/runtime/test_common.py", "tests/properties/test_embedded.py"),
     (
         bug(
+            "selections that go through products are lost on the right",
+            "algebra/rewrites/select_through_join.py",
+            "_through_products(node.right, to_right)), rest)",
+            "node.right), rest)",
+        ),
+        bug(
             "joins do not read their condition",
             COMMON_PARTS,
             "wanted = needed | attributes_of(condition)",

@@ -116,12 +116,6 @@ GROUP = Group(
             'if kind in ("inner", "left"):',
         ),
         bug(
-            "selections that go through products are lost on the right",
-            REWRITES + "select_through_join.py",
-            "_through_products(node.right, to_right)), rest)",
-            "node.right), rest)",
-        ),
-        bug(
             "anti-join conditions filter the left",
             REWRITES + "select_in_join.py",
             'if kind in ("inner", "semi"):',

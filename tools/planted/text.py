@@ -10,6 +10,7 @@ PRINTER = "algebra/text/printer.py"
 READER = "algebra/text/reader.py"
 UNITS = "algebra/text/units.py"
 TIMELINE = "runtime/timeline.py"
+DRAWING = "runtime/timeline_drawing.py"
 RUN = "runtime/run_query.py"
 
 GROUP = Group(
@@ -82,15 +83,15 @@ GROUP = Group(
         bug("quotes in a name are not doubled", PRINTER, """name.replace('"', '""')""", "name"),
         bug(
             "open periods end where they begin",
-            TIMELINE,
-            "end = last if bar.end is None",
+            DRAWING,
+            "end = axis.last if bar.end is None",
             "end = bar.start if bar.end is None",
         ),
         bug(
             "matches are detected at the end of the axis",
-            TIMELINE,
-            "            at = x(lane.detected)\n",
-            "            at = x(last)\n",
+            DRAWING,
+            'at = f"{axis.x(lane.detected):.2f}"',
+            'at = f"{axis.x(axis.last):.2f}"',
         ),
         bug(
             "partitions with matches come last",
@@ -101,8 +102,8 @@ GROUP = Group(
         bug(
             "the last rejected row is shown",
             RUN,
-            "results.quarantine.slice(reasons.index(reason), 1)",
-            "results.quarantine.slice(len(reasons) - 1 - reasons[::-1].index(reason), 1)",
+            "rejected.slice(reasons.index(reason), 1)",
+            "rejected.slice(len(reasons) - 1 - reasons[::-1].index(reason), 1)",
         ),
         bug("a key may be the time", RUN, "if attribute.name not in keys]", "]"),
     ),

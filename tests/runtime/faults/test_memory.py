@@ -218,7 +218,7 @@ def large(place: str | Path, batches: int = 4) -> tuple[int, int]:
             for name in ("E", "F"):
                 session.advance(name, {"t": (number + 1) * ROWS - 1})
             session.step()
-        found = session.table("Out")
+        found = session.table("Out").arrow()
         return found.num_rows, int(np.asarray(found.column("k")).sum())
 
 

@@ -71,7 +71,7 @@ def source(files: Path, per_batch: int | None = 2) -> Source:
 def expected(files: Path, *, keyed: bool = True) -> dict[str, Counter[str]]:
     rows = pl.read_parquet(f"{files}/*.parquet").to_dicts()
     found = program(keyed=keyed).run({"R": rows})
-    return {name: Counter(map(str, found[name].to_pylist())) for name in ("Found", "Sums", "Alone")}
+    return {name: Counter(map(str, found[name].arrow().to_pylist())) for name in ("Found", "Sums", "Alone")}
 
 
 def results(folder: Path) -> dict[str, Counter[str]]:

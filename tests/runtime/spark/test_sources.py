@@ -273,7 +273,7 @@ def test_names_of_files_and_directories_are_taken_as_they_are(spark: SparkSessio
     }
     noon = dt.datetime(2026, 3, 2, 12, tzinfo=dt.UTC)
     for minutes in (2, 30):  # after the second call nothing is new but the call
-        limits = {"driver_bytes": 0, "shard_bytes": 0}
+        limits: dict[str, Any] = {"driver_bytes": 0, "shard_bytes": 0}
         query = program.start(
             user, **given, **limits, clock=lambda: noon, advance={"E": {"t": noon + dt.timedelta(minutes=minutes)}}
         )

@@ -66,7 +66,7 @@ def test_files_of_many_batches_become_few(tmp_path: Path) -> None:
             written.append(done.rows)
             assert done.files == len(parts(tmp_path / "out")) <= 15 * 2 + 20
             assert rows(tmp_path / "out") == list(range(20 * number + 20))
-        assert session.table("Out")["n"].to_pylist() == list(range(400))  # in the order of batches
+        assert session.table("Out")["n"] == list(range(400))  # in the order of batches
     assert sum(written) <= 400 * 3
 
 

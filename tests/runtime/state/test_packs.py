@@ -126,7 +126,7 @@ def test_a_batch_of_few_rows_writes_one_pack(tmp_path: Path) -> None:
             assert not store.list_files("kernel")
             assert all(len(parts) <= GATHERED for parts in manifest.gathered.values())
             for name in ("Pairs", "Sums", "Matches"):
-                assert session.table(name).equals(twin.table(name))
+                assert session.table(name).arrow().equals(twin.table(name).arrow())
         packs = store.list_files("packs")
         assert manifest is not None
         live = {file_of(file.path) for file in manifest.state_files()}
@@ -135,7 +135,7 @@ def test_a_batch_of_few_rows_writes_one_pack(tmp_path: Path) -> None:
     with program().session(checkpoint=place) as session:
         session.finish()
         session.step()
-        assert session.table("Sums").num_rows == 80
+        assert session.table("Sums").arrow().num_rows == 80
 
 
 def test_gathered_results_become_a_file_once_they_fill_a_part(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_gathered_results_become_a_file_once_they_fill_a_part(tmp_path: Path) ->
         files = store.list_files("results")
         assert 0 < len(files) <= 4
         assert all(store.size(path) > LARGEST_PART // 8 for path in files)
-        assert session.table("All").column("t").to_pylist() == list(range(4000))
+        assert session.table("All").arrow().column("t").to_pylist() == list(range(4000))
 
 
 def test_a_record_that_the_machine_lost_is_no_damage(tmp_path: Path) -> None:

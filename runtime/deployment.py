@@ -1,0 +1,146 @@
+"""A program with all that it needs to run for months: sources, sinks, checkpoint, engine. `tidegate start` runs it.
+
+It stands in the program's file, as `tg.deployment(...)`, or beside it in a TOML file.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from tidegate.algebra.dsl.calls import called, check_options
+from tidegate.algebra.dsl.here import Here
+from tidegate.algebra.errors import QueryError, Site
+from tidegate.algebra.shown import shown
+from tidegate.algebra.time import DurationLike, duration_ticks
+from tidegate.runtime.program import Program
+from tidegate.runtime.sinks import Sink, parquet_sink
+from tidegate.runtime.sources import csv, json, parquet
+
+if TYPE_CHECKING:
+    from tidegate.runtime.quarantine import Keep
+
+EngineName = Literal["embedded", "spark"]
+_READERS = {"parquet": parquet, "csv": csv, "json": json}
+_KEYS = ("sources", "statics", "sinks", "checkpoint", "engine", "every", "spark", "quarantine_keep")
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """What `deployment` makes: a program, and how it runs."""
+
+    program: Program
+    sources: Mapping[str, Any]
+    checkpoint: str
+    sinks: Mapping[str, Sink] = field(default_factory=dict)
+    statics: Mapping[str, Any] = field(default_factory=dict)
+    engine: EngineName = "embedded"
+    every: DurationLike = "1s"
+    spark: Mapping[str, str] = field(default_factory=dict)
+    quarantine_keep: Keep | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Time between two looks for new files."""
+        return duration_ticks(self.every) / 1_000_000
+
+
+@called()
+def deployment(
+    program: Program,
+    *,
+    sources: Mapping[str, Any],
+    checkpoint: str | os.PathLike[str],
+    sinks: Mapping[str, Sink] | None = None,
+    statics: Mapping[str, Any] | None = None,
+    engine: EngineName = "embedded",
+    every: DurationLike = "1s",
+    spark: Mapping[str, str] | None = None,
+    quarantine_keep: Keep | None = None,
+) -> Deployment:
+    """A program with its sources, sinks and checkpoint, for `tidegate start FILE`.
+
+    `engine`: this process ("embedded"), or "spark", with settings of its session in `spark`. `every`: how often it looks for
+    new files. The others are those of `session`. `QueryError` TG401 for what does not fit.
+    """
+    with Here():
+        if not isinstance(program, Program):
+            raise QueryError("TG114", f"{shown(program)} is no program", hint="make one: tg.program(Name=relation)")
+        if engine not in get_args(EngineName):
+            raise QueryError(
+                "TG401", f"there is no engine {shown(engine)}", hint=f"one of {', '.join(get_args(EngineName))}"
+            )
+        if duration_ticks(every) <= 0:
+            raise QueryError("TG401", f"every={shown(every)} is no time to wait", hint='give one such as "1s"')
+        return Deployment(
+            program,
+            dict(sources),
+            os.fspath(checkpoint),
+            dict(sinks or {}),
+            dict(statics or {}),
+            engine,
+            every,
+            dict(spark or {}),
+            quarantine_keep,
+        )
+
+
+def read_deployment(path: Path, program: Program) -> Deployment:
+    """The deployment of a program that a TOML file describes; paths in it are relative to the file.
+
+    `QueryError` TG143 for a file that can not be read, or says something else.
+    """
+    try:
+        told = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise QueryError("TG143", f"{path} cannot be read: {error.strerror}", hint="check the path") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise QueryError("TG143", f"{path} is no TOML: {error}", hint="see the page of the command line") from error
+    try:
+        check_options(str(path), told, _KEYS)
+        for needed in ("sources", "checkpoint"):
+            if needed not in told:
+                raise QueryError("TG143", f"{path} has no {needed}", hint=f"add {needed}")
+        folder = path.resolve().parent
+        options = {name: told[name] for name in ("engine", "every", "spark", "quarantine_keep") if name in told}
+        return deployment(
+            program,
+            sources=_each(told, "sources", lambda one, name: _source(one, name, folder)),
+            statics=_each(told, "statics", lambda one, name: _source(one, name, folder).data),
+            sinks=_each(told, "sinks", lambda one, name: _sink(one, name, folder)),
+            checkpoint=folder / str(told["checkpoint"]),
+            **options,
+        )
+    except QueryError as error:
+        raise error.at(Site(str(path), 1)) from error.__cause__
+
+
+def _each(told: Mapping[str, Any], what: str, made: Any) -> dict[str, Any]:
+    given = told.get(what, {})
+    if not isinstance(given, Mapping) or not all(isinstance(one, Mapping) for one in given.values()):
+        raise QueryError(
+            "TG143", f"{what} is no table of tables", hint=f'write [{what}.Name] and parquet = "a directory"'
+        )
+    return {name: made(dict(one), name) for name, one in given.items()}
+
+
+def _source(told: dict[str, Any], name: str, folder: Path) -> Any:
+    format_ = next((one for one in _READERS if one in told), None)
+    if format_ is None:
+        raise QueryError("TG143", f"{name} names no files", hint='write parquet = "a directory", or csv, or json')
+    directory = folder / str(told.pop(format_))
+    if "archive" in told:
+        told["archive"] = folder / str(told["archive"])
+    return _READERS[format_](directory, **told)
+
+
+def _sink(told: dict[str, Any], name: str, folder: Path) -> Sink:
+    if "parquet" not in told:
+        raise QueryError("TG143", f"results of {name} go nowhere", hint='write parquet = "a directory"')
+    directory = folder / str(told.pop("parquet"))
+    check_options("parquet_sink", told, ["compact"])
+    return parquet_sink(directory, **told)

@@ -1,0 +1,153 @@
+"""What a run says by itself: an input of which every row is rejected, and one that will never progress."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from tidegate.algebra.errors import Problem, QueryError, call_site
+from tidegate.algebra.pretty import count_of, printable
+from tidegate.algebra.time import INF
+from tidegate.runtime.moments import moment
+from tidegate.runtime.sources import Files, Source, SourceOptions
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tidegate.algebra.time import Extended
+    from tidegate.algebra.types import Kind
+    from tidegate.runtime.batch_report import BatchReport
+    from tidegate.runtime.setup import Setup
+    from tidegate.runtime.state.manifest import SourceCounts
+
+#: Characters of a rejected row that are shown.
+_ROW: Final = 300
+
+_TYPES: Final = "compare the values with the types of the stream: text has to be written as its type is"
+#: What mends rows that were rejected, by the reason.
+_MENDS: Final = {
+    "ahead": "these rows are later than the clock: for recorded or planned events give the source skew_guard=None",
+    "conflict": "rows with one key differ: key= names what tells rows apart",
+    "duplicate": "key= names what tells rows apart",
+    "inexact": "declare a type that holds the values exactly, such as double or decimal(18, 2)",
+    "late": "say how late rows may come: delay= of the source",
+    "missing column": "columns are known by their names, in which small and capital letters differ",
+    "null": "an instant, or what is declared not null, can not be missing: declare the attribute without `not null`",
+    "out of range": _TYPES,
+    "relation": "the rows break a relation that the stream declares",
+    "unevaluable": "a term of a query has no value for these rows: `error` in the quarantine says which",
+    "unparseable": _TYPES,
+    "wrong type": _TYPES,
+}
+
+
+class RunWarning(UserWarning):
+    """What looks like a mistake in a run that goes on: all rows of an input rejected, or an input that never progresses."""
+
+
+def check_accepted(counts: Mapping[str, SourceCounts], quarantine: Callable[[], Iterable[pa.RecordBatch]]) -> None:
+    """`QueryError` TG430 for each input of which there were rows and none was accepted."""
+    nothing = [name for name, one in counts.items() if one.rows_in and not one.accepted]
+    if nothing:
+        raise QueryError.of([_all_rejected(name, counts[name], quarantine()) for name in nothing])
+
+
+def _all_rejected(name: str, counts: SourceCounts, quarantine: Iterable[pa.RecordBatch]) -> Problem:
+    reasons = sorted(counts.rejected, key=lambda reason: -counts.rejected[reason])
+    told = ", ".join(f"{counts.rejected[reason]:,} {reason}" for reason in reasons)
+    many = "the only row" if counts.rows_in == 1 else f"all {count_of(counts.rows_in, 'row')}"
+    row = next((row for batch in quarantine for row in _rows_of(batch, name)), None)
+    return Problem(
+        "TG430",
+        f"{many} of {name} {'was' if counts.rows_in == 1 else 'were'} rejected: {told}",
+        because=() if row is None else (_example(row),),
+        hint=_MENDS.get(reasons[0], "the quarantine has the rows, with the reason for each"),
+    )
+
+
+def _rows_of(batch: pa.RecordBatch, source: str) -> list[dict[str, Any]]:
+    import pyarrow.compute as pc
+
+    rows: list[dict[str, Any]] = batch.filter(pc.equal(batch.column("source"), source)).slice(0, 1).to_pylist()
+    return rows
+
+
+def _example(row: Mapping[str, Any]) -> str:
+    attribute = "" if row["attribute"] is None else f", for {row['attribute']}"
+    text = row["row"] if len(row["row"]) <= _ROW else f"{row['row'][:_ROW]}…"
+    return printable(f"such as {text}: {row['reason']}{attribute}")
+
+
+@dataclass(slots=True)
+class Notices:
+    """What a run has to say of each source, once of each kind."""
+
+    sources: Mapping[str, Source]
+    options: Mapping[str, SourceOptions]
+    kinds: Mapping[tuple[str, str], Kind]
+    """Of which type the attributes are on which the streams progress."""
+    said: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, setup: Setup, sources: Mapping[str, Source]) -> Notices:
+        kinds = {(name, a): s.schema[a].type.kind for name, s in setup.streams.items() for a in s.progress}
+        return cls(sources, setup.options, kinds)
+
+    def after(
+        self,
+        report: BatchReport,
+        counts: Mapping[str, SourceCounts],
+        quarantine: Callable[[], Iterable[pa.RecordBatch]],
+    ) -> None:
+        """Warns of what has shown itself by this batch."""
+        for name, one in counts.items():
+            if name in self.said:
+                continue
+            if one.rows_in and not one.accepted:
+                self._say(name, _all_rejected(name, one, quarantine()))
+            elif name in report.counts and report.counts[name].accepted and self._stands_still(report, name):
+                self._say(name, _stands_still(name))
+
+    def advanced(self, known: Mapping[tuple[str, str], Extended], told: Mapping[tuple[str, str], Extended]) -> None:
+        """Warns of an advance to before what a stream has progressed to: progress never goes back."""
+        for (name, attribute), value in told.items():
+            if value < known.get((name, attribute), -INF) and f"{name} back" not in self.said:
+                kind = self.kinds[name, attribute]
+                now, then = moment(known[name, attribute], kind), moment(value, kind)
+                self._say(
+                    f"{name} back",
+                    Problem(
+                        "TG432",
+                        f"{name}.{attribute} has progressed to {now} already, so an advance to {then} changes nothing",
+                        hint="progress never goes back: rows up to there would be late",
+                    ),
+                )
+
+    def _stands_still(self, report: BatchReport, name: str) -> bool:
+        """Whether rows have come, and nothing says how far they are complete, or ever will but a call."""
+        source, options = self.sources.get(name), self.options[name]
+        bounds = [value for (stream, _), value in report.bounds.items() if stream == name]
+        if source is None or source.data is None or source.bounded or not bounds or any(b != -INF for b in bounds):
+            return False
+        promised = options.delay or options.progress_columns or options.idle is not None or options.arrival is not None
+        lasts = isinstance(source.data, Files) or bool(getattr(source.data, "isStreaming", False))
+        return lasts and not promised
+
+    def _say(self, name: str, problem: Problem) -> None:
+        self.said.add(name)
+        site = call_site(sys._getframe(1))
+        file, line = ("tidegate", 1) if site is None else (site.file, site.line)
+        warnings.warn_explicit(RunWarning(str(problem)), None, file, line)
+
+
+def _stands_still(name: str) -> Problem:
+    return Problem(
+        "TG431",
+        f"{name} never progresses, so no result that depends on it becomes final",
+        because=("its source says neither how late rows may come nor up to where they are complete",),
+        hint=f'give it a delay: tg.parquet("a directory", delay="5m"); or bounded=True where all files are there; '
+        f'or call advance("{name}", ...)',
+    )

@@ -1,0 +1,181 @@
+"""Running a deployment until it is told to stop: batches, a health endpoint, metrics, and a clean end on SIGTERM."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Event, Thread
+from typing import Any
+
+from tidegate.runtime.batch_report import BatchReport
+from tidegate.runtime.deployment import Deployment
+from tidegate.runtime.live_display import LiveDisplay
+from tidegate.runtime.status import finals
+
+#: Seconds without a batch, looks without anything new included, after which a run counts as unhealthy.
+STALE = 60.0
+
+
+@dataclass(slots=True)
+class Health:
+    """What the endpoint says of a run: since when it is alive, its last batch, and why it ended if it failed."""
+
+    looked: float = field(default_factory=time.monotonic)
+    report: BatchReport | None = None
+    error: str | None = None
+
+    def after(self, report: BatchReport) -> None:
+        self.looked, self.report = time.monotonic(), report
+
+    def to_dict(self) -> dict[str, object]:
+        """As JSON; `status` is "ok", "stale" or "failed"."""
+        silent = time.monotonic() - self.looked
+        status = "failed" if self.error is not None else "stale" if silent > STALE else "ok"
+        told: dict[str, object] = {"status": status, "seconds_since_look": round(silent, 1)}
+        if self.error is not None:
+            told["error"] = self.error
+        if self.report is not None:
+            told |= {
+                "batch": self.report.seq,
+                "results": finals(self.report.plan, self.report.progress),
+                "live_rows": sum(self.report.live_rows.values()),
+            }
+        return told
+
+
+def operate(
+    deployment: Deployment, *, once: bool = False, port: int | None = None, progress: bool | None = None
+) -> None:
+    """Runs until SIGTERM or SIGINT, or, with `once`, until all that is there has been read; the batch that runs then is finished.
+
+    `port`: where `/health` and, if Prometheus' package is installed, `/metrics` are served, on this machine alone.
+    """
+    health = Health()
+    with _stopping() as stop, _served(port, health), LiveDisplay(progress, "the first batch") as display:
+        record = _metrics() if port is not None else None
+
+        def after(report: BatchReport) -> None:
+            health.after(report)
+            display.after(report)
+            if record is not None:
+                record(report)
+
+        run = _on_spark if deployment.engine == "spark" else _embedded
+        try:
+            run(deployment, stop, health, after, once)
+        except Exception as error:
+            health.error = str(error)
+            raise
+
+
+def _embedded(
+    deployment: Deployment, stop: Event, health: Health, after: Callable[[BatchReport], None], once: bool
+) -> None:
+    with deployment.program.session(
+        sources=deployment.sources,
+        statics=deployment.statics,
+        sinks=deployment.sinks,
+        checkpoint=deployment.checkpoint,
+        quarantine_keep=deployment.quarantine_keep,
+        on_batch=after,
+    ) as session:
+        while not stop.is_set():
+            session.step()
+            health.looked = time.monotonic()
+            if not session.waiting_files():
+                if once:
+                    return
+                stop.wait(deployment.seconds)
+
+
+def _on_spark(
+    deployment: Deployment, stop: Event, health: Health, after: Callable[[BatchReport], None], once: bool
+) -> None:
+    from tidegate.runtime.extras import spark_extra
+
+    with spark_extra():
+        from tidegate.runtime.spark.session import spark_session
+    spark = spark_session("tidegate", config=deployment.spark)
+    query = deployment.program.start(
+        spark,
+        sources=deployment.sources,
+        statics=deployment.statics,
+        sinks=deployment.sinks,
+        checkpoint=deployment.checkpoint,
+        quarantine_keep=deployment.quarantine_keep,
+        trigger="available_now" if once else f"{deployment.seconds} seconds",
+        on_batch=after,
+        progress=False,
+    )
+    try:
+        while not stop.is_set() and not query.awaitTermination(1):
+            health.looked = time.monotonic()
+    finally:
+        query.stop()
+
+
+@contextmanager
+def _stopping() -> Iterator[Event]:
+    """Set when the process is told to stop; what was done at these signals before is done again afterwards."""
+    stop = Event()
+    before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _metrics() -> Callable[[BatchReport], None] | None:
+    """The hook that keeps metrics, where Prometheus' package is installed."""
+    from importlib.util import find_spec
+
+    if find_spec("prometheus_client") is None:
+        return None
+    from tidegate.runtime.exporters import prometheus
+
+    return prometheus()
+
+
+@contextmanager
+def _served(port: int | None, health: Health) -> Iterator[None]:
+    if port is None:
+        yield
+        return
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:  # the name that http.server calls
+            if self.path == "/health":
+                told = health.to_dict()
+                self._answer(200 if told["status"] == "ok" else 503, "application/json", json.dumps(told).encode())
+            elif self.path == "/metrics" and "prometheus_client" in sys.modules:
+                from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+                self._answer(200, CONTENT_TYPE_LATEST, generate_latest())
+            else:
+                self._answer(404, "text/plain", b"there are /health and, with prometheus_client, /metrics\n")
+
+        def _answer(self, status: int, kind: str, body: bytes) -> None:
+            self.send_response(status)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            """Nothing: whoever asks each second would fill the log."""
+
+    with ThreadingHTTPServer(("127.0.0.1", port), Handler) as server:
+        thread = Thread(target=server.serve_forever, name="tidegate-health", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            server.shutdown()
+            thread.join()

@@ -1,0 +1,57 @@
+"""The timeline of a program's pattern over complete inputs: its situations, and the matches of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tidegate.algebra.dsl.expression import Origin
+from tidegate.algebra.dsl.programs import named_query
+from tidegate.algebra.dsl.relation import Relation
+from tidegate.algebra.dsl.situations import parts_of_match
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.nodes import Match, Node, children
+from tidegate.algebra.program import ProgramDef, Query
+from tidegate.analysis.pipeline import analyse
+from tidegate.runtime.api import run
+from tidegate.runtime.progress import check_known
+from tidegate.runtime.timeline import Timeline, timeline
+
+
+def pattern_timeline(
+    program: ProgramDef, inputs: Mapping[str, Any], result: str | None, close_at: Any, most: int
+) -> Timeline:
+    """Runs the pattern of a result with its situations; `QueryError` TG402 where it is not said which, or there is none."""
+    query = _pattern(program, result)
+    whole = Relation(query.node, dict.fromkeys(query.node.schema, Origin(query.name)), {}, {})
+    situations, matches, keys = parts_of_match(whole)
+    name = query.stream
+    while name in situations:
+        name += "_"
+    shown = [named_query(one, relation, query.site) for one, relation in {**situations, name: matches}.items()]
+    taken = {one.stream for one in shown}
+    needed = [one for one in program.queries if one.stream not in taken and one is not query]
+    found = run(analyse(ProgramDef((*needed, *shown))), inputs, close_at=close_at)
+    tables = {one: found[one] for one in situations}
+    return timeline(tables, found[name], partition_by=keys, most=most, title=query.stream)
+
+
+def _pattern(program: ProgramDef, result: str | None) -> Query:
+    patterns = {query.stream: query for query in program.queries if _is_pattern(query.node)}
+    if result is not None:
+        check_known(result, patterns, "pattern called")
+        return patterns[result]
+    if len(patterns) != 1:
+        raise QueryError(
+            "TG402",
+            f"the program has {len(patterns)} patterns of situations",
+            hint=f"name one: timeline(..., result={next(iter(patterns))!r})" if patterns else "use tg.match(...)",
+        )
+    return next(iter(patterns.values()))
+
+
+def _is_pattern(node: Node) -> bool:
+    """Whether a query is a match, perhaps with something selected of it."""
+    while not isinstance(node, Match) and len(children(node)) == 1:
+        (node,) = children(node)
+    return isinstance(node, Match)

@@ -1,0 +1,184 @@
+"""Results as users hold them: the rows of one stream, and all that a run over complete inputs yields."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tidegate.algebra.dsl.calls import checked_calls
+from tidegate.algebra.dsl.here import Here
+from tidegate.algebra.errors import QueryError
+from tidegate.runtime.status import Status, fates
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow as pa
+
+    from tidegate.runtime.batch_report import BatchReport
+    from tidegate.runtime.state.manifest import SourceCounts
+
+#: Rows that a text or a notebook shows: the first and the last half of them.
+SHOWN_ROWS = 20
+
+
+@checked_calls
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ResultTable:
+    """The rows of a result, as they were when it was asked for them. Printed, and in a notebook, they are a table.
+
+    Whatever takes Arrow data takes it as it is, for instance `polars.DataFrame(table)` or `duckdb.sql("from table")`.
+
+    >>> import tidegate as tg
+    >>> events = tg.stream("E", "n bigint, t timestamp", progress="t")
+    >>> found = tg.program(Large=events.where(events.n > 1)).run({"E": [(1, "2026-01-01"), (2, "2026-01-02")]})
+    >>> found["Large"].rows()
+    [{'n': 2, 't': datetime.datetime(2026, 1, 2, 0, 0, tzinfo=...)}]
+    """
+
+    name: str
+    _table: pa.Table = field(repr=False)
+
+    def arrow(self) -> pa.Table:
+        """The rows as an Arrow table."""
+        return self._table
+
+    def polars(self) -> polars.DataFrame:
+        """The rows as a Polars frame."""
+        import polars
+
+        frame = polars.from_arrow(self._table)
+        assert isinstance(frame, polars.DataFrame)
+        return frame
+
+    def pandas(self) -> pandas.DataFrame:
+        """The rows as a pandas frame; `QueryError` TG422 where pandas is not installed."""
+        try:
+            import pandas  # noqa: F401  # Arrow imports it as well, with an error of its own
+        except ImportError as error:
+            with Here():
+                raise QueryError(
+                    "TG422", "pandas is not installed", hint="pip install pandas, or take .polars() or .arrow()"
+                ) from error
+        return self._table.to_pandas()
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows as dictionaries of Python values; `QueryError` TG405 for an instant beyond the year 9999."""
+        from tidegate.runtime.columns import user_rows
+
+        with Here():
+            return user_rows(self._table)
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the attributes, in order."""
+        names: list[str] = self._table.column_names
+        return names
+
+    def __len__(self) -> int:
+        rows: int = self._table.num_rows
+        return rows
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self.rows())
+
+    def __getitem__(self, column: str) -> list[Any]:
+        """The values of an attribute, as Python values."""
+        if column not in self.columns:
+            with Here():
+                raise QueryError(
+                    "TG402", f"{self.name} has no attribute {column!r}", hint=f"it has {', '.join(self.columns)}"
+                )
+        return [row[column] for row in self.rows()]
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        if not len(self):
+            return self._title()
+        with _layout():
+            return f"{self._title()}\n{self.polars()}"
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        from html import escape
+
+        with _layout():
+            return f"<div><p>{escape(self._title())}</p>{self.polars()._repr_html_() if len(self) else ''}</div>"
+
+    def _title(self) -> str:
+        if not len(self):
+            return f"{self.name}: no rows, of {', '.join(self.columns)}"
+        return f"{self.name}: {len(self):,} row{'s' if len(self) > 1 else ''}"
+
+
+def _layout() -> Any:
+    """How Polars lays out a table: all columns, as wide as the terminal, without its names for types."""
+    from shutil import get_terminal_size
+
+    import polars
+
+    return polars.Config(
+        tbl_rows=SHOWN_ROWS,
+        tbl_cols=-1,
+        tbl_width_chars=max(get_terminal_size((120, 24)).columns, 60),
+        tbl_hide_dataframe_shape=True,
+        tbl_hide_column_data_types=True,
+        fmt_str_lengths=60,
+    )
+
+
+@checked_calls
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Results:
+    """What a run over complete inputs yields: a table per result, what became of the rows, and what each of the last hundred
+    batches did. Printed, and in a notebook, they are the tables, with the rows of each input by their fate.
+    """
+
+    tables: Mapping[str, ResultTable]
+    reports: tuple[BatchReport, ...]
+    quarantine: ResultTable
+    """Rows that were rejected and set aside, with reason, source and position."""
+    counts: Mapping[str, SourceCounts]
+    """Rows of each input by their fate."""
+
+    def __getitem__(self, name: str) -> ResultTable:
+        from tidegate.runtime.progress import check_known
+
+        with Here():
+            check_known(name, self.tables, "result")
+            return self.tables[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.tables)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.tables
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The only result as a stream of Arrow data, for whatever takes one: `polars.DataFrame(results)`."""
+        if len(self.tables) != 1:
+            raise QueryError(
+                "TG402",
+                f"there are {len(self.tables)} results, not one",
+                hint=f"choose one of {', '.join(self.tables)}",
+            )
+        (table,) = self.tables.values()
+        return table.__arrow_c_stream__(requested_schema)
+
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        """Results of a stream as dictionaries."""
+        return self[name].rows()
+
+    def __repr__(self) -> str:
+        return "\n\n".join([*map(repr, self.tables.values()), str(self._inputs())])
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        tables = "".join(table._repr_html_() for table in self.tables.values())
+        return f"<div>{tables}{self._inputs()._repr_html_()}</div>"
+
+    def _inputs(self) -> Status:
+        return Status("rows by their fate", fates("in", self.counts))

@@ -1,0 +1,102 @@
+"""How a run stands, as text and as HTML made for reading: rows by their fate, results, what is kept, times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING
+
+from tidegate.algebra.pretty import count_of, listed, printable
+from tidegate.runtime.moments import moment
+
+if TYPE_CHECKING:
+    from tidegate.algebra.time import Extended
+    from tidegate.runtime.plan.steps import Plan
+    from tidegate.runtime.state.manifest import SourceCounts
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One fact: what it is about ("in", "out", "kept"), of which stream or query, and what is to be said."""
+
+    about: str
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A title, and facts below it in three columns."""
+
+    title: str
+    lines: tuple[Line, ...]
+
+    def __str__(self) -> str:
+        abouts = max((len(line.about) for line in self.lines), default=0)
+        names = max((len(line.name) for line in self.lines), default=0)
+        rows, before = [self.title], ""
+        for line in self.lines:
+            about = "" if line.about == before else line.about
+            rows.append(f"  {about:{abouts}}  {line.name:{names}}  {line.text}".rstrip())
+            before = line.about
+        return printable("\n".join(rows))
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        rows, before = [], ""
+        for line in self.lines:
+            cells = ("" if line.about == before else line.about, line.name, line.text)
+            rows.append("".join(f'<td style="text-align: left">{escape(printable(cell))}</td>' for cell in cells))
+            before = line.about
+        body = "".join(f"<tr>{row}</tr>" for row in rows)
+        return f"<div><p>{escape(printable(self.title))}</p><table>{body}</table></div>"
+
+
+def fate(counts: SourceCounts) -> str:
+    """What became of the rows of a source."""
+    rejected = counts.rows_in - counts.accepted
+    if not rejected:
+        return count_of(counts.rows_in, "row") + (", accepted" if counts.rows_in else "")
+    reasons = listed([f"{rows:,} {reason}" for reason, rows in sorted(counts.rejected.items()) if rows])
+    return f"{count_of(counts.rows_in, 'row')}, {counts.accepted:,} accepted, {rejected:,} rejected: {reasons}"
+
+
+def fates(about: str, counts: Mapping[str, SourceCounts]) -> tuple[Line, ...]:
+    """A line for each source."""
+    return tuple(Line(about, name, fate(found)) for name, found in counts.items())
+
+
+def finals(plan: Plan, progress: Mapping[str, Mapping[str, Extended]]) -> dict[str, str]:
+    """Of each query up to which instants its result is final."""
+    schemas = {query.name: query.facts.output.schema for query in plan.queries}
+    return {
+        name: _final({a: moment(value, schemas[name][a].type.kind) for a, value in values.items()})
+        for name, values in progress.items()
+        if name in schemas
+    }
+
+
+def _final(values: Mapping[str, str]) -> str:
+    if not values:
+        return ""
+    if set(values.values()) == {"∞"}:
+        return "complete"
+    if set(values.values()) == {"-∞"}:
+        return "nothing final yet"
+    return f"final up to {listed([f'{name} {value}' for name, value in values.items()])}"
+
+
+def kept(plan: Plan, live_rows: Mapping[str, int]) -> tuple[Line, ...]:
+    """Rows that are stored of each stream, and situations of each query."""
+    streams = {buffer.id: buffer.stream.name for buffer in plan.buffers}
+    rows: dict[str, int] = {}
+    for name, number in live_rows.items():
+        shown = streams.get(name, name)
+        rows[shown] = rows.get(shown, 0) + number
+    return tuple(Line("kept", name, count_of(number, "row")) for name, number in rows.items())
+
+
+def joined(parts: Iterable[str]) -> str:
+    """The parts that say something, with commas between them."""
+    return ", ".join(part for part in parts if part)

@@ -1,0 +1,86 @@
+"""What a run says by itself: inputs of which nothing was accepted, and such as will never progress."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import tidegate as tg
+
+events = tg.stream("E", "n bigint, t timestamp", progress="t")
+program = tg.program(All=events.select("n", "t"))
+
+
+def test_an_input_of_which_every_row_is_rejected_is_an_error_of_run() -> None:
+    with pytest.raises(tg.QueryError) as caught:
+        program.run({"E": [("x", "2026-01-01"), ("y", "2026-01-01"), (1, None)]})
+    assert str(caught.value).splitlines()[0] == "TG430 all 3 rows of E were rejected: 2 unparseable, 1 null"
+    assert 'such as {"n": "x", "t": "2026-01-01"}: unparseable, for n' in str(caught.value)
+    assert "compare the values with the types" in caught.value.hint
+    assert len(program.run({"E": [("x", "2026-01-01"), (1, "2026-01-01")]})["All"]) == 1
+    assert len(program.run({"E": []})["All"]) == 0
+
+
+def test_a_session_warns_of_it_once_and_goes_on() -> None:
+    with program.session() as session:
+        session.push("E", [(1, None)])
+        with pytest.warns(tg.RunWarning, match="TG430 the only row of E was rejected: 1 null") as caught:
+            session.step()
+        assert [Path(one.filename).name for one in caught] == ["test_notices.py"]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            session.push("E", [(2, None)])
+            session.step()
+            session.push("E", [(3, "2026-01-01")])
+            session.step()
+
+
+def test_rows_that_were_dropped_have_no_example() -> None:
+    with program.session(sources={"E": tg.source(None, policy="drop")}) as session:
+        session.push("E", [(1, None)])
+        with pytest.warns(tg.RunWarning, match="TG430") as caught:
+            session.step()
+        assert "such as" not in str(caught[0].message)
+
+
+def written(folder: Path) -> Path:
+    folder.mkdir()
+    pl.DataFrame({"n": [1], "t": ["2026-01-01T00:00Z"]}).write_parquet(folder / "1.parquet")
+    return folder
+
+
+def test_a_source_that_can_never_progress_is_warned_of(tmp_path: Path) -> None:
+    folder = written(tmp_path / "in")
+    told = pytest.warns(tg.RunWarning, match=r"TG431 E never progresses(?s:.*)delay=\"5m\"")
+    with program.session(sources={"E": tg.parquet(folder)}) as session, told:
+        session.step()
+    promises: list[tg.Source] = [
+        tg.parquet(folder, delay="1m"),
+        tg.parquet(folder, bounded=True),
+        tg.parquet(folder, idle="5m"),
+        tg.parquet(folder, progress_columns={"t": "up_to"}),
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for source in promises:
+            with program.session(sources={"E": source}) as session:
+                session.step()
+        with program.session(sources={"E": tg.parquet(folder)}) as session:
+            session.advance("E", {"t": "2026-01-01"})
+            session.step()
+        with program.session() as session:  # whoever pushes rows can say more each time
+            session.push("E", [(1, "2026-01-01")])
+            session.step()
+
+
+def test_an_advance_to_before_is_told() -> None:
+    with program.session() as session:
+        session.advance("E", {"t": "2026-01-02"})
+        session.advance("E", {"t": "2026-01-02"})
+        with pytest.warns(tg.RunWarning, match="TG432 E.t has progressed to 2026-01-02T00:00:00Z already"):
+            session.advance("E", {"t": "2026-01-01"})
+        session.step()
+        assert session.progress["All"] == {"t": 1767312000000000}

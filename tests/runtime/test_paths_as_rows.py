@@ -1,0 +1,72 @@
+"""A path given where rows are: it is read by what its name says, or the error says how to write it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import tidegate as tg
+
+events = tg.stream("E", "n bigint, t bigint", progress="t")
+kinds = tg.table("K", "n bigint, kind string")
+program = tg.program(All=events.select("n", "t"))
+FRAME = pl.DataFrame({"n": [1, 2], "t": [1, 2]})
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    for folder in ("parquet", "csv", "mixed"):
+        (tmp_path / folder).mkdir()
+    FRAME.write_parquet(tmp_path / "parquet" / "1.parquet")
+    FRAME.write_csv(tmp_path / "csv" / "1.csv")
+    FRAME.write_ndjson(tmp_path / "rows.jsonl")
+    FRAME.write_csv(tmp_path / "mixed" / "1.csv")
+    FRAME.write_parquet(tmp_path / "mixed" / "2.parquet")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "path", ["parquet", "parquet/1.parquet", "parquet/*.parquet", "csv", "csv/1.csv", "rows.jsonl", "mixed/*.csv"]
+)
+@pytest.mark.parametrize("kind", [str, Path])
+def test_paths_and_patterns_are_read(place: Path, path: str, kind: type) -> None:
+    assert program.run({"E": kind(place / path)})["All"]["n"] == [1, 2]
+
+
+def test_static_tables_are_read_too(place: Path) -> None:
+    pl.DataFrame({"n": [1], "kind": ["odd"]}).write_csv(place / "kinds.csv")
+    k, e = kinds.as_("k"), events.as_("e")
+    joined = tg.program(Out=e.join(k, k.n == e.n).select(e.t, k.kind))
+    assert joined.run({"E": FRAME, "K": place / "kinds.csv"}).rows("Out") == [{"t": 1, "kind": "odd"}]
+    with joined.session(statics={"K": str(place / "kinds.csv")}) as session:
+        session.push("E", FRAME)
+        session.finish()
+        session.step()
+        assert session.results("Out") == [{"t": 1, "kind": "odd"}]
+
+
+@pytest.mark.parametrize("path", ["mixed", "nothing", "parquet/1.data"])
+def test_a_path_that_does_not_say_its_format_is_refused(place: Path, path: str) -> None:
+    with pytest.raises(tg.QueryError, match=r"TG401 .* does not say the format(?s:.*)tg.parquet"):
+        program.run({"E": str(place / path)})
+
+
+def test_what_no_stream_could_have_is_told_where_it_is_written() -> None:
+    with pytest.raises(tg.QueryError, match=r"TG104 '1 minutess' is not a duration(?s:.*)did you mean minutes"):
+        tg.parquet("x", delay="1 minutess")
+    with pytest.raises(tg.QueryError, match="TG401 delay='-5m' is negative") as caught:
+        tg.source(None, delay="-5m")
+    assert caught.value.site is not None
+    assert caught.value.site.file.endswith("test_paths_as_rows.py")
+    with pytest.raises(tg.QueryError, match="TG401 there is no policy='ignore'"):
+        tg.csv("x", policy="ignore")  # type: ignore[arg-type]
+
+
+def test_no_delay_is_nothing_of_any_unit() -> None:
+    times = tg.stream("T", "t timestamp", progress="t")
+    with tg.program(All=times.select("t")).session(sources={"T": tg.source(None, delay=0)}) as session:
+        session.push("T", [("2026-01-01",), ("2026-01-02",)])
+        session.step()
+        assert len(session.results("All")) == 1

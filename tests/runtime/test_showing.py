@@ -1,0 +1,143 @@
+"""What runs show of themselves: results as tables, rows by their fate, reports, sessions; nothing of it is markup of a user."""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+import os
+import subprocess
+import sys
+import time
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import tidegate as tg
+from tidegate.runtime import live_display
+from tidegate.runtime.live_display import LiveDisplay
+
+events = tg.stream("E", "name string, n bigint, t timestamp", progress="t")
+program = tg.program(
+    Large=events.where(events.n > 1), Counts=events.group_by(day=tg.floor(events.t, "1d")).agg(n=tg.count())
+)
+ROWS: list[Any] = [("one", 1, "2026-01-01T00:00Z"), ("<b>two", 2, "2026-01-02T12:30Z"), ("three", None, None)]
+
+
+def large() -> tg.ResultTable:
+    return program.run({"E": ROWS})["Large"]
+
+
+def test_a_result_is_shown_as_a_table_with_times_as_times() -> None:
+    assert repr(large()).splitlines() == [
+        "Large: 1 row",
+        "┌────────┬───┬─────────────────────────┐",
+        "│ name   ┆ n ┆ t                       │",
+        "╞════════╪═══╪═════════════════════════╡",
+        "│ <b>two ┆ 2 ┆ 2026-01-02 12:30:00 UTC │",
+        "└────────┴───┴─────────────────────────┘",
+    ]
+    empty = tg.program(None_=events.where(events.n > 5)).run({"E": ROWS[:2]})["None_"]
+    assert repr(empty) == "None_: no rows, of name, n, t"
+    assert "None_: no rows" in empty._repr_html_()
+
+
+def test_html_of_a_result_is_text_of_its_values() -> None:
+    html = large()._repr_html_()
+    assert "&lt;b&gt;two" in html
+    assert "<b>two" not in html
+    assert "2026-01-02 12:30:00 UTC" in html
+
+
+def test_a_result_is_what_one_needs_it_to_be() -> None:
+    table, at = large(), dt.datetime(2026, 1, 2, 12, 30, tzinfo=dt.UTC)
+    assert table.rows() == list(table) == [{"name": "<b>two", "n": 2, "t": at}]
+    assert (len(table), table.columns, table["n"]) == (1, ["name", "n", "t"], [2])
+    assert isinstance(table.arrow(), pa.Table)
+    assert pl.DataFrame(table).equals(table.polars())
+    assert table.pandas()["n"].tolist() == [2]
+    with pytest.raises(tg.QueryError, match="TG402 Large has no attribute 'x'"):
+        table["x"]
+    with pytest.raises(AttributeError, match=r"(?s)TG131 a ResultTable has no 'panda'.*did you mean pandas"):
+        table.panda  # type: ignore[attr-defined]
+
+
+def test_many_rows_are_shown_in_part() -> None:
+    found = tg.program(All=events.select("n", "t")).run({"E": [("x", n, "2026-01-01") for n in range(1000)]})["All"]
+    lines = repr(found).splitlines()
+    assert lines[0] == "All: 1,000 rows"
+    assert len(lines) < 30
+    assert any("…" in line for line in lines)
+
+
+def test_results_end_with_what_became_of_the_rows() -> None:
+    results = program.run({"E": ROWS})
+    assert repr(results).endswith("rows by their fate\n  in  E  3 rows, 2 accepted, 1 rejected: 1 null")
+    assert repr(results).startswith("Large: 1 row\n")
+    assert "3 rows, 2 accepted, 1 rejected: 1 null" in results._repr_html_()
+    assert results.counts["E"].rejected == {"null": 1}
+
+
+def test_a_batch_is_shown_by_what_one_asks_first() -> None:
+    with program.session() as session:
+        session.push("E", ROWS)
+        session.advance("E", {"t": "2026-01-01T12:00Z"})
+        report = session.step()
+        title, *lines = str(report).splitlines()
+        assert title.startswith("batch 1, ")
+        assert title.endswith(" ms")
+        assert lines == [
+            "  in    E       3 rows, 2 accepted, 1 rejected: 1 null",
+            "  out   Large   0 rows, final up to t 2026-01-01T12:00:00Z",
+            "        Counts  0 rows, final up to day 2025-12-31T12:00:00.000001Z",
+            "  kept  E       3 rows",
+        ]
+        assert "final up to t 2026-01-01T12:00:00Z" in report._repr_html_()
+        assert [line.split(",")[0] for line in repr(session.process()).splitlines() if "ms" in line] == ["batch 2"]
+        session.finish()
+        session.step()
+        assert "Large   complete" in repr(session)
+    assert repr(session).splitlines()[0].endswith("after batch 3, closed")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_long_run_shows_on_a_terminal_that_it_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = Terminal()
+    monkeypatch.setattr("sys.stderr", shown)
+    monkeypatch.setattr(live_display, "DELAY", 0.0)
+    monkeypatch.setenv("TERM", "xterm")
+    with program.session() as session:
+        session.push("E", ROWS[:2])
+        report = session.step()
+    with LiveDisplay(None, "the first batch") as display:
+        until = time.monotonic() + 20
+        while "the first batch" not in shown.getvalue() and time.monotonic() < until:
+            time.sleep(0.01)
+        display.after(report)
+    assert "batch 1: 2 rows in, 0 results out" in shown.getvalue()
+
+
+@pytest.mark.parametrize("wanted", [False, None])
+def test_nothing_is_shown_where_nobody_looks(
+    wanted: bool | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(live_display, "DELAY", 0.0)
+    program.run({"E": ROWS[:2]}, progress=wanted)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_explaining_loads_nothing_that_computes() -> None:
+    script = (
+        "import sys, tidegate as tg\n"
+        'o, p = (tg.stream(n, "id bigint, t timestamp", progress="t").as_(n) for n in "op")\n'
+        "unpaid = o.anti_join(p, o.id == p.id, o.t <= p.t, p.t <= o.t + tg.minutes(30))\n"
+        "assert 'final when' in str(tg.program(Unpaid=unpaid).explain())\n"
+        "print([name for name in ('sympy', 'numba', 'matplotlib', 'polars', 'pandas', 'rich') if name in sys.modules])\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], env=os.environ, capture_output=True, text=True, check=True)
+    assert ran.stdout == "[]\n"

@@ -1,0 +1,172 @@
+"""`tidegate start`: a program from its file, until it is told to stop, with an endpoint that says how it is."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tidegate.runtime.cli import main
+from tidegate.runtime.operation import Health
+
+PROGRAM = """
+import tidegate as tg
+events = tg.stream("E", "n bigint, t timestamp", progress="t")
+program = tg.program(Large=events.where(events.n > 1))
+"""
+DEPLOYED = """
+deployment = tg.deployment(
+    program,
+    sources={"E": tg.parquet("in", delay=0)},
+    sinks={"Large": tg.parquet_sink("out")},
+    checkpoint="state",
+    every="20ms",
+)
+"""
+SETTINGS = """
+checkpoint = "state"
+every = "20 milliseconds"
+
+[sources.E]
+parquet = "in"
+delay = "0s"
+
+[sinks.Large]
+parquet = "out"
+compact = true
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "program.py").write_text(PROGRAM + DEPLOYED)
+    (tmp_path / "plain.py").write_text(PROGRAM)
+    (tmp_path / "run.toml").write_text(SETTINGS)
+    put(tmp_path, 1)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def put(place: Path, number: int) -> None:
+    """Three rows; the last is the latest, and not final yet."""
+    times = [f"2026-01-{number:02}T{hour:02}:00Z" for hour in (1, 2, 3)]
+    frame = pl.DataFrame({"n": [number, number + 1, 0], "t": times})
+    frame.write_parquet(place / "in" / f".{number}")
+    (place / "in" / f".{number}").rename(place / "in" / f"{number}.parquet")
+
+
+def results(place: Path) -> list[int]:
+    files = list(place.glob("out/*.parquet"))
+    return sorted(pl.read_parquet(files)["n"].to_list()) if files else []
+
+
+@pytest.mark.parametrize("arguments", [["program.py"], ["plain.py", "--settings", "run.toml"]])
+def test_once_reads_what_is_there_and_goes_on_the_next_time(place: Path, arguments: list[str]) -> None:
+    assert main(["start", *arguments, "--once"]) == 0
+    assert results(place) == [2]
+    put(place, 2)
+    assert main(["start", *arguments, "--once"]) == 0
+    assert results(place) == [2, 2, 3]
+
+
+def test_paths_of_settings_are_relative_to_their_file(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir("/")
+    assert main(["start", str(place / "plain.py"), "--settings", str(place / "run.toml"), "--once"]) == 0
+    assert results(place) == [2]
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+        return port
+
+
+def test_it_runs_until_it_is_told_to_stop_and_says_how_it_is(place: Path) -> None:
+    port = free_port()
+    command = [sys.executable, "-m", "tidegate.runtime.cli", "start", "program.py", "--port", str(port)]
+    with subprocess.Popen(command, cwd=place, env=os.environ, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            until = time.monotonic() + 60
+            seen: dict[str, object] = {}
+            for number in (2, 3):
+                put(place, number)
+                while len(results(place)) < 2 * number - 1 and time.monotonic() < until and process.poll() is None:
+                    time.sleep(0.02)
+            while "batch" not in seen and time.monotonic() < until:
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/health") as answer:
+                    seen = json.load(answer)
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+                metrics = answer.read().decode()
+            with pytest.raises(urllib.error.HTTPError, match="404"):
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/other")
+        finally:
+            process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 0, said
+    assert results(place) == [2, 2, 3, 3, 4]
+    assert seen["status"] == "ok"
+    assert seen["results"] == {"Large": "final up to t 2026-01-03T02:59:59.999999Z"}
+    assert "tidegate_rows_total" in metrics or "tidegate_" in metrics
+    assert main(["start", "program.py", "--once"]) == 0  # it let go of its checkpoint
+
+
+def test_a_run_that_fails_or_stands_still_is_unhealthy() -> None:
+    health = Health()
+    assert health.to_dict()["status"] == "ok"
+    health.looked -= 1000
+    assert health.to_dict()["status"] == "stale"
+    health.error = "TG412 a file can not be read"
+    assert health.to_dict()["status"] == "failed"
+    assert health.to_dict()["error"] == "TG412 a file can not be read"
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ("checkpoint = ", "TG143 run.toml is no TOML"),
+        ('checkpoint = "x"', "TG143 run.toml has no sources"),
+        ('checkpoint = "x"\n[sources.E]\ndelay = "5m"', "TG143 E names no files"),
+        ('checkpoint = "x"\n[sources.E]\nparquet = "in"\ndelai = "5m"', "TG114 tg.parquet takes no delai="),
+        ('checkpoint = "x"\n[source.E]\nparquet = "in"', "TG114 run.toml takes no source="),
+        (
+            'checkpoint = "x"\n[sources.E]\nparquet = "in"\n[sinks.Large]\ncsv = "x"',
+            "TG143 results of Large go nowhere",
+        ),
+        ('checkpoint = "x"\nsources = 3', "TG143 sources is no table of tables"),
+        ('checkpoint = "x"\nengine = "flink"\n[sources.E]\nparquet = "in"', "TG401 there is no engine 'flink'"),
+        ('checkpoint = "x"\nevery = "0s"\n[sources.E]\nparquet = "in"', "TG401 every='0s' is no time to wait"),
+    ],
+)
+def test_settings_that_say_something_else_are_told(
+    place: Path, settings: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (place / "run.toml").write_text(settings)
+    assert main(["start", "plain.py", "--settings", "run.toml", "--once"]) == 1
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["plain.py"], "TG141 plain.py says nothing of sources and checkpoint"),
+        (["program.py", "--program", "other"], "TG141 program.py defines deployment"),
+        (["plain.py", "--settings", "none.toml"], "TG143 none.toml cannot be read"),
+    ],
+)
+def test_what_can_not_be_started_is_told(
+    place: Path, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["start", *arguments, "--once"]) == 1
+    assert said in capsys.readouterr().err
