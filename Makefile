@@ -49,7 +49,7 @@ typecheck: $(ready)  ## mypy --strict
 
 # Two processes; the tests which start Spark share one of them, and its session.
 pytest: $(ready)
-	@echo "some 5,500 tests; on two quiet cores they take 15 to 20 minutes"; mkdir -p out
+	@echo "some 5,500 tests; they take 11 minutes on two quiet cores, longer on busy ones"; mkdir -p out
 	@set -o pipefail; $(py) -m pytest -q -n 2 --dist loadgroup --durations 10 $(ARGS) | tee out/pytest.log; status=$$?; \
 	echo; grep -E '^(FAILED|ERROR) |[0-9]+ (passed|failed|error)' out/pytest.log | tail -n 20; exit $$status
 
