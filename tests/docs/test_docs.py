@@ -133,3 +133,9 @@ def test_the_manual_builds(tmp_path: Path) -> None:
     quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}  # Material's maintainers go on with another program
     built = subprocess.run(command, cwd=ROOT, env=quiet, capture_output=True, text=True, check=False)
     assert (built.returncode, built.stderr) == (0, "")
+    loaded = {
+        address
+        for page in tmp_path.rglob("*.html")
+        for address in re.findall(r'(?:\ssrc|<link [^>]*href)="((?:https?:)?//[^"]+)"', page.read_text())
+    }
+    assert loaded == set(), "nothing comes from elsewhere; links may lead there"
