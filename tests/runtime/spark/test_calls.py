@@ -85,6 +85,15 @@ def test_a_call_outlasts_the_process_and_a_crash(spark: SparkSession, tmp_path: 
     assert results(tmp_path / "state") == [(10, 2), (20, 2)]
 
 
+def test_a_call_whose_wake_up_was_lost_is_taken_up_at_the_next_start(spark: SparkSession, tmp_path: Path) -> None:
+    """A process may end after it has taken a call down, and before it has told Spark to run a batch."""
+    write(tmp_path / "in", 0, 1, 5, 12)
+    run(spark, tg.parquet(tmp_path / "in"), tmp_path / "state")
+    ProgressCalls(LocalStore(tmp_path / "state"), {("E", "t")}).add({("E", "t"): 10})
+    run(spark, tg.parquet(tmp_path / "in"), tmp_path / "state")
+    assert results(tmp_path / "state") == [(10, 2)]
+
+
 def test_of_a_streaming_dataframe_a_call_waits_for_a_batch_that_is_planned_after_it(tmp_path: Path) -> None:
     calls = ProgressCalls(LocalStore(tmp_path), KNOWN)
     rows, files = frozenset({"E"}), frozenset({"F"})
