@@ -245,9 +245,9 @@ class Session:
         self._frames.clear()
         self._noted.clear()
         self.discard()
-        self._notices.after(report, self._runner.counts, self.quarantine)
         if self.on_batch is not None:
             self.on_batch(report)
+        self._notices.after(report, self._runner.counts, self.quarantine)
         return report
 
     def _read_ahead(self, fresh: FoundFiles, reading: FoundFiles) -> None:

@@ -204,9 +204,9 @@ class SparkRun:
         self.reports.append(report)
         if (display := self.display) is not None:
             display.after(report)
-        self.notices.after(report, self.runner.counts, lambda: quarantine_of(checkpoint.store))
         if self.on_batch is not None:
             self.on_batch(report)
+        self.notices.after(report, self.runner.counts, lambda: quarantine_of(checkpoint.store))
         return False
 
     def _stored(self, frame: DataFrame, spark_batch: SparkBatch, clock: int) -> list[dict[str, Any]]:

@@ -38,6 +38,18 @@ def test_a_session_warns_of_it_once_and_goes_on() -> None:
             session.step()
 
 
+def test_a_warning_that_is_an_error_comes_after_the_report() -> None:
+    reports: list[tg.BatchReport] = []
+    with program.session(on_batch=reports.append) as session, warnings.catch_warnings():
+        warnings.simplefilter("error", tg.RunWarning)
+        session.push("E", [(1, None)])
+        with pytest.raises(tg.RunWarning):
+            session.step()
+        assert [report.counts["E"].rows_in for report in reports] == [1]
+        session.push("E", [(2, "2026-01-01")])
+        assert session.step().seq == 2
+
+
 def test_rows_that_were_dropped_have_no_example() -> None:
     with program.session(sources={"E": tg.source(None, policy="drop")}) as session:
         session.push("E", [(1, None)])

@@ -22,6 +22,7 @@ GROUP = Group(
             RUN,
             "self.setup.unread(everything=self.reading.at_once)",
             "{name: tuple(one.data.found()) for name, one in self.setup.sources.items()}",
+            loops=True,
         ),
         bug("a batch reads all files", WHICH, "        if self.at_once:\n", "        if True:\n"),
         bug("one batch does not read all files", WHICH, "        if self.at_once:\n", "        if False:\n"),
