@@ -126,6 +126,7 @@ def run(
         threads=threads,
         on_error=on_error,
     ) as live:
+        live._notices.judged_at_end = True
         if close_at is not None:
             live.close_open(close_at)
         reports = live.process(progress=progress)

@@ -90,6 +90,8 @@ class Notices:
     kinds: Mapping[tuple[str, str], Kind]
     """Of which type the attributes are on which the streams progress."""
     said: set[str] = field(default_factory=set)
+    judged_at_end: bool = False
+    """Whether `check_accepted` follows, for which no batch warns."""
 
     @classmethod
     def of(cls, setup: Setup, sources: Mapping[str, Source]) -> Notices:
@@ -107,7 +109,8 @@ class Notices:
             if name in self.said:
                 continue
             if one.rows_in and not one.accepted:
-                self._say(name, _all_rejected(name, one, quarantine()))
+                if not self.judged_at_end:
+                    self._say(name, _all_rejected(name, one, quarantine()))
             elif name in report.counts and report.counts[name].accepted and self._stands_still(report, name):
                 self._say(name, _stands_still(name))
 

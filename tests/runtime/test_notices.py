@@ -14,6 +14,7 @@ events = tg.stream("E", "n bigint, t timestamp", progress="t")
 program = tg.program(All=events.select("n", "t"))
 
 
+@pytest.mark.filterwarnings("error")
 def test_an_input_of_which_every_row_is_rejected_is_an_error_of_run() -> None:
     with pytest.raises(tg.QueryError) as caught:
         program.run({"E": [("x", "2026-01-01"), ("y", "2026-01-01"), (1, None)]})
