@@ -202,7 +202,7 @@ def _fields(text: str) -> Iterator[list[str]]:
         depth += (word in "(<") - (word in ")>")
         if word == "," and depth == 0:
             if not field:
-                raise QueryError("TG111", "the schema has an empty field", hint="remove the comma that is too many")
+                raise QueryError("TG111", "the schema has an empty field", hint="remove the extra comma")
             yield field
             field = []
         else:

@@ -31,7 +31,7 @@ def match_problems(found: Detection, query: Query) -> list[Problem]:
         raise QueryError(
             "TG150",
             f"the pattern has more than {MAX_ZONES} temporal cases: whether situations {held[0].symbol.name} wait for ever "
-            "in one of them can not be told",
+            "in one of them cannot be decided",
             hint="give the pattern a window, within=…",
         )
     return [_held(found, query, horizon, horizon.witness) for horizon in held if horizon.witness is not None]

@@ -81,7 +81,7 @@ class _Cutter:
             raise QueryError(
                 "TG162",
                 "situations are those of streams, and this reads static tables only",
-                hint="declare a stream: rows or a frame given for it are all of it, so that nothing waits for more",
+                hint="declare a stream instead: rows or a frame given as its source are complete, so nothing waits for more",
                 site=query.sites.get(node, query.site),
             )
         cut = self.cut(query, node)

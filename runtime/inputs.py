@@ -111,7 +111,7 @@ def _hold_rows(stream: StreamDef, rows: Rows, file: str = "") -> pl.DataFrame:
             "TG404",
             f"table {stream.name}: {checked.rejected.num_rows} malformed rows; row {first['position']}"
             f"{f' of {file}' if file else ''}: {first['attribute']} is {first['value']!r} ({first['reason']})",
-            hint="mend the table, or declare the attribute's type so that it fits",
+            hint="correct the table, or declare the attribute's type so that it fits",
         )
     return pl.DataFrame(checked.accepted)
 
@@ -187,7 +187,7 @@ def read_file(path: str, format_: FileFormat, schema: Schema) -> Rows:
         raise (QueryError if refused else UnreadableFile)(
             "TG412",
             f"{path} cannot be read as {format_}: {error}",
-            hint="mend the file or move it away; the batch is then repeated without it",
+            hint="repair the file or move it away; the batch is then repeated without it",
         ) from error
 
 

@@ -341,7 +341,7 @@ def _read(arrival: Arrival, intake: Intake, judged: Schema) -> tuple[Raw, Valida
         raise UnreadableFile(
             "TG412",
             f"{arrival.origin} cannot be read: {error}",
-            hint="mend the file or move it away; the batch is then repeated without it",
+            hint="repair the file or move it away; the batch is then repeated without it",
         ) from error
 
 

@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 #: Characters of a rejected row that are shown.
 _ROW: Final = 300
 
-_TYPES: Final = "compare the values with the types of the stream: text has to be written as its type is"
-#: What mends rows that were rejected, by the reason.
+_TYPES: Final = "compare the values with the types that the stream declares: text must read as a value of its type"
+#: What to do about rows that were rejected, by the reason.
 _MENDS: Final = {
     "ahead": "these rows are later than the clock: for recorded or planned events give the source skew_guard=None",
-    "conflict": "rows with one key differ: key= names what tells rows apart",
-    "duplicate": "key= names what tells rows apart",
+    "conflict": "rows with the same key differ: name in key= what tells rows apart",
+    "duplicate": "these rows were there before: name in key= what tells rows apart",
     "inexact": "declare a type that holds the values exactly, such as double or decimal(18, 2)",
     "late": "say how late rows may come: delay= of the source",
-    "missing column": "columns are known by their names, in which small and capital letters differ",
-    "null": "an instant, or what is declared not null, can not be missing: declare the attribute without `not null`",
+    "missing column": "columns are matched by name, and small and capital letters differ",
+    "null": "instants and what is declared `not null` cannot be missing: leave out `not null`, or correct the rows",
     "out of range": _TYPES,
     "relation": "the rows break a relation that the stream declares",
     "unevaluable": "a term of a query has no value for these rows: `error` in the quarantine says which",

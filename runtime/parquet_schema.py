@@ -39,7 +39,7 @@ def schema_of_parquet(stream: str, path: str) -> FileSchema:
             fields = pq.read_schema(path)
     except (pa.ArrowException, OSError) as error:
         raise QueryError(
-            "TG412", f"{stream}: {path} cannot be read as parquet: {error}", hint="mend the file or move it away"
+            "TG412", f"{stream}: {path} cannot be read as parquet: {error}", hint="repair the file or move it away"
         ) from None
     often = Counter(field.name.lower() for field in fields)
     attributes: list[Attribute] = []

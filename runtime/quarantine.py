@@ -52,7 +52,7 @@ def retention(keep: Keep | None) -> Retention:
             except QueryError as error:
                 raise QueryError("TG525", f"quarantine_keep={shown(keep)} is no age and no size", hint=_HINT) from error
         else:
-            raise QueryError("TG525", f"quarantine_keep={shown(keep)} says the same twice", hint=_HINT)
+            raise QueryError("TG525", f"quarantine_keep={shown(keep)} gives two ages or two sizes", hint=_HINT)
     if any(one is not None and one <= 0 for one in (age, size)) or keep == ():
         raise QueryError(
             "TG525", f"quarantine_keep={shown(keep)} keeps nothing", hint='policy="drop" sets no rows aside'

@@ -294,9 +294,9 @@ class Runner:
                 counts = ", ".join(f"{rows} {reason}" for reason, rows in sorted(one.counts.rejected.items()))
                 raise QueryError(
                     "TG410",
-                    f"{name}: {counts} of {one.counts.rows_in} rows rejected, and its policy is to fail",
+                    f"{name}: rows were rejected ({counts}, of {one.counts.rows_in}), and its policy is to fail",
                     because=(one.first_rejected,),
-                    hint='mend the input, declare a longer delay, or use policy="quarantine" to set such rows aside',
+                    hint='correct the input, declare a longer delay, or use policy="quarantine" to set such rows aside',
                 )
 
     def _advance(self, work: Work, ingested: Mapping[str, Ingested], clock: int) -> None:
@@ -412,7 +412,7 @@ class Runner:
             "TG415",
             f"{names}: the recursion does not end",
             because=(
-                f"the last {ENDLESS} steps were later than all that other streams begin or end, and there is no last one",
+                f"its last {ENDLESS} steps found nothing new in other streams, so it would go on for ever",
             ),
             hint="end it by a condition: on a stream or table, or on a number that each step counts up",
         )

@@ -223,9 +223,9 @@ def _check_sink(name: str, sink: object) -> None:
         return
     match sink:
         case str() | os.PathLike():
-            hint = f"a directory is tg.parquet_sink({without_secrets(os.fsdecode(sink))!r})"
+            hint = f"for a directory, write tg.parquet_sink({without_secrets(os.fsdecode(sink))!r})"
         case _ if callable(sink):
-            hint = f"a function is tg.callback({getattr(sink, '__name__', 'function')}): it gets table and batch number"
+            hint = f"for a function, write tg.callback({getattr(sink, '__name__', 'function')}): it gets the table and the batch number"
         case _:
             hint = "give tg.parquet_sink(directory) or tg.callback(function)"
     raise QueryError("TG401", f"{name}: {kind_of(sink)} is no sink", hint=hint)

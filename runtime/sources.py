@@ -269,7 +269,7 @@ class Source:
                 raise QueryError(
                     "TG401",
                     f"{stream.name}.{name} is the time of arrival: the clock alone gives and moves it",
-                    hint="say delay, progress column and skew guard of the other attributes",
+                    hint="give delay, progress column and skew guard for the other attributes only",
                 )
         delays = {name: _delay_ticks(stream, name, value) for name, value in per_attribute.items()}
         guarded = {name: self._guard(stream, name) for name in brought}
@@ -335,7 +335,7 @@ class Source:
             raise QueryError(
                 "TG401",
                 f"{stream.name}: a key without an attribute on which the stream progresses",
-                because=("a row with another instant could repeat a key at any time, so all keys had to be kept",),
+                because=("a row with another instant could repeat a key at any time, so all keys would have to be kept",),
                 hint=f"add {' or '.join(brought) or 'an attribute on which it progresses'} to the key",
             )
         return key
@@ -393,7 +393,7 @@ def _delay_ticks(stream: StreamDef, name: str, value: DurationLike | int) -> int
         raise QueryError(
             "TG401",
             f"{stream.name}.{name}: delay {shown(value)} is more than {MAX_INSTANT:,} ticks",
-            hint="leave it out where only calls and columns tell the progress",
+            hint="leave delay out if progress comes from calls or columns only",
         )
     return ticks
 

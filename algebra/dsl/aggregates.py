@@ -12,7 +12,7 @@ from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.nodes import Aggregate, Function
 from tidegate.algebra.operations import aggregate_type
 
-_NO_ARGUMENT = ("TG132", "say of what: tg.sum(r.x); only count() counts rows")
+_NO_ARGUMENT = ("TG132", "name what it aggregates: tg.sum(r.x); only count() works without, and counts rows")
 _NO_ORDER = ("TG132", "name what the rows are ordered by: by=r.time")
 
 

@@ -80,7 +80,7 @@ class Expression:
         with Here():
             raise QueryError(
                 "TG118",
-                f"in asks a container, and {self!r} is a value",
+                f"in needs something to search in, and {self!r} is a single value",
                 hint="write x.is_in(a, b) or text.contains(part)",
             )
 
@@ -109,7 +109,7 @@ class Expression:
 
     def __xor__(self, other: object) -> NoReturn:
         with Here():
-            raise QueryError("TG114", "^ is no operator of conditions", hint="one of two, not both, is a != b")
+            raise QueryError("TG114", "^ is no operator of conditions", hint="for one of the two but not both, write a != b")
 
     __rxor__ = __xor__
 
@@ -227,13 +227,13 @@ class Expression:
         with Here():
             raise QueryError(
                 "TG118",
-                f"{function}() asks a number, and {self!r} has a value per row",
+                f"{function}() needs one number, and {self!r} has a value in each row",
                 hint=f'write x.cast("{type_name}")',
             )
 
     def __len__(self) -> NoReturn:
         with Here():
-            raise QueryError("TG118", f"len() asks a container, and {self!r} is a value", hint="write text.length()")
+            raise QueryError("TG118", f"len() needs a container, and {self!r} is a single value", hint="write text.length()")
 
     def __abs__(self) -> Expression:
         return build("abs", self)
@@ -458,7 +458,7 @@ def _cast(op: str, operand: Expression, type_name: str) -> Expression:
             raise QueryError("TG111", f"{shown(type_name)} is no name of a type", hint='write x.cast("bigint")')
         to = to_type(type_name)
         if to == BOOLEAN:
-            raise QueryError("TG102", f"nothing is cast to boolean, nor {operand!r}", hint="compare it: x != 0")
+            raise QueryError("TG102", f"{operand!r} cannot be cast to boolean: no value can", hint="compare it: x != 0")
         size = f"_{to.precision}_{to.scale}" if to.kind is Kind.DECIMAL else ""
         return build(f"{op}_{to.kind.value}{size}", operand)
 

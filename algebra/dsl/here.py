@@ -61,8 +61,8 @@ def unknown_name(message: str, hint: str) -> UnknownAttributeError:
 def too_deep(site: Site | None, depth: int | None = None) -> QueryError:
     return QueryError(
         "TG152",
-        f"the query is {'too' if depth is None else depth} deep: operators on the longest way to a stream, and twice the "
-        f"operations nested in a term, are at most {MAX_DEPTH}",
+        f"the query nests {'too many' if depth is None else depth} levels, and at most {MAX_DEPTH} are allowed: each operator on "
+        "the longest way to a stream is one level, each operation in the deepest term is two",
         hint="give parts of it results of their own, with tg.result_of(...); add up many values in groups, or as several attributes",
         site=site,
     )

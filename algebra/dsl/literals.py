@@ -86,7 +86,7 @@ def plain(value: object) -> object:
     if type(found).__module__ == "numpy" or found is None:
         raise QueryError(
             "TG110",
-            f"{shown(value)} has no equal among a query's values",
+            f"no value of a query is exactly {shown(value)}",
             hint="instants and durations are whole microseconds; write a datetime, a timedelta or a number",
         )
     return found

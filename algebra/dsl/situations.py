@@ -161,7 +161,7 @@ class Partitioned:
             raise QueryError(
                 "TG103",
                 f"{symbol} has {name} already: {what}",
-                hint=f"call the aggregate otherwise: {name}_=",
+                hint=f"give the aggregate another name: {name}_=",
                 site=site,
             )
 
@@ -344,7 +344,7 @@ def given_intervals(
             "TG162",
             "situations are those of streams, and this reads static tables only",
             because=("a match is reported when progress has come to its detection, and a table has no progress",),
-            hint="declare a stream: rows or a frame given for it are all of it, so that nothing waits for more",
+            hint="declare a stream instead: rows or a frame given as its source are complete, so nothing waits for more",
         )
     labels = {origin.label for origin in relation._origins.values()}
     symbol = name if name is not None else labels.pop() if len(labels) == 1 else ""
