@@ -1,6 +1,6 @@
 """Recursion to the future: results that depend on earlier rows of their own stream (rules R19 and R20).
 
-A component that reads itself is accepted where every way round its dependencies leads to an earlier instant. Its rows
+A component that reads itself is accepted if every cycle of its dependencies leads to an earlier instant. Its rows
 then have a rank that drops by at least a fixed step along every dependency.
 """
 
@@ -85,7 +85,7 @@ def standstill_problem(component: Component, found: Standstill) -> Problem:
         f"not valid: {stream} depends on rows of its own that are not earlier",
         first_site(query.query, _chain(found.cycle[-1])) or query.query.site,
         (*lines, f"together: a row of {stream} may depend on {_reach(sum(e.distance for e in found.cycle), type_)}"),
-        "tighten one of these bounds, so that every way round leads to an earlier instant",
+        "tighten one of these bounds, so that every cycle of dependencies leads to an earlier instant",
         query.query.name,
     )
 

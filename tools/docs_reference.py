@@ -17,24 +17,24 @@ REFERENCE = ROOT / "docs" / "reference"
 _HEAD = """\
 # Terms
 
-What is computed from the attributes of one row. Terms are built with Python's operators and with methods of attributes; a Python value
-beside one becomes a constant of the type that it needs: text beside a timestamp is an instant or, where it is added, a
+A term is what is computed from the attributes of one row. Terms are built with Python's operators and with methods of attributes. A
+Python value beside a term becomes a constant of the type that is needed: text beside a timestamp is an instant or, where it is added, a
 duration.
 
-This page is written by `tools/docs_reference.py` from the one table of operations that all engines are tested against. The letters
-x, y, z stand for attributes or other terms. *Fails* says whether a value can make the batch fail; the `try_` forms yield NULL instead.
-Except where the table says otherwise, an operation yields NULL if an operand is NULL. Plans and error messages call operations by
-the names in the second column. How values compare and overflow is in [Values](values.md).
+`tools/docs_reference.py` writes this page from the one table of operations that all engines are tested against. The letters x, y, z
+stand for attributes or other terms. *Fails* says whether a value can make the batch fail; the `try_` forms yield NULL instead. An
+operation yields NULL if an operand is NULL, unless the table says otherwise. Plans and error messages use the names in the second
+column. [Values](values.md) says how values compare and overflow.
 """
 
 _TAIL = """\
 ## Instants
 
-A term is **temporal** if it is made of instants by these alone: `x + c` and `x - c` with a constant duration (a number for integer time
+A term is **temporal** if it is made of instants with these operations only: `x + c` and `x - c` with a constant duration (a number for integer time
 and dates), `tg.min` and `tg.max` of several, `tg.floor`, `tg.ceil` and `tg.tumbling` with a constant unit, in any nesting
 (TSA Def. 2). A comparison of two temporal terms, and what `&`, `|` and `~` make of such, is a **temporal relation formula**
-(TSA Def. 3): the analysis understands it. Any other condition on instants is obeyed when the query runs, and tells the analysis nothing;
-`x.hour() < 12` is an example.
+(TSA Def. 3): the analysis understands it. Any other condition on instants, such as `x.hour() < 12`, is applied when the query runs, but
+tells the analysis nothing.
 
 ## Aggregates
 
