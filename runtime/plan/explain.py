@@ -71,7 +71,7 @@ def _buffer_text(plan: Plan, buffer: Buffer, limits: Limits) -> str:
     if freed_by:
         together = next(some for some in plan.purged() if buffer in some)
         names = listed([one.id for one in together])
-        head += [f"  at most     {bound}, as always without these rules" for bound in _bounds(plan, buffer)]
+        head += [f"  at most     {bound}, which is the bound without these rules" for bound in _bounds(plan, buffer)]
         head.append(f"  on Spark    {_swept(names, limits)}")
     if buffer.stretches is not None:
         by = ", ".join((*buffer.stretches.keys, buffer.stretches.time))
@@ -83,7 +83,7 @@ def _buffer_text(plan: Plan, buffer: Buffer, limits: Limits) -> str:
 def _query_text(plan: Plan, query: QueryPlan, timetable: Timetable, limits: Limits) -> str:
     lines = [f"increment {query.name}", f"  reads       {', '.join(_inputs(query)) or 'nothing'}"]
     if schedule := timetable.describe(query.stream):
-        lines.append(f"  scheduled   {schedule}; what it reads stays as much longer as it lags")
+        lines.append(f"  scheduled   {schedule}; while it is behind, what it reads is kept longer")
     if query.grouping is not None:
         lines.append(f"  merges      {_aggregates(query.grouping)}")
     if query.ordered is not None:
@@ -149,7 +149,7 @@ def _freed_by(plan: Plan, buffer: Buffer) -> list[str]:
         federation = query.facts.federation
         if leaf.kill:
             for rule in query.purge.kills_of(leaf.occurrence.index):
-                found[f"kill rule: a row of {federation.occurrence_name(rule.other)} in {query.name}"] = None
+                found[f"kill rule: a stored row of {federation.occurrence_name(rule.other)} discards it in {query.name}"] = None
         if leaf.partner:
             for pair in query.purge.partners_of(leaf.occurrence.index):
                 keys = f" with equal {', '.join(a for a, _ in pair.keys)}" if pair.keys else ""

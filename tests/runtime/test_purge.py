@@ -261,7 +261,7 @@ def test_explain_shows_which_rules_free_rows() -> None:
     text = str(delivered().explain())
     assert "freed by" in text
     assert "at most     rate(Orders) × " in text
-    assert ", as always without these rules" in text
+    assert ", which is the bound without these rules" in text
     assert "on Spark    freed in the driver, while Orders#0, Payments#0, Deliveries#0 hold up to 64 MiB" in text
     assert "partner rule: no row of Payments with equal id in Delivered, and none to come" in text
     freed = delivered().explain().to_dict()["plan"]["buffers"][0]["freed_by"]  # type: ignore[index]  # plain values
