@@ -411,9 +411,7 @@ class Runner:
         return QueryError(
             "TG415",
             f"{names}: the recursion does not end",
-            because=(
-                f"its last {ENDLESS} steps found nothing new in other streams, so it would go on for ever",
-            ),
+            because=(f"its last {ENDLESS} steps found nothing new in other streams, so it would go on for ever",),
             hint="end it by a condition: on a stream or table, or on a number that each step counts up",
         )
 

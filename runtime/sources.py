@@ -335,7 +335,9 @@ class Source:
             raise QueryError(
                 "TG401",
                 f"{stream.name}: a key without an attribute on which the stream progresses",
-                because=("a row with another instant could repeat a key at any time, so all keys would have to be kept",),
+                because=(
+                    "a row with another instant could repeat a key at any time, so all keys would have to be kept",
+                ),
                 hint=f"add {' or '.join(brought) or 'an attribute on which it progresses'} to the key",
             )
         return key

@@ -109,7 +109,9 @@ class Expression:
 
     def __xor__(self, other: object) -> NoReturn:
         with Here():
-            raise QueryError("TG114", "^ is no operator of conditions", hint="for one of the two but not both, write a != b")
+            raise QueryError(
+                "TG114", "^ is no operator of conditions", hint="for one of the two but not both, write a != b"
+            )
 
     __rxor__ = __xor__
 
@@ -233,7 +235,9 @@ class Expression:
 
     def __len__(self) -> NoReturn:
         with Here():
-            raise QueryError("TG118", f"len() needs a container, and {self!r} is a single value", hint="write text.length()")
+            raise QueryError(
+                "TG118", f"len() needs a container, and {self!r} is a single value", hint="write text.length()"
+            )
 
     def __abs__(self) -> Expression:
         return build("abs", self)

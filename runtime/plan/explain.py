@@ -149,7 +149,9 @@ def _freed_by(plan: Plan, buffer: Buffer) -> list[str]:
         federation = query.facts.federation
         if leaf.kill:
             for rule in query.purge.kills_of(leaf.occurrence.index):
-                found[f"kill rule: a stored row of {federation.occurrence_name(rule.other)} discards it in {query.name}"] = None
+                found[
+                    f"kill rule: a stored row of {federation.occurrence_name(rule.other)} discards it in {query.name}"
+                ] = None
         if leaf.partner:
             for pair in query.purge.partners_of(leaf.occurrence.index):
                 keys = f" with equal {', '.join(a for a, _ in pair.keys)}" if pair.keys else ""
