@@ -93,7 +93,7 @@ def test_an_error_in_the_stream_is_raised_as_itself(spark: SparkSession, tmp_pat
 
     rows = tg.source([(1, "2026-03-02"), (7, None), (None, "now")], policy="fail")
     query = program.start(spark, sources={"E": rows}, checkpoint=tmp_path / "failing", driver_bytes=driver_bytes)
-    with pytest.raises(tg.QueryError, match="TG410 E: 1 null, 1 unparseable of 3 rows rejected") as found:
+    with pytest.raises(tg.QueryError, match=r"TG410 E: rows were rejected \(1 null, 1 unparseable, of 3\)") as found:
         query.processAllAvailable()
     assert found.value.problems[0].because[0].endswith('rows.parquet: t is null: {"k": 7, "t": null}')
     assert found.value.problems[0].because[0].startswith("row 1 of ")
