@@ -1,4 +1,4 @@
-"""Allen's thirteen relations between half-open intervals [ts, te), and sets of them as masks.
+"""Allen's thirteen relations between half-open intervals [ts, te), sets of them as masks, and whether two intersect.
 
 Between intervals with ts < te exactly one relation holds. A point (ts = te) can stand in several by their conditions:
 one at the start of B both meets and starts B.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import Enum
 
-from tidegate.algebra.terms import Term, call, conjunction
+from tidegate.algebra.terms import Term, call, conjunction, disjunction
 from tidegate.algebra.time import Extended
 
 
@@ -85,8 +85,20 @@ PREFIX_GROUPS: tuple[frozenset[Allen], ...] = (
     frozenset((Allen.DURING, Allen.FINISHES, Allen.OVERLAPPED_BY)),
 )
 
+#: What intervals do that have an instant in common: they are in a relation other than before, meets and their converses.
+INTERSECTS = "intersects"
+
 #: The mask of all thirteen: no constraint.
 ANY = (1 << len(RELATIONS)) - 1
+
+
+def intersection(a_ts: Term, a_te: Term, b_ts: Term, b_te: Term, *, points: bool = False) -> Term:
+    """A and B have an instant in common: of intervals with ts < te, one of the nine relations of the prefix groups holds.
+
+    A point has one instant, its own. With `points`, where A or B may be one, it is in common with what begins there.
+    """
+    both = conjunction([call("lt", a_ts, b_te), call("lt", b_ts, a_te)])
+    return disjunction([both, call("eq", a_ts, b_ts)]) if points else both
 
 
 def mask_of(relations: Iterable[Allen]) -> int:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final, TypeAlias
 
-from tidegate.algebra.allen import Allen
+from tidegate.algebra.allen import INTERSECTS, Allen, intersection
 from tidegate.algebra.dsl.aggregates import AggregateExpression
 from tidegate.algebra.dsl.calls import called, checked_calls
 from tidegate.algebra.dsl.expression import Expression, Origin, compare, merged_reads, merged_sites, to_expression
@@ -19,7 +20,7 @@ from tidegate.algebra.row_wise import is_static
 from tidegate.algebra.schema import checked_name
 from tidegate.algebra.shown import shown
 from tidegate.algebra.situations import END, START
-from tidegate.algebra.terms import Lit, conjunction, conjuncts
+from tidegate.algebra.terms import Lit, Term, conjunction, conjuncts
 from tidegate.algebra.time import duration_ticks
 from tidegate.algebra.types import BIGINT, BOOLEAN, DURATION, DataType, Kind
 
@@ -240,7 +241,8 @@ class Derived(Mapping[str, "Intervals"]):
 class Intervals(Relation):
     """Rows that are periods [ts, te): derived situations, or rows of a stream that says when they begin and end.
 
-    Allen's thirteen relations to other periods are conditions; `&`, `|` and comparisons of endpoints build patterns.
+    Allen's thirteen relations to other periods are conditions, and so is `intersects`; `&`, `|` and comparisons of endpoints
+    build patterns.
     """
 
     __slots__ = ("_periods", "_symbol")
@@ -308,23 +310,31 @@ class Intervals(Relation):
         """The other period ends, and this one begins later."""
         return self._related(Allen.AFTER, other)
 
+    def intersects(self, other: Intervals) -> Expression:
+        """Both have an instant in common: any relation but before, meets, met by and after."""
+        points = _may_be_points(self) or _may_be_points(other)
+        return self._stated(INTERSECTS, partial(intersection, points=points), other)
+
     def _related(self, relation: Allen, other: Intervals) -> Expression:
+        return self._stated(relation.value, relation.condition, other)
+
+    def _stated(self, name: str, condition: Callable[[Term, Term, Term, Term], Term], other: Intervals) -> Expression:
         with Here() as site:
             if not isinstance(other, Intervals):
                 raise QueryError(
                     "TG114",
-                    f"{relation.value} relates two periods, and got {what_else(other)}",
+                    f"{name} relates two periods, and got {what_else(other)}",
                     hint="derive situations, or say which attributes are the ends: relation.as_intervals(...)",
                 )
             if other._symbol == self._symbol:
                 raise QueryError(
                     "TG103",
-                    f"{self._symbol} {relation.value} itself says nothing",
+                    f"{self._symbol} {name} itself says nothing",
                     hint=f'use it under a second name: other = {self._symbol}.as_("other")',
                 )
             own, others = self._endpoints(), other._endpoints()
             compare("eq", own[0], others[0])  # both hold instants of one type, or it is said here
-            term = relation.condition(own[0]._term, own[1]._term, others[0]._term, others[1]._term)
+            term = condition(own[0]._term, own[1]._term, others[0]._term, others[1]._term)
             parts = [*own, *others]
             sites = merged_sites(parts)
             if site is not None:
@@ -333,6 +343,10 @@ class Intervals(Relation):
 
     def _endpoints(self) -> tuple[Expression, Expression]:
         return self._attribute(f"{self._symbol}.{START}"), self._attribute(f"{self._symbol}.{END}")
+
+
+def _may_be_points(value: object) -> bool:
+    return isinstance(value, Intervals) and isinstance(value._periods, Given) and value._periods.points
 
 
 def given_intervals(

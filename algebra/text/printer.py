@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import assert_never
 
-from tidegate.algebra.allen import Allen
+from tidegate.algebra.allen import INTERSECTS, Allen, intersection
 from tidegate.algebra.dsl.calls import called
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.dsl.relation import Relation
@@ -32,16 +32,23 @@ _BINDING = {
 }  # fmt: skip
 _ATOM = 8
 #: Relations whose conditions stand in patterns; the others are these with sides exchanged.
-_PRINTED = (
-    Allen.BEFORE,
-    Allen.MEETS,
-    Allen.OVERLAPS,
-    Allen.FINISHED_BY,
-    Allen.CONTAINS,
-    Allen.STARTS,
-    Allen.EQUALS,
-)
-Pair = tuple[str, Allen, str]
+_PRINTED: Mapping[str, Callable[[Term, Term, Term, Term], Term]] = {
+    **{
+        relation.value: relation.condition
+        for relation in (
+            Allen.BEFORE,
+            Allen.MEETS,
+            Allen.OVERLAPS,
+            Allen.FINISHED_BY,
+            Allen.CONTAINS,
+            Allen.STARTS,
+            Allen.EQUALS,
+        )
+    },
+    INTERSECTS: intersection,
+}
+_MIRRORED_NAMES = {one.value: other.value for one, other in MIRRORED.items()}
+Pair = tuple[str, str, str]
 
 
 @called()
@@ -160,8 +167,8 @@ def _relation(parts: tuple[Term, ...]) -> tuple[Pair, int]:
     if len(symbols) == 2:
         one, other = symbols
         points = [Attr(f"{symbol}.{end}") for symbol in symbols for end in (START, END)]
-        for relation in _PRINTED:
-            stated = conjuncts(relation.condition(*points))
+        for relation, condition in _PRINTED.items():
+            stated = conjuncts(condition(*points))
             if parts[: len(stated)] == stated:
                 return (one, relation, other), len(stated)
     raise _cannot(f"pattern {term_text(parts[0])}", "patterns relate situations by Allen's relations")
@@ -171,8 +178,8 @@ def _alternatives(pairs: list[Pair], dialect: Dialect) -> str:
     """`A meets;overlaps B; C during B`: what relates the same two in a row is written together."""
     found: list[tuple[str, list[str], str]] = []
     for one, relation, other in pairs:
-        meant = MIRRORED.get(relation, relation) if dialect == "tpstream" else relation
-        name = meant.value.replace("_", " ")
+        meant = _MIRRORED_NAMES.get(relation, relation) if dialect == "tpstream" else relation
+        name = meant.replace("_", " ")
         if found and (found[-1][0], found[-1][2]) == (one, other):
             found[-1][1].append(name)
         else:

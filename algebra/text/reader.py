@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
 
-from tidegate.algebra.allen import RELATIONS, Allen
+from tidegate.algebra.allen import INTERSECTS, RELATIONS, Allen
 from tidegate.algebra.dsl.calls import called
 from tidegate.algebra.dsl.expression import Expression
 from tidegate.algebra.dsl.here import Here, written_at
@@ -279,8 +279,8 @@ class _Reader:
         assert found is not None, "the grammar asks for one alternative at least"
         return found
 
-    def _related(self, one: Intervals, relation: Allen, other: Intervals) -> Expression:
-        found = getattr(one, relation.value)(other)
+    def _related(self, one: Intervals, relation: str, other: Intervals) -> Expression:
+        found = getattr(one, relation)(other)
         assert isinstance(found, Expression)
         return found
 
@@ -289,27 +289,27 @@ class _Reader:
             raise unknown_symbol(part.text, derived, self.text.at(part))
         return derived[part.text]
 
-    def _relation(self, part: Part) -> Allen:
-        """The relation of that name: parts are joined by spaces, hyphens or underscores."""
+    def _relation(self, part: Part) -> str:
+        """The method of that name: parts are joined by spaces, hyphens or underscores."""
         name = re.sub(r"[\s_-]+", "_", part.text.lower())
-        known = {relation.value: relation for relation in RELATIONS}
+        known = [*(relation.value for relation in RELATIONS), INTERSECTS]
         if name not in known:
-            near = difflib.get_close_matches(name, list(known), n=2, cutoff=0.6)
+            near = difflib.get_close_matches(name, known, n=2, cutoff=0.6)
             hint = (
                 f"did you mean {' or '.join(_spaced(one) for one in near)}?"
                 if near
                 else f"relations are {', '.join(map(_spaced, known))}"
             )
             raise QueryError("TG171", f"no relation is called {' '.join(part.text.split())!r}", hint=hint)
-        relation = known[name]
-        if relation not in MIRRORED or self.dialect == "allen":
-            return relation
+        mirrored = None if name == INTERSECTS else MIRRORED.get(Allen(name))
+        if mirrored is None or self.dialect == "allen":
+            return name
         if self.dialect == "tpstream":
-            return MIRRORED[relation]
+            return mirrored.value
         file, line = ("<query>", 1) if self.site is None else (self.site.file, self.site.line)
         # Explicitly, at the caller's line: what is warned of explicitly is shown each time.
-        warnings.warn_explicit(_two_readings(relation, self.text.at(part)), AmbiguousRelationWarning, file, line)
-        return relation
+        warnings.warn_explicit(_two_readings(Allen(name), self.text.at(part)), AmbiguousRelationWarning, file, line)
+        return name
 
 
 def _whole(number: Fraction, what: str) -> int:

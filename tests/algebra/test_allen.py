@@ -14,6 +14,7 @@ from tidegate.algebra.allen import (
     Allen,
     converse_mask,
     group_bits,
+    intersection,
     mask_of,
     relation_of,
     relations_in,
@@ -165,3 +166,29 @@ def test_group_bits_say_which_groups_are_whole() -> None:
     assert group_bits(0) == 0
     # The first and the third are each other's converse.
     assert group_bits(converse_mask(first)) == 0b100
+
+
+def instants(interval: Interval) -> set[int]:
+    """Those of [ts, te); of a point its own."""
+    return set(range(*interval)) or {interval[0]}
+
+
+def intersecting(a: Interval, b: Interval, *, points: bool) -> bool:
+    values = {"a_ts": a[0], "a_te": a[1], "b_ts": b[0], "b_te": b[1]}
+    return evaluate_term(intersection(*map(Attr, values), points=points), values) is True
+
+
+@pytest.mark.parametrize("points", [False, True])
+def test_intervals_intersect_where_they_have_an_instant_in_common(points: bool) -> None:
+    apart = {Allen.BEFORE, Allen.MEETS, Allen.MET_BY, Allen.AFTER}
+    for a, b in product(INTERVALS, repeat=2):
+        assert intersecting(a, b, points=points) == (a[0] < b[1] and b[0] < a[1]) == bool(instants(a) & instants(b))
+        assert intersecting(a, b, points=points) == (relation_of(*a, *b) not in apart)
+
+
+def test_a_point_intersects_what_begins_at_it_and_not_what_ends() -> None:
+    for a, b in product(WITH_POINTS, repeat=2):
+        assert intersecting(a, b, points=True) == bool(instants(a) & instants(b)), (a, b)
+    assert intersecting((3, 3), (3, 5), points=True)
+    assert intersecting((4, 4), (3, 5), points=True)
+    assert not intersecting((5, 5), (3, 5), points=True)

@@ -9,7 +9,16 @@ import numpy as np
 import pytest
 
 from tests.analysis.build import eq, le, lt, plus, ticks
-from tidegate.algebra.allen import ANY, PREFIX_GROUPS, Allen, mask_of, relation_of, relations_in
+from tidegate.algebra.allen import (
+    ANY,
+    GROUP_MASKS,
+    PREFIX_GROUPS,
+    Allen,
+    intersection,
+    mask_of,
+    relation_of,
+    relations_in,
+)
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.nodes import Emission
 from tidegate.algebra.terms import TRUE, Attr, Lit, Term, call, conjunction, disjunction
@@ -267,6 +276,19 @@ def test_a_negation_over_a_pair_is_a_mask() -> None:
     assert plan(call("not", related(A, B, Allen.BEFORE, Allen.DURING))).masks[0, 1] == ANY & ~mask_of(
         [Allen.BEFORE, Allen.DURING]
     )
+
+
+def test_intersecting_is_three_whole_prefix_groups_and_certain_once_both_have_begun() -> None:
+    ends = [Attr(end) for symbol in (A, B) for end in (symbol.ts, symbol.te)]
+    found = plan(intersection(*ends))
+    assert found.masks[0, 1] == sum(GROUP_MASKS)
+    assert not found.pattern.general
+    assert at(intersection(*ends), 1, INF, 3, INF) == 3
+    assert at(intersection(*ends), 1, 9, 3, 7) == 3
+    assert at(intersection(*ends), 1, 3, 3, 7) is None
+    points = Symbol("A", points=True), B
+    assert at(intersection(*ends, points=True), 3, 3, 3, 7, symbols=points) == 3
+    assert at(intersection(*ends, points=True), 7, 7, 3, 7, symbols=points) is None
 
 
 def test_the_order_of_the_symbols_does_not_matter() -> None:

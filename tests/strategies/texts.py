@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import tidegate as tg
-from tidegate.algebra.allen import RELATIONS
+from tidegate.algebra.allen import INTERSECTS, RELATIONS
 from tidegate.algebra.dsl.relation import Relation
 
 _ATTRIBUTES = {
@@ -113,8 +113,9 @@ class _Texts:
 
     def alternative(self) -> str:
         one, other = self.rng.sample(self.symbols, 2)
-        relations = self.rng.sample(RELATIONS, self.rng.choice((1, 1, 2, 4)))
-        names = [self.word(relation.value.replace("_", self.rng.choice((" ", "-", "_")))) for relation in relations]
+        known = [*(relation.value for relation in RELATIONS), INTERSECTS]
+        relations = self.rng.sample(known, self.rng.choice((1, 1, 2, 4)))
+        names = [self.word(name.replace("_", self.rng.choice((" ", "-", "_")))) for name in relations]
         return self.join(one, ";".join(names), other)
 
     def items(self) -> str:

@@ -38,6 +38,12 @@ GROUP = Group(
             'conjunction([call("lt", b_ts, a_ts), call("eq", a_te, b_te)])',
         ),
         bug(
+            "periods that only meet intersect",
+            ALLEN,
+            'call("lt", a_ts, b_te), call("lt", b_ts, a_te)',
+            'call("le", a_ts, b_te), call("lt", b_ts, a_te)',
+        ),
+        bug(
             "the last end decides within a prefix group",
             DETECTION,
             "return min(a_te, b_te)",

@@ -25,8 +25,8 @@ GROUP = Group(
         bug(
             "finishes is Allen's in any dialect",
             READER,
-            "            return MIRRORED[relation]",
-            "            return relation",
+            "            return mirrored.value",
+            "            return name",
         ),
         bug("alternatives hold together", READER, "else found | related", "else found & related"),
         bug("what orders equal times is not read", READER, "time=time, tie=tie)", "time=time, tie=None)"),

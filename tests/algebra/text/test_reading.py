@@ -8,6 +8,7 @@ import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -79,6 +80,19 @@ def test_every_relation_in_every_spelling(relation: object, joined: str) -> None
     assert tg.read_query(text, CARS, dialect="allen")._node == tg.match(s.A, s.B, getattr(s.A, name)(s.B))._node
     mirrored = {"finishes": "finished_by", "finished_by": "finishes"}.get(name, name)
     assert tg.read_query(text, CARS, dialect="tpstream")._node == tg.match(s.A, s.B, getattr(s.A, mirrored)(s.B))._node
+
+
+@pytest.mark.parametrize("dialect", ["allen", "tpstream"])
+def test_intersects_is_read_and_printed_beside_allens_relations(dialect: Literal["allen", "tpstream"]) -> None:
+    text = "FROM CarSensors DEFINE A AS speed > 1, B AS accel > 1, C AS accel > 2 PATTERN A Intersects B AND B meets;intersects C"
+    s = CARS.partition_by(time="time").derive(
+        A=tg.situation(CARS.speed > 1), B=tg.situation(CARS.accel > 1), C=tg.situation(CARS.accel > 2)
+    )
+    query = tg.read_query(text, CARS, dialect=dialect)
+    assert query._node == tg.match(s.A, s.B, s.C, s.A.intersects(s.B), s.B.meets(s.C) | s.B.intersects(s.C))._node
+    printed = tg.query_text(query, dialect=dialect)
+    assert "PATTERN A intersects B\n    AND B meets;intersects C\n" in printed
+    assert tg.read_query(printed, CARS, dialect=dialect)._node == query._node
 
 
 def test_finishes_without_a_dialect_is_allens_and_warned_of() -> None:
@@ -203,6 +217,7 @@ WRONG = [
     ("CS.accel > 8m/s2", "CS.accel", "TG102", "A AS CS.accel", ""),
     ("A before C", "A befor C", "TG171", "befor C", "did you mean before?"),
     ("B finishes C", "B overlapped C", "TG171", "overlapped C", "overlapped by"),
+    ("A before C", "A intersect C", "TG171", "intersect C", "did you mean intersects?"),
     ("A before C", "A before D", "TG172", "D WITHIN", "defined are A, B, C"),
     ("C AS CS", "A AS CS", "TG103", "A AS CS.accel < -9", ""),
     ("CarSensors CS", "CarSensors A", "TG103", "A PARTITION", ""),
