@@ -19,6 +19,7 @@ from tidegate.analysis.federation import Federation, federation
 from tidegate.analysis.grid import grids
 from tidegate.analysis.keep import keep
 from tidegate.analysis.match_problems import match_problems
+from tidegate.analysis.mends import Mends
 from tidegate.analysis.progress_sets import is_static
 from tidegate.analysis.propagation import Propagation, propagations
 from tidegate.analysis.recursion import Standstill, recursion, standstill_problem
@@ -39,11 +40,15 @@ __all__ = ["OccurrenceFacts", "ProgramFacts", "QueryFacts", "analyse"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Analysed:
-    """A query on its way: what it derives, before it is known what its stream promises."""
+    """A query on its way: what it derives of these definitions, before it is known what its stream promises."""
 
     query: Query
     federation: Federation
     functions: Mapping[str, Propagation]
+    streams: Mapping[str, StreamDef]
+
+    def mends(self) -> Mends:
+        return Mends(self.query.node, self.streams)
 
 
 def analyse(program: ProgramDef) -> ProgramFacts:
@@ -74,7 +79,7 @@ def _definition(query: Query) -> StreamDef:
     """What the analysis infers of a stage's stream; `QueryError` where it is not valid."""
     problems: list[Problem] = []
     analysed = _analyse(query, {}, problems)
-    found = None if analysed is None else _output(query.stream, [analysed], problems)
+    found = None if analysed is None else _output(query.stream, [analysed], problems, recursive=False)
     if found is None:
         raise QueryError.of(problems)
     return found
@@ -90,7 +95,7 @@ def _component(
         analysed = [found for query in queries if (found := _analyse(query, streams, problems)) is not None]
         if len(analysed) < len(queries):
             continue
-        output = _output(stream, analysed, problems)
+        output = _output(stream, analysed, problems, recursive=component.recursive)
         if output is not None:
             streams[stream] = output
             facts += [_facts(one, output) for one in analysed]
@@ -152,7 +157,7 @@ def _analyse(query: Query, streams: Mapping[str, StreamDef], problems: list[Prob
         return None
     contradictory = _pattern_problems(query) or contradictions(query, found)
     problems += contradictory
-    return None if contradictory else _Analysed(query, found, propagations(found))
+    return None if contradictory else _Analysed(query, found, propagations(found), matching)
 
 
 def _pattern_problems(query: Query) -> list[Problem]:
@@ -165,7 +170,7 @@ def _fits(stream: StreamDef, streams: Mapping[str, StreamDef]) -> bool:
     return stream.name in streams and streams[stream.name].schema == stream.schema
 
 
-def _output(name: str, analysed: Sequence[_Analysed], problems: list[Problem]) -> StreamDef | None:
+def _output(name: str, analysed: Sequence[_Analysed], problems: list[Problem], *, recursive: bool) -> StreamDef | None:
     """The definition of a result stream: as declared, or inferred; None where its queries do not keep or agree on it."""
     declared = list(dict.fromkeys(one.query.declared for one in analysed if one.query.declared is not None))
     before = len(problems)
@@ -174,8 +179,11 @@ def _output(name: str, analysed: Sequence[_Analysed], problems: list[Problem]) -
             Problem("TG206", f"{name} is declared in two ways", analysed[0].query.site, hint="declare a stream once")
         )
     elif declared:
+        # What a recursion progresses on is more than a promise: its queries read themselves by it.
+        common = () if recursive else _common_progress(declared[0], analysed)
+        alone = len(analysed) == 1 and not recursive
         for one in analysed:
-            problems += _broken_promises(one, declared[0])
+            problems += _broken_promises(one, declared[0], next(iter(common), None), alone=alone)
     else:
         problems += _disagreements(name, analysed)
     if len(problems) > before:
@@ -183,16 +191,35 @@ def _output(name: str, analysed: Sequence[_Analysed], problems: list[Problem]) -
     return declared[0] if declared else _inferred(name, analysed, problems)
 
 
-def _broken_promises(one: _Analysed, declared: StreamDef) -> list[Problem]:
-    """What a query does not keep of its stream's declaration (TSA Def. 19)."""
+def _broken_promises(one: _Analysed, declared: StreamDef, instead: str | None, *, alone: bool) -> list[Problem]:
+    """What a query does not keep of its stream's declaration (TSA Def. 19), which might promise progress on `instead`.
+
+    `alone`: no other query feeds the stream, itself among them.
+    """
     wrong = schema_problems(one.query, declared)
     if wrong:
         return wrong
+    mends = one.mends()
     return [
         *static_problems(one.query, one.federation, declared),
-        *progress_problems(one.query, one.federation, one.functions, declared.progress),
+        *progress_problems(
+            one.query,
+            one.federation,
+            one.functions,
+            declared.progress,
+            lambda a, clause: mends.progress(a, clause, instead, declared=True, alone=alone),
+        ),
         *relation_problems(one.query, one.federation, declared.relations, declared.schema),
     ]
+
+
+def _common_progress(declared: StreamDef, analysed: Sequence[_Analysed]) -> tuple[str, ...]:
+    """The attributes on which all queries of a stream progress."""
+    return tuple(
+        a
+        for a in declared.schema.temporal
+        if all(a in one.functions and one.functions[a].is_finite for one in analysed)
+    )
 
 
 def _disagreements(name: str, analysed: Sequence[_Analysed]) -> list[Problem]:
@@ -221,8 +248,9 @@ def _inferred(name: str, analysed: Sequence[_Analysed], problems: list[Problem])
     for one in moving:
         # The matches with given situations are found by their detection, so that alone may let them pass (rule R28).
         if (detected := _found_by(one.query)) is not None and not one.functions[detected].is_finite:
-            unbounded = progress_problems(one.query, one.federation, one.functions, [detected])
-            problems += [replace(problem, hint=_ENDS) for problem in unbounded]
+            hint = one.mends().ends(detected) or _ENDS
+            unbounded = progress_problems(one.query, one.federation, one.functions, [detected], lambda *_: "")
+            problems += [replace(problem, hint=hint) for problem in unbounded]
             return None
     found_by = [detected for one in moving if (detected := _found_by(one.query)) is not None]
     promised = tuple(
@@ -234,7 +262,7 @@ def _inferred(name: str, analysed: Sequence[_Analysed], problems: list[Problem])
         return StreamDef(name, schema, relations, promised)
     for one in moving:
         if not any(function.is_finite for function in one.functions.values()):
-            problems += no_progress(one.query, one.federation, one.functions)
+            problems += no_progress(one.query, one.federation, one.functions, one.mends())
             return None
     problems.append(
         Problem(

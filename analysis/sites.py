@@ -45,6 +45,8 @@ def edge_lines(query: Query, federation: Federation, edges: Iterable[Edge]) -> t
     found = []
     for edge in _through_unnamed(federation, edges):
         v, w = federation.label(edge.v), federation.label(edge.w)
+        if v.text == w.text and edge.c == 0:
+            continue  # a row's instant and the attribute that it became
         text = at_most(v.text, w.text, edge.c, w.type)
         site = site_of(query, edge.source)
         if edge.declared_by:

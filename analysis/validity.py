@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from tidegate.algebra.errors import Problem
 from tidegate.algebra.formulas import temporal_formula
@@ -11,15 +11,18 @@ from tidegate.algebra.pretty import term_text
 from tidegate.algebra.program import Query
 from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.terms import Term, conjuncts
-from tidegate.algebra.types import Kind
 from tidegate.analysis.expansion import MAX_ZONES
 from tidegate.analysis.federation import Federation, federation
 from tidegate.analysis.instants import constrained
+from tidegate.analysis.mends import Mends
 from tidegate.analysis.progress_sets import is_static
 from tidegate.analysis.propagation import Clause, Propagation
 from tidegate.analysis.sites import edge_lines, first_site, scan_site, site_of, zone_lines
 from tidegate.analysis.wording import amount
 from tidegate.analysis.zones import Edge, Zone, is_copy
+
+#: What would mend that a promised attribute does not progress on the stream of a clause; empty where nothing is known.
+Hint = Callable[[str, Clause], str]
 
 
 def contradictions(query: Query, found: Federation) -> list[Problem]:
@@ -44,7 +47,7 @@ def contradictions(query: Query, found: Federation) -> list[Problem]:
 
 
 def progress_problems(
-    query: Query, found: Federation, functions: Mapping[str, Propagation], promised: Iterable[str]
+    query: Query, found: Federation, functions: Mapping[str, Propagation], promised: Iterable[str], hint: Hint
 ) -> list[Problem]:
     """One problem per promised attribute and stream on which it does not progress: f = -∞ there."""
     problems: list[Problem] = []
@@ -53,11 +56,11 @@ def progress_problems(
         for clause in functions[attribute].clauses:
             if not clause.is_finite and clause.stream not in reported:
                 reported.add(clause.stream)
-                problems.append(_not_progressing(query, found, attribute, clause))
+                problems.append(_not_progressing(query, found, attribute, clause, hint(attribute, clause)))
     return problems
 
 
-def _not_progressing(query: Query, found: Federation, attribute: str, clause: Clause) -> Problem:
+def _not_progressing(query: Query, found: Federation, attribute: str, clause: Clause, hint: str) -> Problem:
     zone, i = clause.zone, clause.occurrence
     y = clause.distances[0][0]
     row = zone.layout.rows[zone.layout.attributes[attribute]]
@@ -72,13 +75,13 @@ def _not_progressing(query: Query, found: Federation, attribute: str, clause: Cl
         because += ["only the other way round:", *(f"  {line}" for line in edge_lines(query, found, known))]
     if len(found.zones) > 1:
         because += ["in the case that:", *(f"  {line}" for line in zone_lines(found, zone))]
-    sample = "hours(24)" if target.type.kind is Kind.TIMESTAMP else "100"
     return Problem(
         "TG201",
         f"not valid: {called} has no upper bound relative to {attribute}",
         first_site(query, known) or first_site(query, _touching(zone, i)) or scan_site(query, found, i) or query.site,
         tuple(because),
-        f"bound it, for example: {source.text} - {target.text} <= {sample}",
+        hint
+        or f"state how much later than {target.text} {source.text} may be, in a condition or where the stream is declared",
         query.name,
     )
 
@@ -87,7 +90,7 @@ def _touching(zone: Zone, i: int) -> list[Edge]:
     return [edge for edge in zone.edges if any(is_copy(row) and row[1] == i for row in (edge.w, edge.v))]
 
 
-def no_progress(query: Query, found: Federation, functions: Mapping[str, Propagation]) -> list[Problem]:
+def no_progress(query: Query, found: Federation, functions: Mapping[str, Propagation], mends: Mends) -> list[Problem]:
     """The problems of a query without declaration none of whose attributes progresses."""
     if not functions:
         return [
@@ -96,13 +99,13 @@ def no_progress(query: Query, found: Federation, functions: Mapping[str, Propaga
                 "not valid: the result holds no instant, so none of its rows is ever final",
                 query.site,
                 ("results of streams need an attribute that progresses with them",),
-                "keep a temporal attribute: group by it, or by a window of it such as floor(time, '1m')",
+                mends.instant() or "keep an instant that progresses with the streams, or a window of one",
                 query.name,
             )
         ]
     missing = {a: sum(not clause.is_finite for clause in f.clauses) for a, f in functions.items()}
     nearest = min(missing, key=lambda a: missing[a])
-    return progress_problems(query, found, functions, (nearest,))
+    return progress_problems(query, found, functions, (nearest,), lambda a, clause: mends.progress(a, clause))
 
 
 def static_problems(query: Query, found: Federation, declared: StreamDef) -> list[Problem]:

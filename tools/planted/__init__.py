@@ -20,6 +20,7 @@ from tools.planted import (
     known_sources,
     long_queries,
     memory,
+    mends,
     never,
     operators,
     orders,
@@ -91,4 +92,5 @@ GROUPS = (
     foreign.GROUP,
     places.GROUP,
     memory.GROUP,
+    mends.GROUP,
 )

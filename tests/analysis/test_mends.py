@@ -1,0 +1,489 @@
+"""What users ask first and a stream can not answer: the hint that each gets, and that the query is accepted with the mend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+import tidegate as tg
+from tests.analysis.build import query, scan, stream
+from tidegate.algebra.nodes import Emission, Product, Project
+from tidegate.algebra.program import ProgramDef
+from tidegate.analysis.mends import Mends
+from tidegate.analysis.pipeline import analyse
+
+orders = tg.stream("Orders", "id bigint, customer string, time timestamp, amount double", progress="time")
+payments = tg.stream("Payments", "id bigint, time timestamp", progress="time")
+refunds = tg.stream("Refunds", "id bigint, time timestamp", progress="time")
+readings = tg.stream("Readings", "sensor string, time timestamp, value double, noise double", progress="time")
+ticks = tg.stream("Ticks", "time timestamp", progress="time")
+sensors = tg.table("Sensors", "sensor string, site string")
+steps = tg.stream("Steps", "k bigint, t bigint", progress="t")
+marks = tg.stream("Marks", "k bigint, u bigint", progress="u")
+deliveries = tg.stream("Deliveries", "id bigint, day date not null", progress="day")
+pickups = tg.stream("Pickups", "id bigint, day date not null", progress="day")
+STAY = "room string, guest string, start timestamp, end timestamp"
+stays = tg.stream("Stays", STAY, progress="end", relations=lambda s: s.start < s.end)
+began = tg.stream("Stays", STAY, progress=("start", "end"), relations=lambda s: s.start < s.end)
+short = tg.stream("Stays", STAY, progress="end", relations=lambda s: (s.start < s.end) & (s.end <= s.start + "1h"))
+
+o, p, f, r, t = orders.as_("o"), payments.as_("p"), refunds.as_("f"), readings.as_("r"), ticks.as_("ticks")
+a, b = orders.as_("a"), orders.as_("b")
+s, m, up = steps.as_("s"), marks.as_("m"), pickups.as_("up")
+found = readings.partition_by("sensor").derive(
+    Hot=tg.situation(readings.value > 30), Loud=tg.situation(readings.noise > 80)
+)
+hot, loud = found.Hot, found.Loud
+same = hot["Hot.sensor"] == loud["Loud.sensor"]
+means = readings.group_by(readings.sensor).agg(mean=tg.avg(readings.value)).as_("m")
+hourly = readings.group_by(readings.sensor, window=tg.tumbling(readings.time, "1h")).agg(mean=tg.avg(readings.value))
+h = hourly.as_("m")
+better = [a.customer == b.customer, b.amount > a.amount]
+running = a.join(b, a.customer == b.customer, b.time <= a.time).group_by(a.customer, a.time).agg(n=tg.count())
+
+
+def met(of: tg.Relation, *, within: str | None = None, emission: Emission = "earliest") -> tg.Relation:
+    """Who met whom in a room; in a window one came first and left first."""
+    one, other = (of.as_intervals(start="start", end="end", by="room", name=name) for name in ("One", "Other"))
+    return tg.match(one.intersects(other) if within is None else one.overlaps(other), within=within, emission=emission)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A query that is refused, with what hint, and the query with the mend."""
+
+    name: str
+    asked: Callable[[], tg.Relation]
+    code: str
+    hint: str
+    mended: Callable[[], tg.Relation]
+
+
+CASES = [
+    Case(
+        "a total per customer",
+        lambda: orders.group_by(orders.customer).agg(total=tg.sum(orders.amount)),
+        "TG202",
+        'group by a window as well: group_by(Orders.customer, window=tg.tumbling(Orders.time, "1h"))',
+        lambda: orders.group_by(orders.customer, window=tg.tumbling(orders.time, "1h")).agg(
+            total=tg.sum(orders.amount)
+        ),
+    ),
+    Case(
+        "a total per customer, under a name",
+        lambda: o.where(o.amount > 0).group_by(o.customer).agg(total=tg.sum(o.amount)).where(lambda g: g.total > 100),
+        "TG202",
+        'group by a window as well: group_by(o.customer, window=tg.tumbling(o.time, "1h"))',
+        lambda: (
+            o.where(o.amount > 0)
+            .group_by(o.customer, window=tg.tumbling(o.time, "1h"))
+            .agg(total=tg.sum(o.amount))
+            .where(lambda g: g.total > 100)
+        ),
+    ),
+    Case(
+        "a count of all",
+        lambda: orders.group_by().agg(n=tg.count(), last=tg.max(orders.time)),
+        "TG202",
+        'group by a window as well: group_by(window=tg.tumbling(Orders.time, "1h"))',
+        lambda: orders.group_by(window=tg.tumbling(orders.time, "1h")).agg(n=tg.count(), last=tg.max(orders.time)),
+    ),
+    Case(
+        "by the hour of the day",
+        lambda: orders.group_by(hour=orders.time.hour()).agg(n=tg.count()),
+        "TG202",
+        'group by a window as well: group_by(hour=..., window=tg.tumbling(Orders.time, "1h"))',
+        lambda: orders.group_by(hour=orders.time.hour(), window=tg.tumbling(orders.time, "1h")).agg(n=tg.count()),
+    ),
+    Case(
+        "a count of pairs",
+        lambda: o.join(p, o.id == p.id, o.time <= p.time).group_by(o.customer).agg(n=tg.count()),
+        "TG202",
+        'group by a window as well: group_by(o.customer, window=tg.tumbling(p.time, "1h"))',
+        lambda: (
+            o.join(p, o.id == p.id, o.time <= p.time)
+            .group_by(o.customer, window=tg.tumbling(p.time, "1h"))
+            .agg(n=tg.count())
+        ),
+    ),
+    Case(
+        "by day",
+        lambda: orders.group_by(d=orders.time.to_date()).agg(n=tg.count()),
+        "TG202",
+        'take the start of the day, which is an instant: d=tg.floor(Orders.time, "1d")',
+        lambda: orders.group_by(d=tg.floor(orders.time, "1d")).agg(n=tg.count()),
+    ),
+    Case(
+        "by customer and day, the day computed first",
+        lambda: o.with_(day=o.time.cast("date")).group_by(o.customer, "day").agg(n=tg.count()),
+        "TG202",
+        'take the start of the day, which is an instant: day=tg.floor(o.time, "1d")',
+        lambda: o.with_(day=tg.floor(o.time, "1d")).group_by(o.customer, "day").agg(n=tg.count()),
+    ),
+    Case(
+        "who and on which day",
+        lambda: orders.select(orders.customer, d=orders.time.to_date()).distinct(),
+        "TG202",
+        'take the start of the day, which is an instant: d=tg.floor(Orders.time, "1d")',
+        lambda: orders.select(orders.customer, d=tg.floor(orders.time, "1d")).distinct(),
+    ),
+    Case(
+        "pairs of one day",
+        lambda: o.join(p, o.id == p.id, o.time.to_date() == p.time.to_date()),
+        "TG201",
+        'take the start of the day, which is an instant: tg.floor(o.time, "1d") == tg.floor(p.time, "1d")',
+        lambda: o.join(p, o.id == p.id, tg.floor(o.time, "1d") == tg.floor(p.time, "1d")),
+    ),
+    Case(
+        "a filter that forgets the time",
+        lambda: orders.where(orders.amount > 100).select(orders.customer, orders.amount),
+        "TG202",
+        "keep an instant: select(..., Orders.time)",
+        lambda: orders.where(orders.amount > 100).select(orders.customer, orders.amount, orders.time),
+    ),
+    Case(
+        "pairs that forget their times",
+        lambda: o.join(p, o.id == p.id).select(o.id, o.amount),
+        "TG202",
+        "say when a row is known: select(..., known=tg.max(o.time, p.time))",
+        lambda: o.join(p, o.id == p.id).select(o.id, o.amount, known=tg.max(o.time, p.time)),
+    ),
+    Case(
+        "each customer once",
+        lambda: orders.select(orders.customer).distinct(),
+        "TG202",
+        'keep a window: select(..., window=tg.tumbling(Orders.time, "1h"))',
+        lambda: orders.select(orders.customer, window=tg.tumbling(orders.time, "1h")).distinct(),
+    ),
+    Case(
+        "the three largest orders of a customer",
+        lambda: (
+            a.left_join(b, *better).group_by(a.customer, a.id).agg(better=tg.count(b.id)).where(lambda g: g.better < 3)
+        ),
+        "TG202",
+        'group by a window as well: group_by(a.customer, a.id, window=tg.tumbling(a.time, "1h")) '
+        'and bound it: b.time <= a.time + "1h"',
+        lambda: (
+            a.left_join(b, *better, b.time <= a.time + "1h")
+            .group_by(a.customer, a.id, window=tg.tumbling(a.time, "1h"))
+            .agg(better=tg.count(b.id))
+            .where(lambda g: g.better < 3)
+        ),
+    ),
+    Case(
+        "each five orders",
+        lambda: running.group_by("customer", batch=(running.n - 1).div(5)).agg(first=tg.min(running.time)),
+        "TG202",
+        'group by a window as well: group_by(customer, batch=..., window=tg.tumbling(time, "1h"))',
+        lambda: running.group_by("customer", batch=(running.n - 1).div(5), window=tg.tumbling(running.time, "1h")).agg(
+            first=tg.min(running.time)
+        ),
+    ),
+    Case(
+        "sensors that never report",
+        lambda: sensors.anti_join(r, r.sensor == sensors.sensor),
+        "TG202",
+        "ask as of an instant: take tg.product(ticks, ...) with a stream of instants, and add r.time <= ticks.time",
+        lambda: tg.product(t, sensors).anti_join(r, r.sensor == sensors.sensor, r.time <= t.time),
+    ),
+    Case(
+        "how often each sensor has reported, none left out",
+        lambda: sensors.left_join(r, r.sensor == sensors.sensor).group_by(sensors.site).agg(n=tg.count(r.value)),
+        "TG202",
+        "ask as of an instant: take tg.product(ticks, ...) with a stream of instants, and add r.time <= ticks.time",
+        lambda: (
+            tg.product(t, sensors)
+            .left_join(r, r.sensor == sensors.sensor, r.time <= t.time)
+            .group_by(sensors.site, t.time)
+            .agg(n=tg.count(r.value))
+        ),
+    ),
+    Case(
+        "sensors that ever report",
+        lambda: sensors.semi_join(r, r.sensor == sensors.sensor),
+        "TG202",
+        "use join instead of semi_join: its rows have r.time",
+        lambda: sensors.join(r, r.sensor == sensors.sensor),
+    ),
+    Case(
+        "sites that ever report",
+        lambda: sensors.semi_join(r, r.sensor == sensors.sensor).select(sensors.site).distinct(),
+        "TG202",
+        'use join instead of semi_join, and keep a window: select(..., window=tg.tumbling(r.time, "1h"))',
+        lambda: (
+            sensors.join(r, r.sensor == sensors.sensor)
+            .select(sensors.site, window=tg.tumbling(r.time, "1h"))
+            .distinct()
+        ),
+    ),
+    Case(
+        "orders without payment",
+        lambda: o.anti_join(p, p.id == o.id, o.time <= p.time),
+        "TG201",
+        'bound it: p.time <= o.time + "1h"',
+        lambda: o.anti_join(p, p.id == o.id, o.time <= p.time, p.time <= o.time + "1h"),
+    ),
+    Case(
+        "orders and their payments, where there are any",
+        lambda: o.left_join(p, p.id == o.id).select(o.id, o.time, paid=p.time),
+        "TG201",
+        'bound it: p.time <= o.time + "1h"',
+        lambda: o.left_join(p, p.id == o.id, p.time <= o.time + "1h").select(o.id, o.time, paid=p.time),
+    ),
+    Case(
+        "the latest order of each customer",
+        lambda: a.anti_join(b, a.customer == b.customer, a.time < b.time),
+        "TG201",
+        'bound it: b.time <= a.time + "1h"',
+        lambda: a.anti_join(b, a.customer == b.customer, a.time < b.time, b.time <= a.time + "1h"),
+    ),
+    Case(
+        "orders that were paid",
+        lambda: o.semi_join(p, p.id == o.id),
+        "TG201",
+        'bound it: p.time <= o.time + "1h"',
+        lambda: o.semi_join(p, p.id == o.id, p.time <= o.time + "1h"),
+    ),
+    Case(
+        "pairs with nothing said of their times",
+        lambda: o.join(p, o.id == p.id),
+        "TG201",
+        'bound it: p.time <= o.time + "1h"; or say when a row is known: with_(known=tg.max(o.time, p.time))',
+        lambda: o.join(p, o.id == p.id, p.time <= o.time + "1h"),
+    ),
+    Case(
+        "pairs of which only the earlier time is kept",
+        lambda: o.join(p, o.id == p.id, o.time <= p.time).select(o.id, o.time),
+        "TG201",
+        'bound it: p.time <= o.time + "1h"; or say when a row is known: select(..., known=p.time)',
+        lambda: o.join(p, o.id == p.id, o.time <= p.time).select(o.id, o.time, known=p.time),
+    ),
+    Case(
+        "a bound that has to be longer",
+        lambda: o.anti_join(p, p.id == o.id, o.time + tg.days(2) <= p.time),
+        "TG201",
+        'bound it: p.time <= o.time + "7d"',
+        lambda: o.anti_join(p, p.id == o.id, o.time + tg.days(2) <= p.time, p.time <= o.time + "7d"),
+    ),
+    Case(
+        "longer than any bound that is proposed",
+        lambda: o.join(p, p.id == o.id, o.time + tg.days(400) <= p.time).select(o.id, o.time),
+        "TG201",
+        "say when a row is known: select(..., known=p.time)",
+        lambda: o.join(p, p.id == o.id, o.time + tg.days(400) <= p.time).select(o.id, o.time, known=p.time),
+    ),
+    Case(
+        "a promise of the wrong instant",
+        lambda: (
+            o.join(p, o.id == p.id, o.time <= p.time).select(o.id, asked=o.time, paid=p.time).declare(progress="asked")
+        ),
+        "TG201",
+        'bound it: p.time <= o.time + "1h"; or let the result progress on paid: progress="paid"',
+        lambda: (
+            o.join(p, o.id == p.id, o.time <= p.time).select(o.id, asked=o.time, paid=p.time).declare(progress="paid")
+        ),
+    ),
+    Case(
+        "a promise that no instant keeps",
+        lambda: o.join(p, o.id == p.id).select(o.id, asked=o.time, paid=p.time).declare(progress="asked"),
+        "TG201",
+        'bound it: p.time <= o.time + "1h"; '
+        'or say when a row is known: select(..., known=tg.max(o.time, p.time)), and progress="known"',
+        lambda: o.join(p, o.id == p.id).select(o.id, known=tg.max(o.time, p.time)).declare(progress="known"),
+    ),
+    Case(
+        "periods that overlap",
+        lambda: hot.join(loud, same, hot.ts < loud.te, loud.ts < hot.te),
+        "TG201",
+        'say when a row is known: with_(known=tg.max(Hot.te, Loud.te)); or bound it: Loud.te <= Loud.ts + "1h"',
+        lambda: hot.join(loud, same, hot.ts < loud.te, loud.ts < hot.te).with_(known=tg.max(hot.te, loud.te)),
+    ),
+    Case(
+        "periods that intersect, of which one end is kept",
+        lambda: hot.join(loud, same, hot.intersects(loud)).select(hot.sensor, until=hot.te),
+        "TG201",
+        'say when a row is known: select(..., known=tg.max(Hot.te, Loud.te)); or bound it: Loud.te <= Loud.ts + "1h"',
+        lambda: hot.join(loud, same, hot.intersects(loud)).select(
+            hot.sensor, until=hot.te, known=tg.max(hot.te, loud.te)
+        ),
+    ),
+    Case(
+        "periods without another in them",
+        lambda: hot.anti_join(loud, same, hot.intersects(loud)),
+        "TG201",
+        'bound it: Loud.te <= Loud.ts + "1h"',
+        lambda: hot.anti_join(loud, same, hot.intersects(loud), loud.te <= loud.ts + "1h"),
+    ),
+    Case(
+        "a match of rows that come when they end",
+        lambda: met(stays),
+        "TG201",
+        'wait for all ends: emission="final" and within="1h"; or declare progress of Stays on start, too; '
+        'or declare how long periods last: end <= start + "1h" in Stays',
+        lambda: met(stays, emission="final", within="1h"),
+    ),
+    Case(
+        "a match of such rows within a day",
+        lambda: met(stays, within="1d"),
+        "TG201",
+        'wait for all ends: emission="final"; or declare progress of Stays on start, too; '
+        'or declare how long periods last: end <= start + "1h" in Stays',
+        lambda: met(stays, within="1d", emission="final"),
+    ),
+    Case(
+        "readings above the mean",
+        lambda: r.join(means, means.sensor == r.sensor, r.value > 2 * means.mean),
+        "TG201",
+        'group by window=tg.tumbling(Readings.time, "1h"), and join where window == tg.tumbling(r.time, "1h")',
+        lambda: r.join(h, h.sensor == r.sensor, r.value > 2 * h.mean, h.window == tg.tumbling(r.time, "1h")),
+    ),
+    Case(
+        "integers as instants",
+        lambda: s.anti_join(m, m.k == s.k),
+        "TG201",
+        "bound it: m.u <= s.t + 100",
+        lambda: s.anti_join(m, m.k == s.k, m.u <= s.t + 100),
+    ),
+    Case(
+        "a count of integers as instants",
+        lambda: steps.group_by(steps.k).agg(n=tg.count()),
+        "TG202",
+        "group by a window as well: group_by(Steps.k, window=tg.tumbling(Steps.t, 100))",
+        lambda: steps.group_by(steps.k, window=tg.tumbling(steps.t, 100)).agg(n=tg.count()),
+    ),
+    Case(
+        "days as instants",
+        lambda: up.anti_join(deliveries, deliveries.id == up.id),
+        "TG201",
+        "bound it: Deliveries.day <= up.day + 1",
+        lambda: up.anti_join(deliveries, deliveries.id == up.id, deliveries.day <= up.day + 1),
+    ),
+    Case(
+        "a window of days as instants",
+        lambda: deliveries.group_by(deliveries.id).agg(n=tg.count()),
+        "TG202",
+        "group by a window as well: group_by(Deliveries.id, window=tg.tumbling(Deliveries.day, 1))",
+        lambda: deliveries.group_by(deliveries.id, window=tg.tumbling(deliveries.day, 1)).agg(n=tg.count()),
+    ),
+    Case(
+        "what nothing is known for: rows of a table that a stream has not",
+        lambda: sensors.select(sensors.sensor).difference(readings.select(readings.sensor)),
+        "TG202",
+        "keep an instant that progresses with the streams, or a window of one",
+        lambda: tg.product(t, sensors).select(t.time, sensors.sensor).difference(readings.select("time", "sensor")),
+    ),
+    Case(
+        "a side of a join that has dropped its instant",
+        lambda: o.anti_join(p.select(paid=p.id), lambda o, p: p.paid == o.id),
+        "TG201",
+        'keep p.time on its side of the join, and bound it: p.time <= o.time + "1h"',
+        lambda: o.anti_join(
+            p.select(p.time, paid=p.id), lambda o, p: (p.paid == o.id) & (p["time"] <= o["o.time"] + "1h")
+        ),
+    ),
+    Case(
+        "what nothing is known for: what has never been inside a join",
+        lambda: o.join(sensors.anti_join(r, r.sensor == sensors.sensor), o.customer == sensors.site),
+        "TG201",
+        "state how much later than o.time r.time may be, in a condition or where the stream is declared",
+        lambda: o.join(sensors, o.customer == sensors.site).anti_join(
+            r, r.sensor == sensors.sensor, r.time <= o.time + "1h"
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_the_hint_is_the_mend_that_fits(case: Case) -> None:
+    (problem,) = tg.program(Asked=case.asked()).check()
+    assert (problem.code, problem.hint) == (case.code, case.hint)
+    assert problem.site is not None
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_the_query_is_accepted_with_the_mend(case: Case) -> None:
+    assert tg.program(Asked=case.mended()).check() == []
+
+
+def test_the_other_mends_of_a_hint_are_accepted_too() -> None:
+    times = hot.join(loud, same, hot.ts < loud.te, loud.ts < hot.te)
+    others = {
+        "Pairs": o.join(p, o.id == p.id).with_(known=tg.max(o.time, p.time)),
+        "Paid": o.join(p, o.id == p.id, o.time <= p.time, p.time <= o.time + "1h").select(o.id, o.time),
+        "Short": times.where(loud.te <= loud.ts + "1h"),
+        "Asked": o.join(p, o.id == p.id, p.time <= o.time + "1h")
+        .select(asked=o.time, paid=p.time)
+        .declare(progress="asked"),
+    }
+    assert tg.program(**others).check() == []
+    for declared in (began, short):
+        assert tg.program(Met=met(declared), Within=met(declared, within="1d")).check() == []
+
+
+def test_bounds_of_several_streams_are_told_with_the_stream_that_each_is_of() -> None:
+    """Both together make the query valid, and neither does alone."""
+    asked = o.anti_join(p, p.id == o.id).anti_join(f, f.id == o.id)
+    problems = tg.program(Kept=asked).check()
+    assert [problem.hint for problem in problems] == [
+        'bound it: p.time <= o.time + "1h"',
+        'bound it: f.time <= o.time + "1h"',
+    ]
+    one = o.anti_join(p, p.id == o.id, p.time <= o.time + "1h")
+    assert [problem.hint for problem in tg.program(Kept=one.anti_join(f, f.id == o.id)).check()] == [problems[1].hint]
+    assert tg.program(Kept=one.anti_join(f, f.id == o.id, f.time <= o.time + "1h")).check() == []
+
+
+def test_what_is_joined_first_is_bounded_by_what_the_result_progresses_on() -> None:
+    """`p.time <= f.time + "1h"` would be nearer, and no mend: nothing bounds `f.time`."""
+    asked = o.join(p.join(f, p.id == f.id), o.id == p.id)
+    known = "say when a row is known: with_(known=tg.max(o.time, p.time, f.time))"
+    assert [problem.hint for problem in tg.program(All=asked).check()] == [
+        f'bound it: p.time <= o.time + "1h"; or {known}',
+        f'bound it: f.time <= p.time + "1h"; or {known}',
+    ]
+    bounded = o.join(p.join(f, p.id == f.id, f.time <= p.time + "1h"), o.id == p.id, p.time <= o.time + "1h")
+    assert tg.program(All=bounded, Known=asked.with_(known=tg.max(o.time, p.time, f.time))).check() == []
+
+
+def test_a_stream_that_is_read_twice_is_bounded_twice() -> None:
+    later, latest = payments.as_("later"), payments.as_("latest")
+    asked = o.anti_join(later, later.id == o.id).anti_join(latest, latest.id == o.id)
+    (problem,) = tg.program(Kept=asked).check()
+    assert problem.hint == 'bound it: later.time <= o.time + "1h" and bound it: latest.time <= o.time + "1h"'
+
+
+def test_a_hint_takes_a_name_that_is_free() -> None:
+    asked = orders.with_(window=orders.amount).group_by("customer", "window").agg(n=tg.count())
+    (problem,) = tg.program(Asked=asked).check()
+    assert problem.hint.endswith('window_2=tg.tumbling(Orders.time, "1h"))')
+
+
+def test_what_all_queries_of_a_result_progress_on_may_be_promised_instead() -> None:
+    declaration = tg.result("Both", "asked timestamp not null, paid timestamp not null", progress="asked")
+    good = o.join(p, o.id == p.id, o.time <= p.time, p.time <= o.time + "1h").select(asked=o.time, paid=p.time)
+    bad = o.join(f, o.id == f.id, o.time <= f.time).select(asked=o.time, paid=f.time)
+    (problem,) = tg.program(tg.query(declaration, good), tg.query(declaration, bad)).check()
+    assert problem.hint == 'bound it: f.time <= o.time + "1h"; or let the result progress on paid: progress="paid"'
+    early = o.join(f, o.id == f.id, f.time <= o.time).select(asked=o.time, paid=f.time)
+    (problem,) = tg.program(tg.query(declaration, early), tg.query(declaration, bad)).check()
+    assert problem.hint == 'bound it: f.time <= o.time + "1h"'
+
+
+def test_a_witness_has_no_line_that_says_nothing() -> None:
+    """The end of a match is the end of a row, under another name of the same text."""
+    (problem,) = tg.program(Met=met(stays, within="1d")).check()
+    lines = [line.split("   ")[0].strip().split(" <= ") for line in problem.because]
+    assert ["detected", "One.ts + 1d"] in lines
+    assert [sides for sides in lines if len(sides) == 2 and sides[0] == sides[1]] == []
+
+
+def test_nothing_is_said_that_was_not_tried() -> None:
+    node = Product(scan(stream("A"), "a"), scan(stream("B"), "b"))
+    with pytest.raises(tg.QueryError) as caught:
+        analyse(ProgramDef((query(node),)))
+    assert caught.value.hint == "bound it: b.t <= a.t + 100; or say when a row is known: with_(known=tg.max(a.t, b.t))"
+    forgetful = Project(scan(stream("A"), "a"), ("a.k",))
+    assert Mends(forgetful, {}).instant() == "keep an instant: select(..., a.t)"
+    assert Mends(forgetful, {}, effort=0).instant() == ""

@@ -1,0 +1,44 @@
+"""Slips in what hints of refused queries propose."""
+
+from __future__ import annotations
+
+from tools.planted.bugs import Group, bug
+
+MENDS = "analysis/mends.py"
+
+GROUP = Group(
+    "mends",
+    ("tests/analysis/test_mends.py",),
+    (
+        bug(
+            "a bound is proposed that is told without a try",
+            MENDS,
+            "                if self._is_bounded(mended, found, attribute, i):\n",
+            "                if mended is not node:\n",
+        ),
+        bug(
+            "a bound is tried that contradicts the query",
+            MENDS,
+            "if one[0] > least), None)",
+            "if one[0] > 0), None)",
+        ),
+        bug(
+            "periods are bounded before the later end is taken",
+            MENDS,
+            "first, second = (other, bound) if _ends_later(attribute, clause) else (bound, other)",
+            "first, second = bound, other",
+        ),
+        bug(
+            "a mend may leave a stream out",
+            MENDS,
+            " or _spoken_of(found) != _spoken_of(before):",
+            ":",
+        ),
+        bug(
+            "a window is taken of the first instant",
+            MENDS,
+            "first = next((one for one in sets if one), frozenset[str]())",
+            "first = frozenset(node.schema.temporal[:1])",
+        ),
+    ),
+)
