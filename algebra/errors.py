@@ -16,7 +16,12 @@ _CODE, _LINE, _LINES = 200, 2000, 100
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A place in the user's code, as errors show it; in the text of a query with its column, counted from 1."""
+    """A place in the user's code, as errors show it; in the text of a query with its column, counted from 1.
+
+    Examples:
+        >>> print(tg.Site("/home/ada/shop.py", 7, "orders.custumer"))
+        shop.py:7   orders.custumer
+    """
 
     file: str
     line: int
@@ -33,7 +38,12 @@ class Site:
         return f"{place}{code}\n{' ' * (2 + len(place) + column - 1)}^"
 
     def excerpt(self) -> tuple[str, int | None]:
-        """The line, or of a long one what is around the column, and where the column is in that."""
+        """The line, or of a long one what is around the column, and where the column is in that.
+
+        Examples:
+            >>> tg.Site("fast.tps", 3, "DEFINE A AS sped > 80", column=13).excerpt()
+            ('DEFINE A AS sped > 80', 13)
+        """
         if len(self.code) <= _CODE:
             return self.code, self.column
         start = max(0, (self.column or 1) - 1 - _CODE // 2)
@@ -44,7 +54,14 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong with a query or its input: code, message, place, witness lines, hint."""
+    """One thing that is wrong with a query or its input: code, message, place, witness lines, hint.
+
+    Examples:
+        >>> endless = o.anti_join(p, p.order_id == o.order_id, o.ordered <= p.paid)
+        >>> problem = tg.program(Unpaid=endless).check()[0]
+        >>> print(problem.code, problem.query, problem.hint)
+        TG201 Unpaid bound it: p.paid <= o.ordered + "1h"
+    """
 
     code: str
     message: str
@@ -68,6 +85,12 @@ class Problem:
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, object]:
+        """The problem as plain values, for JSON.
+
+        Examples:
+            >>> tg.Problem("TG101", "unknown attribute 'custumer'", hint="did you mean customer?").to_dict()["hint"]
+            'did you mean customer?'
+        """
         site: dict[str, object] | None = None
         if self.site is not None:
             site = {"file": self.site.file, "line": self.site.line, "code": self.site.excerpt()[0]}
@@ -89,7 +112,19 @@ def _cut(text: str) -> str:
 
 
 class TidegateError(Exception):
-    """Base of all errors: one or more problems, each with a stable code."""
+    """Base of all errors: one or more problems, each with a stable code.
+
+    `problems` has all of them; `code`, `message`, `hint` and `site` are those of the first.
+
+    Examples:
+        >>> try:
+        ...     orders.custumer
+        ... except tg.TidegateError as error:
+        ...     print(error)
+        TG101 unknown attribute 'custumer'
+          ...   orders.custumer
+          hint          did you mean customer?
+    """
 
     problems: tuple[Problem, ...]
 
@@ -108,31 +143,89 @@ class TidegateError(Exception):
 
     @property
     def code(self) -> str:
+        """The code of the first problem, such as "TG101"; the page of errors lists all.
+
+        Examples:
+            >>> try:
+            ...     orders.custumer
+            ... except tg.TidegateError as error:
+            ...     print(error.code)
+            TG101
+        """
         return self.problems[0].code
 
     @property
     def message(self) -> str:
+        """What the first problem is.
+
+        Examples:
+            >>> try:
+            ...     orders.custumer
+            ... except tg.TidegateError as error:
+            ...     print(error.message)
+            unknown attribute 'custumer'
+        """
         return self.problems[0].message
 
     @property
     def hint(self) -> str:
+        """What to do about the first problem; empty where nothing is known.
+
+        Examples:
+            >>> try:
+            ...     orders.custumer
+            ... except tg.TidegateError as error:
+            ...     print(error.hint)
+            did you mean customer?
+        """
         return self.problems[0].hint
 
     @property
     def site(self) -> Site | None:
+        """Where in the user's code the first problem is, if it has a place there.
+
+        Examples:
+            >>> try:
+            ...     orders.custumer
+            ... except tg.TidegateError as error:
+            ...     print(error.site.code)
+            orders.custumer
+        """
         return self.problems[0].site
 
 
 class QueryError(TidegateError):
-    """The query, the data or the call is wrong, and its user can mend it."""
+    """The query, the data or the call is wrong, and its user can mend it.
+
+    Examples:
+        >>> orders.where(orders.amount)
+        Traceback (most recent call last):
+        ...
+        tidegate.algebra.errors.QueryError: TG102 ...
+    """
 
     @classmethod
     def of(cls, problems: list[Problem] | tuple[Problem, ...]) -> QueryError:
+        """One error with several problems.
+
+        Examples:
+            >>> missing = [tg.Problem("TG402", f"no result is called {name!r}") for name in ("Late", "Lost")]
+            >>> print(tg.QueryError.of(missing))
+            TG402 no result is called 'Late'
+            TG402 no result is called 'Lost'
+        """
         first = problems[0]
         return cls(first.code, first.message, problems=tuple(problems))
 
     def at(self, site: Site | None) -> QueryError:
-        """The same error with `site` filled in wherever it was missing."""
+        """The same error with `site` filled in wherever it was missing.
+
+        Examples:
+            >>> error = tg.QueryError("TG402", "no result is called 'Late'")
+            >>> print(error.at(tg.Site("shop.py", 7, 'results["Late"]')))
+            TG402 no result is called 'Late'
+              shop.py:7   results["Late"]
+        """
         filled = tuple(
             p if p.site else Problem(p.code, p.message, site, p.because, p.hint, p.query) for p in self.problems
         )
@@ -146,7 +239,12 @@ class QueryError(TidegateError):
 
 
 class InternalError(TidegateError):
-    """An invariant of Tidegate itself does not hold: a bug of ours, never of the user."""
+    """An invariant of Tidegate itself does not hold: a bug of ours, never of the user.
+
+    Examples:
+        >>> issubclass(tg.InternalError, tg.TidegateError), issubclass(tg.InternalError, tg.QueryError)
+        (True, False)
+    """
 
 
 def is_ours(frame: FrameType) -> bool:

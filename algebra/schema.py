@@ -15,8 +15,14 @@ from tidegate.algebra.types import DataType, Kind
 class Attribute:
     """An attribute of a row.
 
-    `temporal`: it holds an instant of a timeline, never NULL, so temporal relations may speak of it.
-    Timestamps that cannot be NULL are temporal; integers only where a stream's definition says so.
+    `temporal`: it holds an instant of a timeline, never NULL, so temporal relations may speak of it. Timestamps that
+    cannot be NULL are temporal; integers only where a stream's definition says so. `QueryError` TG105 for an attribute
+    that is temporal and cannot be.
+
+    Examples:
+        >>> paid = payments.schema["paid"]
+        >>> print(paid, paid.temporal)
+        paid timestamp not null True
     """
 
     name: str
@@ -31,10 +37,21 @@ class Attribute:
             )
 
     def renamed(self, name: str) -> Attribute:
+        """The attribute under another name.
+
+        Examples:
+            >>> print(payments.schema["paid"].renamed("received"))
+            received timestamp not null
+        """
         return Attribute(name, self.type, self.nullable, self.temporal)
 
     def as_nullable(self) -> Attribute:
-        """The attribute as the padded side of an outer join yields it: no longer temporal."""
+        """The attribute as the padded side of an outer join yields it: no longer temporal.
+
+        Examples:
+            >>> print(payments.schema["paid"].as_nullable())
+            paid timestamp
+        """
         return Attribute(self.name, self.type, nullable=True, temporal=False)
 
     def __str__(self) -> str:
@@ -43,7 +60,16 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class Schema(Mapping[str, Attribute]):
-    """The attributes of a relation, in order, by name."""
+    """The attributes of a relation, in order, by name.
+
+    `QueryError` TG103 where two have one name.
+
+    Examples:
+        >>> print(payments.schema)
+        order_id bigint, paid timestamp not null
+        >>> print(payments.schema["order_id"].type)
+        bigint
+    """
 
     attributes: tuple[Attribute, ...]
     _by_name: dict[str, Attribute] = field(init=False, repr=False, compare=False)
@@ -72,11 +98,22 @@ class Schema(Mapping[str, Attribute]):
 
     @property
     def names(self) -> tuple[str, ...]:
+        """Names of the attributes, in order.
+
+        Examples:
+            >>> payments.schema.names
+            ('order_id', 'paid')
+        """
         return tuple(self._by_name)
 
     @property
     def temporal(self) -> tuple[str, ...]:
-        """Names of the attributes that hold instants."""
+        """Names of the attributes that hold instants.
+
+        Examples:
+            >>> cars.schema.temporal
+            ('time',)
+        """
         return tuple(attribute.name for attribute in self.attributes if attribute.temporal)
 
     def __str__(self) -> str:
@@ -88,7 +125,13 @@ class StreamDef:
     """The definition of a temporal stream (TSA Def. 11) or of a static table (`static`, no progress).
 
     `relations` is its G as a condition over its own attributes; `progress` are the attributes of its H, a disjunction
-    of bounds: every progressing attribute by itself bounds a finite prefix.
+    of bounds: every progressing attribute by itself bounds a finite prefix. `QueryError` TG106 for a stream without
+    progress, TG107 for progress on what is no instant.
+
+    Examples:
+        >>> definition = program.definition.inputs[1]
+        >>> definition.name, definition.progress, definition.static
+        ('Payments', ('paid',), False)
     """
 
     name: str

@@ -24,14 +24,23 @@ KEPT_REPORTS: Final = 100
 class BatchReport:
     """What one batch did: rows by fate per source, new rows per query, progress, live rows per buffer, time per step.
 
-    Of every stream that a query reads, by attribute: `bounds` says how far it has arrived, `greatest` what the batch brought.
-    `live_rows` has rows per buffer and, as "Q: situations", those that the query Q keeps, open ones and such as may be matched.
-    `waiting` says of results that had no turn by the schedule why. `live_ranges` has the least and greatest instants that a buffer holds, `clock` is in microseconds. `read` has rows and
-    bytes of the segments that a query's increment read, `places` where, by `limits` (None: embedded, one place).
-    `interleaved`: slices of the input reached into each other, so it was read a second time, event by event.
-    `set_aside` has, per query and reason, rows of its evaluation without a value, sums that do not fit, and tied events.
-    `unreadable` has, per stream, how many files were set aside as they cannot be read. Printed, and in a notebook, it is the
-    first of these figures, a line each.
+    Of every stream that a query reads, by attribute: `bounds` says how far it has arrived, `greatest` what the batch
+    brought. `live_rows` has rows per buffer and, as "Q: situations", those that the query Q keeps, open ones and such
+    as may be matched. `waiting` says of results that had no turn by the schedule why. `live_ranges` has the least and
+    greatest instants that a buffer holds. Instants and progress are ticks: microseconds since 1970-01-01 UTC of
+    timestamps, days of dates, numbers of integer time; `clock` is in microseconds too. `read` has rows and bytes of the
+    segments that a query's increment read, `places` where, by `limits` (None: embedded, one place). `interleaved`:
+    slices of the input reached into each other, so it was read a second time, event by event. `set_aside` has, per
+    query and reason, rows of its evaluation without a value, sums that do not fit, and tied events. `unreadable` has,
+    per stream, how many files were set aside as they cannot be read. Printed, and in a notebook, it is the first of
+    these figures, a line each.
+
+    Examples:
+        >>> report = program.run(inputs).reports[0]
+        >>> report.seq, report.results
+        (1, {'Unpaid': 2})
+        >>> report.counts["Payments"]
+        SourceCounts(rows_in=3, accepted=2, rejected={'null': 1})
     """
 
     seq: int
@@ -64,7 +73,17 @@ class BatchReport:
         return self.status()._repr_html_()
 
     def status(self) -> Status:
-        """What a reader asks first: rows by their fate, results and up to where they are final, and what is kept."""
+        """What a reader asks first: rows by their fate, results and up to where they are final, and what is kept.
+
+        Examples:
+            >>> print(program.run(inputs).reports[0].status())
+            batch 1, ... ms
+              in    Orders    3 rows, accepted
+                    Payments  3 rows, 2 accepted, 1 rejected: 1 null
+              out   Unpaid    2 rows, complete
+              kept  Orders    0 rows
+                    Payments  0 rows
+        """
         final = finals(self.plan, self.progress)
         unreadable = (
             Line("in", name, f"{count_of(files, 'file')} that cannot be read")

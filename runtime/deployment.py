@@ -31,7 +31,14 @@ _KEYS = ("sources", "statics", "sinks", "checkpoint", "engine", "every", "spark"
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """What `deployment` makes: a program, and how it runs."""
+    """What `deployment` makes: a program, and how it runs.
+
+    Examples:
+        >>> sources = {"Orders": tg.parquet("orders", delay="1m"), "Payments": tg.parquet("payments", delay="10m")}
+        >>> deployed = tg.deployment(program, sources=sources, checkpoint="state")
+        >>> deployed.engine, deployed.every, deployed.checkpoint
+        ('embedded', '1s', 'state')
+    """
 
     program: Program
     sources: Mapping[str, Any]
@@ -45,7 +52,12 @@ class Deployment:
 
     @property
     def seconds(self) -> float:
-        """Time between two looks for new files."""
+        """Seconds between two looks for new files.
+
+        Examples:
+            >>> tg.deployment(program, sources=inputs, checkpoint="state", every="2m").seconds
+            120.0
+        """
         return duration_ticks(self.every) / 1_000_000
 
 
@@ -64,8 +76,14 @@ def deployment(
 ) -> Deployment:
     """A program with its sources, sinks and checkpoint, for `tidegate start FILE`.
 
-    `engine`: this process ("embedded"), or "spark", with settings of its session in `spark`. `every`: how often it looks for
-    new files. The others are those of `session`. `QueryError` TG401 for what does not fit.
+    `engine`: this process ("embedded"), or "spark", with settings of its session in `spark`. `every`: how often it
+    looks for new files. The others are those of `session`. `QueryError` TG401 for what does not fit.
+
+    Examples:
+        >>> sources = {"Orders": tg.parquet("orders", delay="1m"), "Payments": tg.parquet("payments", delay="10m")}
+        >>> deployed = tg.deployment(program, sources=sources, checkpoint="state", every="5s")
+        >>> deployed.engine, deployed.seconds
+        ('embedded', 5.0)
     """
     with Here():
         if not isinstance(program, Program):

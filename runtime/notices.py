@@ -45,7 +45,18 @@ _MENDS: Final = {
 
 
 class RunWarning(UserWarning):
-    """What looks like a mistake in a run that goes on: all rows of an input rejected, or an input that never progresses."""
+    """What looks like a mistake in a run that goes on: all rows of an input rejected, or an input that never progresses.
+
+    Examples:
+        >>> import warnings
+        >>> session = program.session()
+        >>> session.push("Payments", [(2, None)])
+        >>> with warnings.catch_warnings(record=True, action="always") as told:
+        ...     report = session.step()
+        >>> print(told[0].message)
+        TG430 the only row of Payments was rejected: 1 null
+        ...
+    """
 
 
 def check_accepted(counts: Mapping[str, SourceCounts], quarantine: Callable[[], Iterable[pa.RecordBatch]]) -> None:

@@ -38,7 +38,16 @@ if TYPE_CHECKING:
 
 @checked_calls
 class Program:
-    """Queries that feed result streams, perhaps each other's; the analysis runs when its outcome is first needed."""
+    """Queries that feed result streams, perhaps each other's; the analysis runs when its outcome is first needed.
+
+    Examples:
+        >>> unpaid = o.anti_join(p, *in_time).select(o.order_id, o.customer, o.ordered)
+        >>> program = tg.program(Unpaid=unpaid)
+        >>> program.check()
+        []
+        >>> program.run(inputs)["Unpaid"]["customer"]
+        ['Bob', 'Ada']
+    """
 
     __slots__ = ("_definition", "_facts")
 
@@ -60,12 +69,22 @@ class Program:
 
     @property
     def definition(self) -> ProgramDef:
-        """The queries as the algebra sees them."""
+        """The queries as the algebra sees them.
+
+        Examples:
+            >>> [stream.name for stream in program.definition.inputs]
+            ['Orders', 'Payments']
+        """
         return self._definition
 
     @property
     def facts(self) -> ProgramFacts:
-        """What the analysis derives; `QueryError` with all problems where the program is not valid."""
+        """What the analysis derives; `QueryError` with all problems where the program is not valid.
+
+        Examples:
+            >>> program.facts.streams["Unpaid"].progress
+            ('ordered',)
+        """
         if self._facts is None:
             from tidegate.analysis.pipeline import analyse
 
@@ -73,7 +92,13 @@ class Program:
         return self._facts
 
     def check(self) -> list[Problem]:
-        """All problems of the program; none if it is valid."""
+        """All problems of the program; none if it is valid.
+
+        Examples:
+            >>> endless = o.anti_join(p, p.order_id == o.order_id, o.ordered <= p.paid)
+            >>> [problem.code for problem in tg.program(Unpaid=endless).check()]
+            ['TG201']
+        """
         try:
             self.facts  # noqa: B018  # analysed for its problems
         except QueryError as error:
@@ -81,7 +106,13 @@ class Program:
         return []
 
     def notes(self) -> list[Problem]:
-        """What a valid program says in vain: conditions that are never true, or that others imply."""
+        """What a valid program says in vain: conditions that are never true (TG220), or that others imply (TG221).
+
+        Examples:
+            >>> odd = orders.where(orders.amount > 20, orders.amount < 10)
+            >>> [note.code for note in tg.program(Odd=odd).notes()]
+            ['TG220']
+        """
         from tidegate.analysis.predicate_sets import notes
 
         return [note for query in self.facts.queries for note in notes(query.query)]
@@ -97,6 +128,17 @@ class Program:
         """Schema, progress, when results are final, what is kept and how much, and how it runs; `str()` of it is text.
 
         `schedule`, `driver_bytes` and `shard_bytes` as a run is given them; `RunningQuery.explanation` has those of a run.
+        `zones` adds the constraints of each case. `QueryError` with all problems where the program is not valid.
+
+        Examples:
+            >>> print(program.explain().report)
+            query Unpaid
+              schema      order_id bigint
+                          customer string
+                          ordered timestamp not null
+              progress    ordered
+              final when  ordered <= min(Orders.ordered, Payments.paid - 30m)
+            ...
         """
         from tidegate.runtime.explain import ProgramExplanation
         from tidegate.runtime.plan.places import limits_of
@@ -120,10 +162,20 @@ class Program:
     ) -> Results:
         """Results over complete inputs, by stream and table name, in this process.
 
-        Situations that are open at the end are not reported, unless `close_at`, an instant after all events and all
-        declared progress, says when they are over. `threads` take in the files of a directory side by side. `progress`
-        shows batches while they run; None: on a terminal and in a notebook. `QueryError` TG430 where an input has rows and
-        all of them are rejected.
+        Inputs are rows, frames, or sources such as `tg.parquet("a directory")`. Situations that are open at the end are not
+        reported, unless `close_at`, an instant after all events and all declared progress, says when they are over.
+        `threads` take in the files of a directory side by side. `progress` shows batches while they run; None: on a
+        terminal and in a notebook. The others are those of `session`.
+
+        `QueryError` TG402 for an input that the program does not have, TG407 for a stream without rows, TG430 where an
+        input has rows and all of them are rejected.
+
+        Examples:
+            >>> results = program.run(inputs)
+            >>> results["Unpaid"]["customer"]
+            ['Bob', 'Ada']
+            >>> results.counts["Payments"].rejected
+            {'null': 1}
         """
         from tidegate.runtime.api import run
 
@@ -158,11 +210,23 @@ class Program:
     ) -> Session:
         """A session in this process: push rows, advance progress, read results; `checkpoint` lets it survive.
 
-        `clock` says what time it is, the system's clock by default; skew guard, idle policy and times of arrival go by
-        it. `on_batch` is called after each commit. `purging`: partner and kill rule where they pay ("planned"), "always"
-        or "off". `schedule`: which queries are evaluated less often or later (`tg.schedule`). `threads` take in the files
-        of a batch side by side, each some that follow each other; the results are the same. `quarantine_keep`: rejected rows older than
-        "30d", or beyond "10 GiB", or both, are dropped, oldest first; None keeps all.
+        `clock` says what time it is, the system's clock by default; skew guard, idle policy and times of arrival go by it.
+        `on_batch` is called after each commit. `purging`: partner and kill rule where they pay ("planned"), "always" or
+        "off". `schedule`: which queries are evaluated less often or later (`tg.schedule`). `threads` take in the files of a
+        batch side by side, each some that follow each other; the results are the same. `quarantine_keep`: rejected rows
+        older than "30d", or beyond "10 GiB", or both, are dropped, oldest first; None keeps all.
+
+        `QueryError` TG402 for names that the program does not have, TG408 for a directory of results without a checkpoint.
+        `StateError` TG501 for the checkpoint of another program, TG503 while another run has it.
+
+        Examples:
+            >>> with program.session(checkpoint="state") as session:
+            ...     session.push("Orders", inputs["Orders"])
+            ...     report = session.step()
+            >>> with program.session(checkpoint="state") as session:  # goes on where the first one stopped
+            ...     session.finish()
+            ...     session.step().results
+            {'Unpaid': 3}
         """
         from tidegate.runtime.api import session
 
@@ -184,7 +248,20 @@ class Program:
 
     def why(self, checkpoint: str | os.PathLike[str], name: str, row: Mapping[str, Any] | None = None) -> Why:
         """What holds a result back in a checkpoint, whether a run has it open or not; with the instants of a row of it,
-        when that row is final or why it never is."""
+        when that row is final or why it never is.
+
+        `QueryError` TG402 for a name that is no result; `StateError` TG501 for the checkpoint of another program.
+
+        Examples:
+            >>> with program.session(checkpoint="state") as session:
+            ...     session.push("Orders", inputs["Orders"])
+            ...     session.advance("Orders", {"ordered": "2026-03-03T10:00Z"})
+            ...     report = session.step()
+            >>> print(program.why("state", "Unpaid"))
+            no row of Unpaid is final yet
+              held back by   Payments.paid, of which nothing is known to have arrived
+            ...
+        """
         from tidegate.runtime.state.local import LocalStore
         from tidegate.runtime.why import why_checkpoint
 
@@ -195,8 +272,14 @@ class Program:
     ) -> Timeline:
         """A picture of the situations and matches of a pattern over complete inputs, in this process.
 
-        `result` names the pattern where the program has several; `inputs` and `close_at` are those of `run`. Of at most `most`
-        partitions, those with matches first. A notebook shows it; `save("page.html")` makes a page of it.
+        `result` names the pattern where the program has several (else `QueryError` TG402); `inputs` and `close_at` are
+        those of `run`. Of at most `most` partitions, those with matches first. A notebook shows it; `save("page.html")`
+        makes a page of it.
+
+        Examples:
+            >>> hits = tg.program(Hits=tg.match(Fast.overlaps(Braking), within=10))
+            >>> [lane.name for lane in hits.timeline(driven).partitions["car = red"]]
+            ['Fast', 'Braking', 'match 1']
         """
         from tidegate.runtime.pattern_timeline import pattern_timeline
 
@@ -231,13 +314,23 @@ class Program:
     ) -> RunningQuery:
         """Starts the program on Spark Structured Streaming; what it returns is Spark's streaming query, with results.
 
-        `sources` per stream: a `Source` of files, a streaming DataFrame, or a batch DataFrame or frame, which is all there will
-        be of its stream. `trigger` is "available_now" (what is there, then end), a processing time such as "5 seconds", or
-        Spark's own keyword as a dictionary. `checkpoint`: the directory in which state and progress survive. An increment
-        with at most `driver_bytes` of relevant data is evaluated in the driver, a larger one with a key to shard by and at
-        most `shard_bytes` a task by shards, every other as DataFrames; 0 switches either off. `advance` and `close_at` are
-        what `RunningQuery.advance` and `RunningQuery.close_open` say, before the first batch. `progress` shows batches while
-        one waits for the query; None: on a terminal and in a notebook. The others are those of `session`.
+        `sources` per stream: a `Source` of files, a streaming DataFrame, or a batch DataFrame or frame, which is all there
+        will be of its stream. `trigger` is "available_now" (what is there, then end), a processing time such as "5
+        seconds", or Spark's own keyword as a dictionary. `checkpoint`: the directory in which state and progress survive.
+        An increment with at most `driver_bytes` of relevant data is evaluated in the driver, a larger one with a key to
+        shard by and at most `shard_bytes` a task by shards, every other as DataFrames; 0 switches either off. `advance` and
+        `close_at` are what `RunningQuery.advance` and `RunningQuery.close_open` say, before the first batch. `progress`
+        shows batches while one waits for the query; None: on a terminal and in a notebook. The others are those of
+        `session`.
+
+        `QueryError` TG401 for what is no session or no trigger, TG407 for a stream without a source, TG422 where Spark is
+        not installed.
+
+        Examples:
+            >>> query = program.start(spark, sources=inputs, checkpoint="started")
+            >>> query.awaitTermination()
+            >>> query.table("Unpaid")["customer"]
+            ['Bob', 'Ada']
         """
         from tidegate.runtime.api import start
 
@@ -268,7 +361,13 @@ class Program:
 def program(*queries: QueryHandle, **named: Relation) -> Program:
     """A program: `program(Name=relation)` for results that need no declaration, `program(query(result, relation))` else.
 
-    Result streams read through `result_of` bring their queries along.
+    Result streams read through `result_of` bring their queries along. `QueryError` TG124 for a program without queries,
+    TG121 for a name that is fed twice, TG123 for a result stream that nothing feeds.
+
+    Examples:
+        >>> program = tg.program(Unpaid=o.anti_join(p, *in_time).select(o.order_id, o.ordered))
+        >>> program.run(inputs)["Unpaid"]["order_id"]
+        [2, 3]
     """
     with Here() as site:
         return Program(program_of(queries, named, site))
@@ -279,7 +378,14 @@ def result_of(name: str, relation: Relation) -> Result:
     """The result stream of a query, to be read by other queries: with the schema and progress that the analysis infers.
 
     Unlike using `relation` itself, whose rows would be computed once more inside the other query, this reads what the
-    query has passed. The query comes along into every program that reads it.
+    query has passed. The query comes along into every program that reads it. `QueryError` with all problems where the
+    query is not valid.
+
+    Examples:
+        >>> unpaid = tg.result_of("Unpaid", o.anti_join(p, *in_time).select(o.order_id, o.ordered))
+        >>> per_day = unpaid.group_by(day=tg.floor(unpaid.ordered, "1d")).agg(unpaid=tg.count())
+        >>> tg.program(PerDay=per_day).run(inputs)["PerDay"]["unpaid"]
+        [1, 1]
     """
     with Here() as site:
         if not isinstance(relation, Relation):

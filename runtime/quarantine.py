@@ -62,7 +62,13 @@ def retention(keep: Keep | None) -> Retention:
 
 @called()
 def read_quarantine(checkpoint: str | os.PathLike[str]) -> pa.RecordBatchReader:
-    """The quarantined rows of a checkpoint as of its last batch, also while a run writes: a stream of Arrow batches."""
+    """The quarantined rows of a checkpoint as of its last batch, also while a run writes: a stream of Arrow batches.
+
+    Examples:
+        >>> results = program.run(inputs, checkpoint="state")
+        >>> tg.read_quarantine("state").read_all().column("row").to_pylist()
+        ['{"order_id": 2, "paid": null}']
+    """
     return quarantine_of(LocalStore(checkpoint))
 
 

@@ -28,24 +28,41 @@ SHOWN_ROWS = 20
 class ResultTable:
     """The rows of a result, as they were when it was asked for them. Printed, and in a notebook, they are a table.
 
-    Whatever takes Arrow data takes it as it is, for instance `polars.DataFrame(table)` or `duckdb.sql("from table")`.
+    `table["name"]` is a list of the values of an attribute. Whatever takes Arrow data takes the table as it is, for
+    instance `polars.DataFrame(table)` or `duckdb.sql("from table")`.
 
-    >>> import tidegate as tg
-    >>> events = tg.stream("E", "n bigint, t timestamp", progress="t")
-    >>> found = tg.program(Large=events.where(events.n > 1)).run({"E": [(1, "2026-01-01"), (2, "2026-01-02")]})
-    >>> found["Large"].rows()
-    [{'n': 2, 't': datetime.datetime(2026, 1, 2, 0, 0, tzinfo=...)}]
+    Examples:
+        >>> table = program.run(inputs)["Unpaid"]
+        >>> len(table), table["customer"]
+        (2, ['Bob', 'Ada'])
+        >>> print(tg.program(Fast=Fast).run(driven)["Fast"])
+        Fast: 1 row
+        ┌─────┬────┬────┐
+        │ car ┆ ts ┆ te │
+        ╞═════╪════╪════╡
+        │ red ┆ 2  ┆ 5  │
+        └─────┴────┴────┘
     """
 
     name: str
     _table: pa.Table = field(repr=False)
 
     def arrow(self) -> pa.Table:
-        """The rows as an Arrow table."""
+        """The rows as an Arrow table.
+
+        Examples:
+            >>> program.run(inputs)["Unpaid"].arrow().num_rows
+            2
+        """
         return self._table
 
     def polars(self) -> polars.DataFrame:
-        """The rows as a Polars frame."""
+        """The rows as a Polars frame.
+
+        Examples:
+            >>> program.run(inputs)["Unpaid"].polars()["customer"].to_list()
+            ['Bob', 'Ada']
+        """
         import polars
 
         frame = polars.from_arrow(self._table)
@@ -53,7 +70,12 @@ class ResultTable:
         return frame
 
     def pandas(self) -> pandas.DataFrame:
-        """The rows as a pandas frame; `QueryError` TG422 where pandas is not installed."""
+        """The rows as a pandas frame; `QueryError` TG422 where pandas is not installed.
+
+        Examples:
+            >>> list(program.run(inputs)["Unpaid"].pandas()["customer"])
+            ['Bob', 'Ada']
+        """
         try:
             import pandas  # noqa: F401  # Arrow imports it as well, with an error of its own
         except ImportError as error:
@@ -64,7 +86,14 @@ class ResultTable:
         return self._table.to_pandas()
 
     def rows(self) -> list[dict[str, Any]]:
-        """The rows as dictionaries of Python values; `QueryError` TG405 for an instant beyond the year 9999."""
+        """The rows as dictionaries of Python values; `QueryError` TG405 for an instant beyond the year 9999.
+
+        Examples:
+            >>> tg.program(Fast=Fast).run(driven)["Fast"].rows()
+            [{'car': 'red', 'ts': 2, 'te': 5}]
+            >>> program.run(inputs)["Unpaid"].rows()[0]["ordered"].isoformat()
+            '2026-03-02T12:07:00+00:00'
+        """
         from tidegate.runtime.columns import user_rows
 
         with Here():
@@ -72,7 +101,12 @@ class ResultTable:
 
     @property
     def columns(self) -> list[str]:
-        """Names of the attributes, in order."""
+        """Names of the attributes, in order.
+
+        Examples:
+            >>> program.run(inputs)["Unpaid"].columns
+            ['order_id', 'customer', 'ordered']
+        """
         names: list[str] = self._table.column_names
         return names
 
@@ -135,6 +169,13 @@ def _layout() -> Any:
 class Results:
     """What a run over complete inputs yields: a table per result, what became of the rows, and what each of the last hundred
     batches did. Printed, and in a notebook, they are the tables, with the rows of each input by their fate.
+
+    Examples:
+        >>> results = program.run(inputs)
+        >>> results["Unpaid"]["customer"]
+        ['Bob', 'Ada']
+        >>> results.quarantine["reason"], len(results.reports)
+        (['null'], 1)
     """
 
     tables: Mapping[str, ResultTable]
@@ -169,7 +210,12 @@ class Results:
         return table.__arrow_c_stream__(requested_schema)
 
     def rows(self, name: str) -> list[dict[str, Any]]:
-        """Results of a stream as dictionaries."""
+        """Results of a stream as dictionaries; `QueryError` TG402 for a name that is no result.
+
+        Examples:
+            >>> tg.program(Fast=Fast).run(driven).rows("Fast")
+            [{'car': 'red', 'ts': 2, 'te': 5}]
+        """
         return self[name].rows()
 
     def __repr__(self) -> str:

@@ -28,6 +28,10 @@ class Schedule:
     `budget`: once a batch has spent that long on its increments, queries that have not begun wait for the next one. Those
     of higher `priority` (0 where none is given) come first, and those that have waited rise by one with every batch. All
     queries of a recursive component are evaluated together. Where inputs have ended, everything is evaluated.
+
+    Examples:
+        >>> tg.schedule(every={"Unpaid": "10s"}, budget="200ms")
+        Schedule(every={'Unpaid': '10s'}, priority={}, budget='200ms')
     """
 
     every: Mapping[str, int | DurationLike] = field(default_factory=dict)
@@ -39,7 +43,13 @@ class Schedule:
         mapping_of("priority", self.priority, "1")
 
     def checked(self, facts: ProgramFacts) -> Timetable:
-        """The schedule in ticks, for every stream that it concerns; `QueryError` TG401 or TG402 where it does not fit."""
+        """The schedule in ticks, for every stream that it concerns; `QueryError` TG401 or TG402 where it does not fit.
+
+        Examples:
+            >>> timetable = tg.schedule(every={"Unpaid": "10s"}).checked(program.facts)
+            >>> timetable.describe("Unpaid")
+            'every 10s'
+        """
         for name in (*self.every, *self.priority):
             check_known(name, facts.streams, "result")
         priority = {name: _priority(name, value) for name, value in self.priority.items()}
@@ -95,7 +105,16 @@ def schedule(
     priority: Mapping[str, int] | None = None,
     budget: DurationLike | None = None,
 ) -> Schedule:
-    """How often queries are evaluated, in which order, and for how long in one batch; see `Schedule`."""
+    """How often queries are evaluated, in which order, and for how long in one batch; see `Schedule`.
+
+    Examples:
+        >>> session = program.session(schedule=tg.schedule(every={"Unpaid": 2}))
+        >>> session.push("Orders", inputs["Orders"])
+        >>> session.advance("Orders", {"ordered": "2026-03-03T10:00Z"})
+        >>> session.advance("Payments", {"paid": "2026-03-03T10:00Z"})
+        >>> session.step().results, session.step().results
+        ({}, {'Unpaid': 2})
+    """
     return Schedule({} if every is None else every, {} if priority is None else priority, budget)
 
 

@@ -49,8 +49,15 @@ Sink = ParquetSink | MemorySink | CallbackSink | DiscardSink
 def parquet_sink(directory: str | os.PathLike[str], *, compact: bool = False) -> ParquetSink:
     """A directory of Parquet files, readable by anyone as of the last commit.
 
-    With `compact` its small files are merged as batches go by. Whoever lists it sees each row once, also meanwhile; whoever
-    opens a file long after listing it may find it gone, and lists again. Not for a directory that is read as a stream.
+    With `compact` its small files are merged as batches go by. Whoever lists it sees each row once, also meanwhile;
+    whoever opens a file long after listing it may find it gone, and lists again. Not for a directory that is read as a
+    stream. `StateError` TG500 for a place that is no local directory.
+
+    Examples:
+        >>> import polars as pl
+        >>> results = program.run(inputs, sinks={"Unpaid": tg.parquet_sink("unpaid")}, checkpoint="state")
+        >>> pl.read_parquet("unpaid/*.parquet")["customer"].to_list()
+        ['Bob', 'Ada']
     """
     if not isinstance(compact, bool):
         raise QueryError(
@@ -61,6 +68,16 @@ def parquet_sink(directory: str | os.PathLike[str], *, compact: bool = False) ->
 
 @called()
 def callback(function: Callable[[Any, int], None]) -> CallbackSink:
-    """Call `function(table, batch)` after each commit that has new rows: at least once."""
+    """Call `function(table, batch)` after each commit that has new rows: at least once.
+
+    `table` is an Arrow table, `batch` its number. If the function fails, the batch is committed, and the run ends
+    (TG414).
+
+    Examples:
+        >>> def remind(table, batch):
+        ...     print(f"batch {batch}: remind", *table["customer"].to_pylist())
+        >>> results = program.run(inputs, sinks={"Unpaid": tg.callback(remind)})
+        batch 1: remind Bob Ada
+    """
     check_function("callback", function, "give a function that takes a table and the number of its batch")
     return CallbackSink(function)

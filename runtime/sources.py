@@ -176,16 +176,28 @@ def _is_left_out(name: str) -> bool:
 class Source:
     """Rows for one stream: `Files`, a frame (Arrow, pandas, Polars, rows) or a Spark DataFrame, with its options.
 
-    `bounded`: a directory holds all the rows there will ever be, so the stream ends when its files are read. Frames and
-    batch DataFrames are bounded by themselves. `skew_guard`: how far ahead of the clock a row may be, for all progressing
-    attributes or per attribute; "auto" is an hour, and none where all rows are there from the start; None is none. `idle`:
-    after how long without data progress follows `idle_follows`. `key`: attributes that tell rows apart, a progressing one
-    among them; a second row with equal values there is rejected. `arrival`: a progressing timestamp that the rows do not
-    bring: each gets the recorded clock of the batch that accepts it, and progress there follows the clock without data.
+    `delay`: no row is further than that behind the greatest value seen; a duration for timestamps, a number for integer
+    time and dates. `progress_columns`: per attribute the column that says up to where all rows have arrived. `policy`:
+    rejected rows are kept ("quarantine"), only counted ("drop"), or fail the batch ("fail"). `bounded`: a directory
+    holds all the rows there will ever be, so the stream ends when its files are read. Frames and batch DataFrames are
+    bounded by themselves. `skew_guard`: how far ahead of the clock a row may be, for all progressing attributes or per
+    attribute; "auto" is an hour, and none where all rows are there from the start; None is none. `idle`: after how long
+    without data progress follows `idle_follows`. `key`: attributes that tell rows apart, a progressing one among them;
+    a second row with equal values there is rejected. `arrival`: a progressing timestamp that the rows do not bring:
+    each gets the recorded clock of the batch that accepts it, and progress there follows the clock without data.
     `on_error`: a row for which a term of a query has no value is rejected ("quarantine"), or fails the batch ("fail").
-    `ties`: of events of one partition that nothing orders, equal ones are one and others are set aside ("quarantine"), or the
-    batch fails ("fail").
-    `on_bad_file`: a file that cannot be read fails the batch ("fail"), or is set aside ("quarantine").
+    `ties`: of events of one partition that nothing orders, equal ones are one and others are set aside ("quarantine"),
+    or the batch fails ("fail"). `on_bad_file`: a file that cannot be read fails the batch ("fail"), or is set aside
+    ("quarantine").
+
+    `QueryError` TG401 for options that do not fit, TG104 for what is no duration.
+
+    Examples:
+        >>> delayed = tg.source(None, delay="10m")  # rows are pushed, and come at most ten minutes out of order
+        >>> session = tg.program(Paid=payments).session(sources={"Payments": delayed})
+        >>> session.push("Payments", inputs["Payments"])
+        >>> session.step().results  # the last one is final in ten minutes
+        {'Paid': 1}
     """
 
     data: Any
@@ -237,12 +249,23 @@ class Source:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all rows are there from the start."""
+        """Whether all rows are there from the start.
+
+        Examples:
+            >>> tg.source(inputs["Orders"]).is_complete, tg.parquet("orders").is_complete
+            (True, False)
+        """
         ongoing = self.data is None or isinstance(self.data, Files) or getattr(self.data, "isStreaming", False)
         return self.bounded or not ongoing
 
     def options(self, stream: StreamDef) -> SourceOptions:
-        """The options in ticks, checked against the stream; `QueryError` TG401 where they do not fit it."""
+        """The options in ticks, checked against the stream; `QueryError` TG401 where they do not fit it.
+
+        Examples:
+            >>> stream = program.definition.inputs[1]
+            >>> tg.parquet("payments", delay="10m").options(stream).delay
+            {'paid': 600000000}
+        """
         columns = mapping_of("progress_columns", self.progress_columns, '"column"')
         for column in columns.values():
             if not isinstance(column, str):
@@ -470,7 +493,14 @@ def source(
     ties: OnError = "quarantine",
     on_bad_file: OnBadFile = "fail",
 ) -> Source:
-    """Rows for a stream with what is promised about them; see `Source`."""
+    """Rows for a stream with what is promised about them; see `Source`.
+
+    Examples:
+        >>> twice = [(1, "2026-03-02T12:10Z"), (1, "2026-03-02T12:10Z")]
+        >>> results = tg.program(Paid=payments).run({"Payments": tg.source(twice, key=("order_id", "paid"))})
+        >>> results.counts["Payments"].rejected
+        {'duplicate': 1}
+    """
     return Source(
         data,
         delay,
@@ -498,8 +528,18 @@ def parquet(
     delete: bool = False,
     **options: Unpack[SourceKeywords],
 ) -> Source:
-    """A directory of Parquet files; `per_batch` limits the files read in one batch, `pattern` takes some of the names. Read files
-    may leave it (`archive`, `delete`)."""
+    """A directory of Parquet files; `per_batch` limits the files read in one batch, `pattern` takes some of the names.
+    Read files may leave it (`archive`, `delete`).
+
+    The options are those of `Source`. `QueryError` TG413 at the start of a run where there is no such directory, TG412
+    for a file that cannot be read.
+
+    Examples:
+        >>> import polars as pl
+        >>> pl.DataFrame({"order_id": [1], "paid": ["2026-03-02T12:10Z"]}).write_parquet("payments.parquet")
+        >>> tg.program(Paid=payments).run({"Payments": tg.parquet("payments.parquet")})["Paid"]["order_id"]
+        [1]
+    """
     return _files("parquet", directory, per_batch, pattern, archive, delete, options)
 
 
@@ -513,7 +553,16 @@ def csv(
     delete: bool = False,
     **options: Unpack[SourceKeywords],
 ) -> Source:
-    """A directory of CSV files with a header line."""
+    """A directory of CSV files with a header line; empty fields are NULL.
+
+    `per_batch`, `pattern`, `archive`, `delete` and errors are those of `parquet`, the options those of `Source`.
+
+    Examples:
+        >>> import polars as pl
+        >>> pl.DataFrame({"order_id": [1], "paid": ["2026-03-02T12:10Z"]}).write_csv("payments.csv")
+        >>> tg.program(Paid=payments).run({"Payments": tg.csv("payments.csv")})["Paid"]["order_id"]
+        [1]
+    """
     return _files("csv", directory, per_batch, pattern, archive, delete, options)
 
 
@@ -527,7 +576,16 @@ def json(
     delete: bool = False,
     **options: Unpack[SourceKeywords],
 ) -> Source:
-    """A directory of files with one JSON object per line."""
+    """A directory of files with one JSON object per line.
+
+    `per_batch`, `pattern`, `archive`, `delete` and errors are those of `parquet`, the options those of `Source`.
+
+    Examples:
+        >>> import polars as pl
+        >>> pl.DataFrame({"order_id": [1], "paid": ["2026-03-02T12:10Z"]}).write_ndjson("payments.json")
+        >>> tg.program(Paid=payments).run({"Payments": tg.json("payments.json")})["Paid"]["order_id"]
+        [1]
+    """
     return _files("json", directory, per_batch, pattern, archive, delete, options)
 
 

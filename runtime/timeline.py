@@ -53,8 +53,13 @@ class Lane:
 class Timeline:
     """The lanes of each partition, by what its keys are; `instants`: times are timestamps, not plain numbers.
 
-    All partitions have one axis. In a browser the wheel zooms in time, dragging moves, pointing at a bar shows its values and
-    how long it was, and a page has a field to search for partitions.
+    All partitions have one axis. In a browser the wheel zooms in time, dragging moves, pointing at a bar shows its
+    values and how long it was, and a page has a field to search for partitions.
+
+    Examples:
+        >>> drawn = tg.program(Hits=tg.match(Fast.overlaps(Braking), within=10)).timeline(driven)
+        >>> list(drawn.partitions)
+        ['car = red']
     """
 
     partitions: Mapping[str, tuple[Lane, ...]]
@@ -62,7 +67,15 @@ class Timeline:
     title: str = "Timelines"
 
     def svg(self, partition: str) -> str:
-        """The timeline of a partition as one SVG element; text is escaped, and nothing in it loads anything."""
+        """The timeline of a partition as one SVG element; text is escaped, and nothing in it loads anything.
+
+        `QueryError` TG402 for a partition that there is not.
+
+        Examples:
+            >>> drawn = tg.program(Hits=tg.match(Fast.overlaps(Braking), within=10)).timeline(driven)
+            >>> drawn.svg("car = red")
+            '<svg ...</svg>...'
+        """
         if partition not in [*self.partitions]:  # a list is no key, and no partition either
             with Here():
                 names = ", ".join(map(repr, list(self.partitions)[:5])) or "none"
@@ -70,11 +83,24 @@ class Timeline:
         return drawn(self.partitions[partition], self._axis())
 
     def html(self) -> str:
-        """A page with all partitions, which needs nothing else."""
+        """A page with all partitions, which needs nothing else.
+
+        Examples:
+            >>> drawn = tg.program(Hits=tg.match(Fast.overlaps(Braking), within=10)).timeline(driven)
+            >>> drawn.html()
+            '<!DOCTYPE html>...'
+        """
         return page(self.title, self.partitions, self._axis())
 
     def save(self, path: str | Path) -> None:
-        """Writes `html` to a file."""
+        """Writes `html` to a file.
+
+        Examples:
+            >>> drawn = tg.program(Hits=tg.match(Fast.overlaps(Braking), within=10)).timeline(driven)
+            >>> drawn.save("hits.html")
+            >>> open("hits.html").readline()
+            '<!DOCTYPE html>...'
+        """
         Path(path).write_text(self.html(), encoding="utf-8")
 
     def _repr_html_(self) -> str:
@@ -100,7 +126,17 @@ def timeline(
 ) -> Timeline:
     """The timeline of results: tables of situations by name, with `ts` and `te`, and the table of a match of them.
 
-    Tables are Arrow's, or frames that have Arrow data, such as those of Polars. Rows are told apart by the attributes `partition_by`; of at most `most` partitions, those with matches first.
+    Tables are Arrow's, or frames that have Arrow data, such as those of Polars. Rows are told apart by the attributes
+    `partition_by`; of at most `most` partitions, those with matches first. `QueryError` TG402 for what is no such
+    table.
+
+    Examples:
+        >>> hits = tg.match(Fast.overlaps(Braking), within=10)
+        >>> results = tg.program(Fast=Fast, Braking=Braking, Hits=hits).run(driven)
+        >>> lanes = {"Fast": results["Fast"], "Braking": results["Braking"]}
+        >>> drawn = tg.timeline(lanes, results["Hits"], partition_by="car")
+        >>> [lane.name for lane in drawn.partitions["car = red"]]
+        ['Fast', 'Braking', 'match 1']
     """
     with Here():
         if not isinstance(situations, Mapping):

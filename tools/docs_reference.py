@@ -1,4 +1,4 @@
-"""Writes docs/reference/terms.md and names.md: `python tools/docs_reference.py`.
+"""Writes docs/reference/terms.md, names.md and api.md: `python tools/docs_reference.py`.
 
 How an operation is written in Python stands here; what it takes and does comes from the table of operations. What a
 public name is comes from its docstring. A test compares the pages with what this writes.
@@ -167,10 +167,81 @@ written by `tools/docs_reference.py`.
 """
 
 
-_API_HEAD = """\
+#: What stands before every example: the head of the page of functions and classes shows it, the test of the examples runs it.
+EXAMPLES_BEGIN = '''\
+import tidegate as tg
+
+# Orders, and payments for them. The last payment says no time, so it is set aside.
+orders = tg.stream(
+    "Orders",
+    "order_id bigint, customer string, ordered timestamp, amount double, pieces bigint, voucher string",
+    progress="ordered",
+)
+payments = tg.stream("Payments", "order_id bigint, paid timestamp", progress="paid")
+inputs = {
+    "Orders": [
+        (1, "Ada", "2026-03-02T12:00Z", 12.5, 5, "10 "),
+        (2, "Bob", "2026-03-02T12:07Z", 30.0, 2, None),
+        (3, "Ada", "2026-03-03T09:40:30Z", 8.0, 0, "Ten off"),
+    ],
+    "Payments": [(1, "2026-03-02T12:10Z"), (3, "2026-03-03T11:00Z"), (2, None)],
+}
+daily = orders.group_by(day=tg.floor(orders.ordered, "1d"))
+
+# Which orders are not paid within half an hour?
+o, p = orders.as_("o"), payments.as_("p")
+in_time = p.order_id == o.order_id, o.ordered <= p.paid, p.paid <= o.ordered + tg.minutes(30)
+program = tg.program(Unpaid=o.anti_join(p, *in_time).select(o.order_id, o.customer, o.ordered))
+
+# A car: time in seconds, speed in km/h, acceleration in m/s². When is it fast, and when does it brake?
+cars = tg.stream("Cars", "car string, time bigint, speed double, accel double", progress="time")
+speeds = [(1, 60.0, 3.0), (2, 90.0, 3.0), (3, 95.0, 0.0), (4, 85.0, -3.0), (5, 60.0, -4.0), (6, 50.0, 0.0)]
+driven = {"Cars": [("red", *row) for row in speeds]}
+driving = cars.partition_by("car").derive(Fast=tg.situation(cars.speed > 80), Braking=tg.situation(cars.accel < -2))
+Fast, Braking = driving.Fast, driving.Braking
+
+
+def show(what, **more):
+    """Prints the rows of a relation for these inputs, sorted; of a term its value for each order."""
+    is_term = isinstance(what, tg.Expression)
+    shown = tg.program(Shown=orders.select(orders.ordered, value=what) if is_term else what)
+    given = inputs | driven | more
+    rows = shown.run({stream.name: given[stream.name] for stream in shown.definition.inputs})["Shown"].rows()
+    if is_term:
+        print(*(row["value"] for row in sorted(rows, key=lambda row: row["ordered"])), sep=", ")
+    else:
+        print(*sorted(", ".join(map(str, row.values())) for row in rows), sep="\\n")
+'''
+
+#: What stands before the examples that need Spark, after the above.
+SPARK_EXAMPLES_BEGIN = """\
+import os
+
+spark = tg.spark_session("examples")
+query = program.start(spark, sources=inputs, checkpoint="state")  # takes what is there, and ends
+query.awaitTermination()
+
+# Two directories for files that are still to come.
+os.makedirs("orders")
+os.makedirs("payments")
+coming = {"Orders": tg.json("orders"), "Payments": tg.json("payments")}
+"""
+
+_API_HEAD = f"""\
 # Functions and classes
 
 Every public name with its signature and its docstring. This page is written by `tools/docs_reference.py`.
+
+The examples are run by the tests, with these lines before each of them. `...` in what they print stands for any text.
+
+```python
+{EXAMPLES_BEGIN}```
+
+Before those with `spark`, `query` or `coming` come these, too:
+
+<!-- spark -->
+```python
+{SPARK_EXAMPLES_BEGIN}```
 """
 
 

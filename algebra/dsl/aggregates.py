@@ -17,7 +17,19 @@ _NO_ORDER = ("TG132", "name what the rows are ordered by: by=r.time")
 
 
 class AggregateExpression:
-    """A value computed from the rows of a group; it gets its name in `agg(name=...)`."""
+    """A value computed from the rows of a group; it gets its name in `agg(name=...)`.
+
+    In `tg.situation(..., name=...)` it is computed from the events of a situation. NULLs are skipped. `QueryError`
+    TG115 where it is used as the value of a row.
+
+    Examples:
+        >>> largest = tg.max(orders.amount)
+        >>> largest
+        max(amount)
+        >>> show(daily.agg(largest=largest))
+        2026-03-02 00:00:00+00:00, 30.0
+        2026-03-03 00:00:00+00:00, 8.0
+    """
 
     __slots__ = ("_argument", "_by", "_function", "_site")
 
@@ -70,31 +82,63 @@ def _aggregate(function: Function, argument: object | None, by: object | None = 
 
 @called()
 def count(argument: Expression | None = None) -> AggregateExpression:
-    """Number of rows, or of rows in which the argument is not NULL."""
+    """Number of rows, or of rows in which the argument is not NULL.
+
+    Examples:
+        >>> show(daily.agg(orders=tg.count(), vouchers=tg.count(orders.voucher)))
+        2026-03-02 00:00:00+00:00, 2, 1
+        2026-03-03 00:00:00+00:00, 1, 1
+    """
     return _aggregate(Function.COUNT, argument)
 
 
 @called(argument=_NO_ARGUMENT)
 def count_distinct(argument: Expression) -> AggregateExpression:
-    """Number of different values, NULL not counted."""
+    """Number of different values, NULL not counted.
+
+    Examples:
+        >>> show(daily.agg(customers=tg.count_distinct(orders.customer)))
+        2026-03-02 00:00:00+00:00, 2
+        2026-03-03 00:00:00+00:00, 1
+    """
     return _aggregate(Function.COUNT_DISTINCT, argument)
 
 
 @called(argument=_NO_ARGUMENT)
 def sum(argument: Operand) -> AggregateExpression:
-    """Sum; one of integers that does not fit its type is NULL and reported, or fails the batch, as `on_error` says."""
+    """Sum; one of integers that does not fit its type is NULL and reported, or fails the batch, as `on_error` says.
+
+    It is NULL where there is no value. `QueryError` TG102 for what is no number and no duration.
+
+    Examples:
+        >>> show(daily.agg(amount=tg.sum(orders.amount)))
+        2026-03-02 00:00:00+00:00, 42.5
+        2026-03-03 00:00:00+00:00, 8.0
+    """
     return _aggregate(Function.SUM, argument)
 
 
 @called(argument=_NO_ARGUMENT)
 def try_sum(argument: Operand) -> AggregateExpression:
-    """Sum; NULL where one of integers does not fit its type."""
+    """Sum; NULL where one of integers does not fit its type.
+
+    Examples:
+        >>> show(daily.agg(sum=tg.try_sum(orders.pieces + (2**63 - 6))))
+        2026-03-02 00:00:00+00:00, None
+        2026-03-03 00:00:00+00:00, 9223372036854775802
+    """
     return _aggregate(Function.TRY_SUM, argument)
 
 
 @called(argument=_NO_ARGUMENT)
 def avg(argument: Operand) -> AggregateExpression:
-    """Mean."""
+    """Mean, as a double; NULL where there is no value.
+
+    Examples:
+        >>> show(daily.agg(mean=tg.avg(orders.amount)))
+        2026-03-02 00:00:00+00:00, 21.25
+        2026-03-03 00:00:00+00:00, 8.0
+    """
     return _aggregate(Function.AVG, argument)
 
 
@@ -102,8 +146,13 @@ def avg(argument: Operand) -> AggregateExpression:
 def first(argument: Operand, *, by: Operand) -> AggregateExpression:
     """The value that is not NULL in the row in which `by` is least; among ties the smallest value.
 
-    As every aggregate, it skips rows in which the argument is NULL, and those in which `by` is. In `derive`, by the time of
-    the events, it goes by their order, which the tie-break is a part of.
+    As every aggregate, it skips rows in which the argument is NULL, and those in which `by` is. In `derive`, by the
+    time of the events, it goes by their order, which the tie-break is a part of.
+
+    Examples:
+        >>> show(daily.agg(customer=tg.first(orders.customer, by=orders.ordered)))
+        2026-03-02 00:00:00+00:00, Ada
+        2026-03-03 00:00:00+00:00, Ada
     """
     return _aggregate(Function.FIRST, argument, by)
 
@@ -112,8 +161,13 @@ def first(argument: Operand, *, by: Operand) -> AggregateExpression:
 def last(argument: Operand, *, by: Operand) -> AggregateExpression:
     """The value that is not NULL in the row in which `by` is greatest; among ties the smallest value.
 
-    As every aggregate, it skips rows in which the argument is NULL, and those in which `by` is. In `derive`, by the time of
-    the events, it goes by their order, which the tie-break is a part of.
+    As every aggregate, it skips rows in which the argument is NULL, and those in which `by` is. In `derive`, by the
+    time of the events, it goes by their order, which the tie-break is a part of.
+
+    Examples:
+        >>> show(daily.agg(customer=tg.last(orders.customer, by=orders.ordered)))
+        2026-03-02 00:00:00+00:00, Bob
+        2026-03-03 00:00:00+00:00, Ada
     """
     return _aggregate(Function.LAST, argument, by)
 
@@ -124,7 +178,17 @@ def min(argument: Operand, /) -> AggregateExpression: ...
 def min(argument: Operand, second: Operand, /, *others: Operand) -> Expression: ...
 @called()
 def min(*arguments: Operand) -> Expression | AggregateExpression:
-    """Of one argument, the least value in a group; of several, the least of them in the row (the earliest instant)."""
+    """Of one argument, the least value in a group; of several, the least of them in the row (the earliest instant).
+
+    In a group NULLs are skipped; in a row the result is NULL if one of the values is.
+
+    Examples:
+        >>> show(daily.agg(least=tg.min(orders.amount)))
+        2026-03-02 00:00:00+00:00, 12.5
+        2026-03-03 00:00:00+00:00, 8.0
+        >>> show(tg.min(orders.amount, 10))
+        10.0, 10.0, 8.0
+    """
     with Here():
         return build("least", *arguments) if len(arguments) > 1 else _aggregate(Function.MIN, *(arguments or (None,)))
 
@@ -135,7 +199,17 @@ def max(argument: Operand, /) -> AggregateExpression: ...
 def max(argument: Operand, second: Operand, /, *others: Operand) -> Expression: ...
 @called()
 def max(*arguments: Operand) -> Expression | AggregateExpression:
-    """Of one argument, the greatest value in a group; of several, the greatest of them in the row (the latest instant)."""
+    """Of one argument, the greatest value in a group; of several, the greatest of them in the row (the latest instant).
+
+    In a group NULLs are skipped; in a row the result is NULL if one of the values is.
+
+    Examples:
+        >>> show(daily.agg(most=tg.max(orders.amount)))
+        2026-03-02 00:00:00+00:00, 30.0
+        2026-03-03 00:00:00+00:00, 8.0
+        >>> show(tg.max(orders.amount, 10))
+        12.5, 30.0, 10.0
+    """
     with Here():
         return (
             build("greatest", *arguments) if len(arguments) > 1 else _aggregate(Function.MAX, *(arguments or (None,)))

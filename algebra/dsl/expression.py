@@ -51,7 +51,18 @@ class Read:
 
 @checked_calls
 class Expression:
-    """A value computed from a row; `&`, `|`, `~`, comparisons and arithmetic build larger ones."""
+    """A value computed from a row; `&`, `|`, `~`, comparisons and arithmetic build larger ones.
+
+    Attributes of relations are expressions, and so is what functions such as `tg.floor` make of them. Python values
+    beside one become constants of its type. `QueryError` TG102 where the types do not fit, at the line where they meet.
+
+    Examples:
+        >>> large = (orders.amount * 2 > 20) & (orders.customer == "Ada")
+        >>> large
+        amount * 2.0 > 20.0 & customer = 'Ada'
+        >>> show(large)
+        True, False, False
+    """
 
     __slots__ = ("_reads", "_sites", "_term", "_type")
 
@@ -60,6 +71,12 @@ class Expression:
 
     @property
     def type(self) -> DataType:
+        """The type of the value.
+
+        Examples:
+            >>> print(orders.amount.type, (orders.amount > 10).type)
+            double boolean
+        """
         return self._type
 
     def __repr__(self) -> str:
@@ -135,17 +152,32 @@ class Expression:
         return compare("ge", self, other)
 
     def same_as(self, other: Operand) -> Expression:
-        """Equality for which NULL equals NULL."""
+        """Equality for which NULL equals NULL: true or false, never NULL.
+
+        Examples:
+            >>> show(orders.voucher.same_as(None))
+            False, True, False
+        """
         with Here():
             return build("eq_null_safe", self, constant(literal(None)) if other is None else other)
 
     def between(self, low: Operand, high: Operand) -> Expression:
-        """`low <= self <= high`."""
+        """`low <= self <= high`; both limits are included.
+
+        Examples:
+            >>> show(orders.amount.between(8, 12.5))
+            True, False, True
+        """
         with Here():
             return _logical("and", "&", compare("le", low, self), compare("le", self, high))
 
     def is_in(self, *values: Operand) -> Expression:
-        """Whether it equals one of the values."""
+        """Whether it equals one of the values; `QueryError` TG114 where none is given.
+
+        Examples:
+            >>> show(orders.customer.is_in("Bob", "Eve"))
+            False, True, False
+        """
         with Here():
             if not values:
                 raise QueryError("TG114", "is_in needs at least one value", hint='write x.is_in("a", "b")')
@@ -155,9 +187,21 @@ class Expression:
             return found
 
     def is_null(self) -> Expression:
+        """Whether there is no value.
+
+        Examples:
+            >>> show(orders.voucher.is_null())
+            False, True, False
+        """
         return build("is_null", self)
 
     def is_not_null(self) -> Expression:
+        """Whether there is a value.
+
+        Examples:
+            >>> show(orders.voucher.is_not_null())
+            True, False, True
+        """
         return build("is_not_null", self)
 
     # Arithmetic ------------------------------------------------------------------------------------------------------
@@ -243,116 +287,306 @@ class Expression:
         return build("abs", self)
 
     def abs(self) -> Expression:
+        """The value without its sign, of a number or a duration.
+
+        Examples:
+            >>> show((orders.amount - 20).abs())
+            7.5, 10.0, 12.0
+        """
         return build("abs", self)
 
     def div(self, other: Operand) -> Expression:
-        """Integer division, truncated towards zero; fails on zero."""
+        """Integer division of bigints or durations, truncated towards zero; a row that divides by zero has no value (TG302).
+
+        Examples:
+            >>> show(orders.pieces.div(2))
+            2, 1, 0
+        """
         return build("idiv", self, other)
 
     def try_add(self, other: Operand) -> Expression:
-        """Sum, NULL on overflow."""
+        """Sum; NULL where it does not fit the type.
+
+        Examples:
+            >>> show(orders.pieces.try_add(2**63 - 1))
+            None, None, 9223372036854775807
+        """
         return build("try_add", self, other)
 
     def try_sub(self, other: Operand) -> Expression:
-        """Difference, NULL on overflow."""
+        """Difference; NULL where it does not fit the type.
+
+        Examples:
+            >>> show((-orders.pieces).try_sub(2**63 - 1))
+            None, None, -9223372036854775807
+        """
         return build("try_sub", self, other)
 
     def try_mul(self, other: Operand) -> Expression:
-        """Product, NULL on overflow."""
+        """Product; NULL where it does not fit the type.
+
+        Examples:
+            >>> show(orders.pieces.try_mul(2**62))
+            None, None, 0
+        """
         return build("try_mul", self, other)
 
     def try_truediv(self, other: Operand) -> Expression:
-        """Quotient, NULL on division by zero."""
+        """Quotient as a double, NULL on division by zero.
+
+        Examples:
+            >>> show(orders.amount.try_truediv(orders.pieces))
+            2.5, 15.0, None
+        """
         return build("try_div", self, other)
 
     def try_div(self, other: Operand) -> Expression:
-        """Integer division, NULL on division by zero."""
+        """Integer division, truncated towards zero; NULL on division by zero.
+
+        Examples:
+            >>> show(tg.lit(12).try_div(orders.pieces))
+            2, 6, None
+        """
         return build("try_idiv", self, other)
 
     def try_mod(self, other: Operand) -> Expression:
-        """Remainder, NULL on division by zero."""
+        """Remainder of the integer division, with the sign of the dividend; NULL on division by zero.
+
+        Examples:
+            >>> show(tg.lit(12).try_mod(orders.pieces))
+            2, 0, None
+        """
         return build("try_mod", self, other)
 
     def sqrt(self) -> Expression:
+        """Square root as a double; NaN below zero.
+
+        Examples:
+            >>> show((orders.amount * 2).sqrt())
+            5.0, 7.745..., 4.0
+        """
         return build("sqrt", self)
 
     def exp(self) -> Expression:
+        """The exponential function, as a double.
+
+        Examples:
+            >>> show((orders.pieces - 2).exp())
+            20.085..., 1.0, 0.135...
+        """
         return build("exp", self)
 
     def ln(self) -> Expression:
+        """Natural logarithm as a double; -inf at zero, NaN below.
+
+        Examples:
+            >>> show(orders.pieces.ln())
+            1.609..., 0.693..., -inf
+        """
         return build("ln", self)
 
     def power(self, other: Operand) -> Expression:
+        """The value to the power of another, as a double; `x ** y` is the same.
+
+        Examples:
+            >>> show(orders.pieces.power(2))
+            25.0, 4.0, 0.0
+        """
         return build("power", self, other)
 
     # Types -----------------------------------------------------------------------------------------------------------
     def cast(self, type_name: str) -> Expression:
-        """The value as another type; a value that does not fit fails the batch."""
+        """The value as another type; a row whose value does not fit it has no value (TG303).
+
+        `type_name` is a name of DDL, such as "bigint" or "decimal(18,2)". `QueryError` TG111 for what names no type, TG102
+        for a type that this one is never cast to.
+
+        Examples:
+            >>> show(orders.ordered.cast("date"))
+            2026-03-02, 2026-03-02, 2026-03-03
+        """
         return _cast("cast", self, type_name)
 
     def try_cast(self, type_name: str) -> Expression:
-        """The value as another type, NULL where it does not fit."""
+        """The value as another type, NULL where it does not fit.
+
+        Examples:
+            >>> show(orders.voucher.trim().try_cast("bigint"))
+            10, None, None
+        """
         return _cast("try_cast", self, type_name)
 
     # Strings ---------------------------------------------------------------------------------------------------------
     def concat(self, *others: Operand) -> Expression:
+        """The strings one after the other; NULL if one of them is.
+
+        Examples:
+            >>> show(orders.customer.concat(" has ", orders.voucher.trim()))
+            Ada has 10, None, Ada has Ten off
+        """
         return build("concat", self, *others)
 
     def lower(self) -> Expression:
+        """The string in small letters, of ASCII alone.
+
+        Examples:
+            >>> show(orders.customer.lower())
+            ada, bob, ada
+        """
         return build("lower", self)
 
     def upper(self) -> Expression:
+        """The string in capital letters, of ASCII alone.
+
+        Examples:
+            >>> show(orders.customer.upper())
+            ADA, BOB, ADA
+        """
         return build("upper", self)
 
     def length(self) -> Expression:
-        """Number of characters (code points)."""
+        """Number of characters (code points).
+
+        Examples:
+            >>> show(orders.voucher.length())
+            3, None, 7
+        """
         return build("length", self)
 
     def substring(self, start: Operand, length: Operand) -> Expression:
-        """`length` characters from the 1-based position `start`."""
+        """`length` characters from the position `start`; the first character is at 1.
+
+        Examples:
+            >>> show(orders.customer.substring(1, 2))
+            Ad, Bo, Ad
+        """
         return build("substring", self, start, length)
 
     def trim(self) -> Expression:
+        """The string without spaces at its ends; other white space stays.
+
+        Examples:
+            >>> show(orders.voucher.trim().length())
+            2, None, 7
+        """
         return build("trim", self)
 
     def starts_with(self, prefix: Operand) -> Expression:
+        """Whether the string begins with another.
+
+        Examples:
+            >>> show(orders.customer.starts_with("A"))
+            True, False, True
+        """
         return build("starts_with", self, prefix)
 
     def ends_with(self, suffix: Operand) -> Expression:
+        """Whether the string ends with another.
+
+        Examples:
+            >>> show(orders.voucher.ends_with("off"))
+            False, None, True
+        """
         return build("ends_with", self, suffix)
 
     def contains(self, part: Operand) -> Expression:
+        """Whether the string has another in it.
+
+        Examples:
+            >>> show(orders.voucher.contains("10"))
+            True, None, False
+        """
         return build("contains", self, part)
 
     def replace(self, old: Operand, new: Operand) -> Expression:
+        """The string with every `old`, from left to right, replaced by `new`; both are constants.
+
+        Examples:
+            >>> show(orders.voucher.trim().replace("Ten off", "10"))
+            10, None, 10
+        """
         return build("replace", self, old, new)
 
     # Parts of instants, in UTC ---------------------------------------------------------------------------------------
     def year(self) -> Expression:
+        """The year of a timestamp (in UTC) or date.
+
+        Examples:
+            >>> show(orders.ordered.year())
+            2026, 2026, 2026
+        """
         return build("year", self)
 
     def month(self) -> Expression:
+        """The month of a timestamp (in UTC) or date, 1 to 12.
+
+        Examples:
+            >>> show(orders.ordered.month())
+            3, 3, 3
+        """
         return build("month", self)
 
     def day(self) -> Expression:
+        """The day of the month of a timestamp (in UTC) or date, 1 to 31.
+
+        Examples:
+            >>> show(orders.ordered.day())
+            2, 2, 3
+        """
         return build("day", self)
 
     def hour(self) -> Expression:
+        """The hour of a timestamp in UTC, 0 to 23.
+
+        Examples:
+            >>> show(orders.ordered.hour())
+            12, 12, 9
+        """
         return build("hour", self)
 
     def minute(self) -> Expression:
+        """The minute of a timestamp in UTC, 0 to 59.
+
+        Examples:
+            >>> show(orders.ordered.minute())
+            0, 7, 40
+        """
         return build("minute", self)
 
     def second(self) -> Expression:
+        """The second of a timestamp in UTC, 0 to 59; fractions are cut off.
+
+        Examples:
+            >>> show(orders.ordered.second())
+            0, 0, 30
+        """
         return build("second", self)
 
     def day_of_week(self) -> Expression:
+        """The day of the week of a timestamp (in UTC) or date: Monday is 1, Sunday 7.
+
+        Examples:
+            >>> show(orders.ordered.day_of_week())
+            1, 1, 2
+        """
         return build("day_of_week", self)
 
     def to_date(self) -> Expression:
+        """The day of a timestamp, in UTC.
+
+        Examples:
+            >>> show(orders.ordered.to_date())
+            2026-03-02, 2026-03-02, 2026-03-03
+        """
         return build("to_date", self)
 
     def to_timestamp(self) -> Expression:
+        """The midnight with which a date begins, in UTC.
+
+        Examples:
+            >>> show(orders.ordered.to_date().to_timestamp())
+            2026-03-02 00:00:00+00:00, 2026-03-02 00:00:00+00:00, 2026-03-03 00:00:00+00:00
+        """
         return build("to_timestamp", self)
 
 

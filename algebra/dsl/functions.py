@@ -17,14 +17,34 @@ from tidegate.algebra.types import BIGINT, BOOLEAN, DURATION, NULL, TIMESTAMP
 
 @called()
 def lit(value: object) -> Expression:
-    """A constant; `lit(None)` is NULL."""
+    """A constant; `lit(None)` is NULL.
+
+    It is needed only where no attribute is beside the value: `1 - orders.amount` makes a constant by itself.
+    `QueryError` TG110 for a Python value that a query cannot hold.
+
+    Examples:
+        >>> tg.lit("Ada"), tg.lit(None)
+        ('Ada', NULL)
+        >>> show(tg.lit(12) - orders.pieces)
+        7, 10, 12
+    """
     with Here():
         return constant(literal(value))
 
 
 @called()
 def duration(value: DurationLike) -> Expression:
-    """A duration from text such as `1h 30m`, `90s`, `PT1H30M`, or from a `timedelta`."""
+    """A duration from text such as `1h 30m`, `90s`, `PT1H30M`, or from a `timedelta`.
+
+    Units are us, ms, s, m, h, d and w, or their names. `QueryError` TG104 for what is no duration, is finer than a
+    microsecond, or longer than some 570 years.
+
+    Examples:
+        >>> tg.duration("PT1H30M")
+        1h 30m
+        >>> show(orders.ordered - tg.duration("90 minutes"))
+        2026-03-02 10:30:00+00:00, 2026-03-02 10:37:00+00:00, 2026-03-03 08:10:30+00:00
+    """
     with Here():
         value = plain(value)  # type: ignore[assignment]  # numpy's are tested for below
         if not isinstance(value, str | dt.timedelta):
@@ -38,31 +58,66 @@ def duration(value: DurationLike) -> Expression:
 
 @called()
 def milliseconds(count: int | float) -> Expression:
-    """A duration of that many milliseconds."""
+    """A duration of that many milliseconds.
+
+    `QueryError` TG104 for what is no number.
+
+    Examples:
+        >>> tg.milliseconds(1500)
+        1s 500ms
+    """
     return _of_unit("milliseconds", count, dt.timedelta(milliseconds=1))
 
 
 @called()
 def seconds(count: int | float) -> Expression:
-    """A duration of that many seconds."""
+    """A duration of that many seconds.
+
+    `QueryError` TG104 for what is no number.
+
+    Examples:
+        >>> p.paid <= o.ordered + tg.seconds(90)
+        p.paid <= o.ordered + 1m 30s
+    """
     return _of_unit("seconds", count, dt.timedelta(seconds=1))
 
 
 @called()
 def minutes(count: int | float) -> Expression:
-    """A duration of that many minutes."""
+    """A duration of that many minutes.
+
+    `QueryError` TG104 for what is no number.
+
+    Examples:
+        >>> p.paid <= o.ordered + tg.minutes(30)
+        p.paid <= o.ordered + 30m
+    """
     return _of_unit("minutes", count, dt.timedelta(minutes=1))
 
 
 @called()
 def hours(count: int | float) -> Expression:
-    """A duration of that many hours."""
+    """A duration of that many hours.
+
+    `QueryError` TG104 for what is no number.
+
+    Examples:
+        >>> p.paid <= o.ordered + tg.hours(1.5)
+        p.paid <= o.ordered + 1h 30m
+    """
     return _of_unit("hours", count, dt.timedelta(hours=1))
 
 
 @called()
 def days(count: int | float) -> Expression:
-    """A duration of that many days."""
+    """A duration of that many days of 24 hours.
+
+    `QueryError` TG104 for what is no number.
+
+    Examples:
+        >>> show(orders.ordered + tg.days(14))
+        2026-03-16 12:00:00+00:00, 2026-03-16 12:07:00+00:00, 2026-03-17 09:40:30+00:00
+    """
     return _of_unit("days", count, dt.timedelta(days=1))
 
 
@@ -87,26 +142,59 @@ def _of_unit(name: str, count: object, unit: dt.timedelta) -> Expression:
 
 @called()
 def timestamp(value: dt.datetime | str) -> Expression:
-    """An instant from ISO text or a datetime; without a zone it is UTC."""
+    """An instant from ISO text or a datetime; without a zone it is UTC.
+
+    Text beside a timestamp becomes one by itself: `orders.ordered > "2026-03-02T12:00Z"`.
+
+    Examples:
+        >>> tg.timestamp("2026-03-02T13:00+01:00")
+        2026-03-02T12:00:00Z
+        >>> show(orders.ordered - tg.timestamp("2026-03-02") < tg.hours(24))
+        True, True, False
+    """
     with Here():
         return constant(timestamp_literal(value))
 
 
 @called()
 def floor(value: Operand, unit: DurationLike | int | Expression) -> Expression:
-    """The last multiple of `unit` at or before the instant; multiples count from the epoch, 1970-01-01 UTC."""
+    """The last multiple of `unit` at or before the instant; multiples count from the epoch, 1970-01-01 UTC.
+
+    The unit is a duration for timestamps, a whole number for integers and dates.
+
+    Examples:
+        >>> show(tg.floor(orders.ordered, "15m"))
+        2026-03-02 12:00:00+00:00, 2026-03-02 12:00:00+00:00, 2026-03-03 09:30:00+00:00
+    """
     return _rounded("floor", value, unit)
 
 
 @called()
 def ceil(value: Operand, unit: DurationLike | int | Expression) -> Expression:
-    """The first multiple of `unit` at or after the instant: the end of its window `( ]`, as the papers count."""
+    """The first multiple of `unit` at or after the instant: the end of its window `( ]`, as the papers count.
+
+    The unit is a duration for timestamps, a whole number for integers and dates.
+
+    Examples:
+        >>> show(tg.ceil(orders.ordered, "15m"))
+        2026-03-02 12:00:00+00:00, 2026-03-02 12:15:00+00:00, 2026-03-03 09:45:00+00:00
+    """
     return _rounded("ceil", value, unit)
 
 
 @called()
 def tumbling(value: Operand, size: DurationLike | int | Expression) -> Expression:
-    """The end of the window `[ )` of that size that contains the instant, as Spark counts: `floor(value, size) + size`."""
+    """The end of the window `[ )` of that size that contains the instant, as Spark counts: `floor(value, size) + size`.
+
+    The size is a duration for timestamps, a whole number for integers and dates.
+
+    Examples:
+        >>> show(tg.tumbling(orders.ordered, "15m"))
+        2026-03-02 12:15:00+00:00, 2026-03-02 12:15:00+00:00, 2026-03-03 09:45:00+00:00
+        >>> show(orders.group_by(end=tg.tumbling(orders.ordered, "15m")).agg(orders=tg.count()))
+        2026-03-02 12:15:00+00:00, 2
+        2026-03-03 09:45:00+00:00, 1
+    """
     with Here():
         instant = to_expression(value)
         return floor(instant, size) + _unit(instant, size)
@@ -124,7 +212,14 @@ def _unit(instant: Expression, unit: object) -> Expression:
 
 @called()
 def when(condition: Expression, then: Operand, otherwise: Operand = None) -> Expression:
-    """`then` where the condition is true, else `otherwise` (NULL if not given)."""
+    """`then` where the condition is true, else `otherwise` (NULL if not given).
+
+    Only the value that is taken is computed. `QueryError` TG102 for what is no condition, or values of two types.
+
+    Examples:
+        >>> show(tg.when(orders.amount > 10, "large", "small"))
+        large, large, small
+    """
     with Here():
         like = next((part.type for part in (then, otherwise) if isinstance(part, Expression)), None)
         test = to_expression(condition)
@@ -138,11 +233,21 @@ def when(condition: Expression, then: Operand, otherwise: Operand = None) -> Exp
 
 @called()
 def coalesce(value: Operand, *others: Operand) -> Expression:
-    """The first of the values that is not NULL."""
+    """The first of the values that is not NULL; later ones are not computed.
+
+    Examples:
+        >>> show(tg.coalesce(orders.voucher.trim(), "none"))
+        10, none, Ten off
+    """
     return build("coalesce", value, *others)
 
 
 @called()
 def concat(value: Operand, *others: Operand) -> Expression:
-    """The strings one after the other; NULL if one of them is."""
+    """The strings one after the other; NULL if one of them is.
+
+    Examples:
+        >>> show(tg.concat("Dear ", orders.customer, "!"))
+        Dear Ada!, Dear Bob!, Dear Ada!
+    """
     return build("concat", value, *others)

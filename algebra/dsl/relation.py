@@ -69,7 +69,20 @@ class Declaration:
 
 @checked_calls
 class Relation:
-    """Rows of a stream, a table or a query; attributes are `relation.name` or `relation["name"]`."""
+    """Rows of a stream, a table or a query; attributes are `relation.name` or `relation["name"]`.
+
+    Each method makes a new relation and checks names and types at once: `QueryError` TG101 for an unknown name, TG103
+    for one that two attributes have, TG113 for an attribute of another relation. An attribute may be given as itself,
+    by its name, or as a function of the relation.
+
+    Examples:
+        >>> orders.amount, orders["customer"]
+        (amount, customer)
+        >>> large = orders.where(orders.amount > 10).select("customer", "ordered")
+        >>> show(large)
+        Ada, 2026-03-02 12:00:00+00:00
+        Bob, 2026-03-02 12:07:00+00:00
+    """
 
     __slots__ = ("_declaration", "_node", "_origins", "_results", "_sites")
 
@@ -86,7 +99,12 @@ class Relation:
 
     @property
     def schema(self) -> Schema:
-        """Attributes of the rows, in order."""
+        """Attributes of the rows, in order.
+
+        Examples:
+            >>> print(payments.schema)
+            order_id bigint, paid timestamp not null
+        """
         return self._node.schema
 
     def __repr__(self) -> str:
@@ -158,7 +176,14 @@ class Relation:
 
     # One relation ----------------------------------------------------------------------------------------------------
     def as_(self, name: str) -> Relation:
-        """The same rows under a name of its own: attribute `time` becomes `name.time`."""
+        """The same rows under a name of its own: attribute `time` becomes `name.time`.
+
+        A relation that is used twice in a query needs two names.
+
+        Examples:
+            >>> payments.as_("later").schema.names
+            ('later.order_id', 'later.paid')
+        """
         with Here() as site:
             if not is_identifier(name):
                 raise QueryError("TG114", f"{shown(name)} is no name for a relation", hint="use letters, digits and _")
@@ -168,7 +193,12 @@ class Relation:
             return plain._with(Rename(plain._node, pairs), dict.fromkeys((new for _, new in pairs), origin), site)
 
     def where(self, *conditions: Condition) -> Relation:
-        """Rows for which all conditions are true."""
+        """Rows for which all conditions are true (TSA Def. 12), neither false nor NULL.
+
+        Examples:
+            >>> show(payments.where(payments.order_id > 1, payments.paid > "2026-03-03"))
+            3, 2026-03-03 11:00:00+00:00
+        """
         with Here() as site:
             parts = [self._condition(condition) for condition in conditions]
             if not parts:
@@ -177,9 +207,15 @@ class Relation:
             return self._with(node, self._origins, site, parts)
 
     def select(self, *attributes: Column, **named: Column) -> Relation:
-        """These attributes and computed values, in this order; duplicate rows stay.
+        """These attributes and computed values, in this order; duplicate rows stay (TSA Def. 14).
 
         An attribute loses the prefix that `as_` gave it where no other one selected has its name.
+
+        Examples:
+            >>> show(orders.select("customer", orders.ordered, cents=orders.amount * 100))
+            Ada, 2026-03-02 12:00:00+00:00, 1250.0
+            Ada, 2026-03-03 09:40:30+00:00, 800.0
+            Bob, 2026-03-02 12:07:00+00:00, 3000.0
         """
         with Here() as site:
             base, columns, parts = self._columns(attributes, named, site, "select")
@@ -190,7 +226,13 @@ class Relation:
             return base._with(node, fresh_origins(origins, "this select"), site, parts)
 
     def with_(self, **named: Column) -> Relation:
-        """All attributes and these computed ones after them."""
+        """All attributes and these computed ones after them (TSA Def. 13).
+
+        Examples:
+            >>> show(payments.with_(booked=tg.ceil(payments.paid, "1d")))
+            1, 2026-03-02 12:10:00+00:00, 2026-03-03 00:00:00+00:00
+            3, 2026-03-03 11:00:00+00:00, 2026-03-04 00:00:00+00:00
+        """
         with Here() as site:
             node, parts, sites = self._node, [], dict(self._sites)
             for name, column in named.items():
@@ -202,7 +244,14 @@ class Relation:
             return Relation(node, origins, sites, self._results)._with(node, origins, site, parts)
 
     def rename(self, names: Mapping[str, str] | None = None, /, **old_to_new: str) -> Relation:
-        """New names for some attributes: `rename(old="new")`, or a mapping where an old name has a prefix."""
+        """New names for some attributes: `rename(old="new")`, or a mapping where an old name has a prefix.
+
+        Examples:
+            >>> payments.rename(paid="received").schema.names
+            ('order_id', 'received')
+            >>> p.rename({"p.paid": "received"}).schema.names
+            ('p.order_id', 'received')
+        """
         with Here() as site:
             if names is not None and not isinstance(names, Mapping):
                 raise QueryError("TG114", f"{shown(names)} is no mapping of names", hint='write rename(old="new")')
@@ -216,19 +265,41 @@ class Relation:
             return self._with(Rename(self._node, pairs), origins, site) if pairs else self
 
     def drop(self, *attributes: Column) -> Relation:
-        """All attributes but these; duplicate rows stay."""
+        """All attributes but these; duplicate rows stay.
+
+        Examples:
+            >>> orders.drop("pieces", orders.voucher).schema.names
+            ('order_id', 'customer', 'ordered', 'amount')
+        """
         with Here() as site:
             gone = {self._name_of(attribute, "drop") for attribute in attributes}
             names = tuple(name for name in self.schema.names if name not in gone)
             return self._with(Project(self._node, names), {n: self._origins[n] for n in names}, site)
 
     def distinct(self) -> Relation:
-        """Each row once."""
+        """Each row once; rows are equal if all their attributes are, NULL equal to NULL.
+
+        Examples:
+            >>> show(orders.select(day=tg.floor(orders.ordered, "1d")).distinct())
+            2026-03-02 00:00:00+00:00
+            2026-03-03 00:00:00+00:00
+        """
         with Here() as site:
             return self._with(Distinct(self._node), self._origins, site)
 
     def group_by(self, *attributes: Column, **named: Column) -> Grouped:
-        """Groups of rows with equal values, NULL equal to NULL; `agg` says what each group yields."""
+        """Groups of rows with equal values, NULL equal to NULL (TSA Def. 15); `agg` says what each group yields.
+
+        A group of a stream is final only where an instant, often a window such as `tg.floor(time, "1h")`, is among the
+        values. `QueryError` TG103 for a name that is given twice.
+
+        Examples:
+            >>> day = tg.floor(orders.ordered, "1d")
+            >>> show(orders.group_by("customer", day=day).agg(orders=tg.count(), amount=tg.sum(orders.amount)))
+            Ada, 2026-03-02 00:00:00+00:00, 1, 12.5
+            Ada, 2026-03-03 00:00:00+00:00, 1, 8.0
+            Bob, 2026-03-02 00:00:00+00:00, 1, 30.0
+        """
         with Here() as site:
             base, columns, parts = self._columns(attributes, named, site, "group_by")
             return Grouped(self, base, columns, parts)
@@ -236,8 +307,15 @@ class Relation:
     def partition_by(self, *attributes: Column, time: Column | None = None, tie: Column | None = None) -> Partitioned:
         """The rows as events in order of `time`, in partitions of equal values; `derive` says which situations they make.
 
-        `time` may be left out where rows hold one instant only. Two events of one partition at one time are an error, unless
-        `tie` names an attribute that orders them.
+        `time` may be left out where rows hold one instant only (else `QueryError` TG117). Two events of one partition at
+        one time are an error, unless `tie` names an attribute that orders them.
+
+        Examples:
+            >>> readings = cars.partition_by("car", time="time")
+            >>> readings
+            partitions by car, in order of time; follow it with derive(...)
+            >>> show(readings.derive(Fast=tg.situation(cars.speed > 80)).Fast)
+            red, 2, 5
         """
         from tidegate.algebra.dsl.situations import Partitioned
 
@@ -269,6 +347,15 @@ class Relation:
 
         Every row must be known to have `start < end` (with `points`: `<=`), by a declared relation or a filter. The ends are
         called `ts` and `te` from here on. `name` may be left out where the relation has one.
+
+        `QueryError` TG161 for rows that might end before they begin, TG162 for rows of a static table.
+
+        Examples:
+            >>> shifts = tg.stream("Shifts", "who string, a bigint, z bigint", progress="z", relations=lambda s: s.a < s.z)
+            >>> Shift = shifts.as_intervals(start="a", end="z", name="Shift")
+            >>> show(Shift, Shifts=[("Ada", 0, 8), ("Bob", 8, 16)])
+            0, 8, Ada
+            8, 16, Bob
         """
         from tidegate.algebra.dsl.situations import given_intervals
 
@@ -278,7 +365,14 @@ class Relation:
             return given_intervals(self, first, last, keys, name, points, site)
 
     def unqualified(self) -> Relation:
-        """The same rows with prefixes (`fs.time`) stripped where that leaves no two attributes with one name."""
+        """The same rows with prefixes (`fs.time`) stripped where that leaves no two attributes with one name.
+
+        Examples:
+            >>> p.schema.names
+            ('p.order_id', 'p.paid')
+            >>> p.unqualified().schema.names
+            ('order_id', 'paid')
+        """
         with Here() as site:
             return self._unqualified(site)
 
@@ -290,7 +384,16 @@ class Relation:
         relations: Condition | Iterable[Condition] = (),
     ) -> Relation:
         """The same query with promises for its result stream, to be proved: progress on these attributes alone, and
-        temporal relations that every row satisfies."""
+        temporal relations that every row satisfies.
+
+        The analysis refuses what does not follow from the query (TG201, TG203).
+
+        Examples:
+            >>> due = payments.with_(due=payments.paid + tg.days(30))
+            >>> promised = due.declare(progress="paid", relations=lambda row: row.paid < row.due)
+            >>> tg.program(Due=promised).check()
+            []
+        """
         with Here():
             names = dict(self._short_names())
             promised = tuple(names.get(n, n) for n in (self._name_of(p, "declare") for p in listed(progress)))
@@ -306,7 +409,15 @@ class Relation:
 
     # Two and more relations ------------------------------------------------------------------------------------------
     def join(self, other: Relation, *conditions: Condition2, how: JoinKind = "inner") -> Relation:
-        """Pairs of rows for which all conditions are true; `how`: inner, left, semi or anti."""
+        """Pairs of rows for which all conditions are true; `how`: inner, left, semi or anti.
+
+        Conditions may be functions of the two relations. `QueryError` TG114 for a `how` that there is not.
+
+        Examples:
+            >>> paid = o.join(p, p.order_id == o.order_id, o.ordered <= p.paid, p.paid <= o.ordered + tg.minutes(30))
+            >>> show(paid.select(o.customer, o.ordered, p.paid))
+            Ada, 2026-03-02 12:00:00+00:00, 2026-03-02 12:10:00+00:00
+        """
         with Here() as site:
             _require_relation(other, "join")
             if how not in ("inner", "left", "semi", "anti"):
@@ -319,22 +430,52 @@ class Relation:
             return self._with(node, kept, site, parts, (other,))
 
     def left_join(self, other: Relation, *conditions: Condition2) -> Relation:
-        """Every row of this relation, with NULLs where no row of the other matches."""
+        """Every row of this relation, with NULLs where no row of the other matches.
+
+        Examples:
+            >>> show(o.left_join(p, *in_time).select(o.customer, o.ordered, p.paid))
+            Ada, 2026-03-02 12:00:00+00:00, 2026-03-02 12:10:00+00:00
+            Ada, 2026-03-03 09:40:30+00:00, None
+            Bob, 2026-03-02 12:07:00+00:00, None
+        """
         with Here():
             return self.join(other, *conditions, how="left")
 
     def semi_join(self, other: Relation, *conditions: Condition2) -> Relation:
-        """Rows of this relation for which some row of the other matches."""
+        """Rows of this relation for which some row of the other matches.
+
+        Examples:
+            >>> show(o.semi_join(p, *in_time).select(o.customer, o.ordered))
+            Ada, 2026-03-02 12:00:00+00:00
+        """
         with Here():
             return self.join(other, *conditions, how="semi")
 
     def anti_join(self, other: Relation, *conditions: Condition2) -> Relation:
-        """Rows of this relation for which no row of the other matches."""
+        """Rows of this relation for which no row of the other matches.
+
+        A row is final once no row that would match can come any more. So the conditions must bound the other's instant from
+        above; else the program is refused (TG201).
+
+        Examples:
+            >>> show(o.anti_join(p, *in_time).select(o.customer, o.ordered))
+            Ada, 2026-03-03 09:40:30+00:00
+            Bob, 2026-03-02 12:07:00+00:00
+        """
         with Here():
             return self.join(other, *conditions, how="anti")
 
     def union(self, *others: Relation) -> Relation:
-        """Rows of all relations, matched by attribute names; duplicates stay."""
+        """Rows of all relations, matched by attribute names; duplicates stay (TSA Def. 17).
+
+        `QueryError` TG108 where names or types differ.
+
+        Examples:
+            >>> happened = orders.select("order_id", at="ordered").union(payments.select("order_id", at="paid"))
+            >>> show(happened.where(happened.order_id == 1))
+            1, 2026-03-02 12:00:00+00:00
+            1, 2026-03-02 12:10:00+00:00
+        """
         with Here() as site:
             for other in others:
                 _require_relation(other, "union")
@@ -343,7 +484,17 @@ class Relation:
             return self._with(node, self._origins, site, (), others)
 
     def difference(self, other: Relation) -> Relation:
-        """Rows of this relation that the other does not contain, NULL equal to NULL."""
+        """Rows of this relation that the other does not contain, NULL equal to NULL (TSA Def. 18).
+
+        `QueryError` TG108 where names or types differ.
+
+        Examples:
+            >>> bought = orders.select("order_id", hour=tg.floor(orders.ordered, "1h"))
+            >>> settled = payments.select("order_id", hour=tg.floor(payments.paid, "1h"))
+            >>> show(bought.difference(settled))
+            2, 2026-03-02 12:00:00+00:00
+            3, 2026-03-03 09:00:00+00:00
+        """
         with Here() as site:
             _require_relation(other, "difference")
             require_same_attributes(self.schema, other.schema, "difference")
@@ -517,7 +668,15 @@ Condition2 = Expression | Callable[[Relation, Relation], Expression]
 
 @called()
 def product(*relations: Relation) -> Relation:
-    """Every combination of rows of the relations; follow it with where(...)."""
+    """Every combination of rows of the relations (TSA Def. 16); follow it with where(...).
+
+    The planner makes joins of both. An attribute name that two of them have is refused (TG103): name the relations with
+    `as_`.
+
+    Examples:
+        >>> show(tg.product(o, p).where(*in_time).select(o.customer, o.ordered, p.paid))
+        Ada, 2026-03-02 12:00:00+00:00, 2026-03-02 12:10:00+00:00
+    """
     with Here() as site:
         if not relations:
             raise QueryError("TG114", "a product needs at least one relation", hint="write tg.product(a, b)")

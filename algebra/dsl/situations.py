@@ -40,7 +40,15 @@ class IntervalOrigin(Origin):
 
 
 class Situation:
-    """A period to be derived: how long a condition holds, and what is computed of its events. Made by `situation`."""
+    """A period to be derived: how long a condition holds, and what is computed of its events. Made by `situation`.
+
+    Examples:
+        >>> fast = tg.situation(cars.speed > 80, at_least=2)
+        >>> fast
+        situation while speed > 80.0; give it a name: partition_by(...).derive(Name=...)
+        >>> show(cars.partition_by("car").derive(Fast=fast).Fast)
+        red, 2, 5
+    """
 
     __slots__ = ("_aggregates", "_condition", "_least", "_most", "_site")
 
@@ -74,8 +82,14 @@ def situation(
 ) -> Situation:
     """A period during which the condition holds of every event (TPStream Def. 7), to be named in `derive`.
 
-    It is valid in [ts, te): from its first event to the first one after it for which the condition is not true. Limits of its
-    duration te - ts are inclusive. `aggregates` are computed from its events.
+    It is valid in [ts, te): from its first event to the first one after it for which the condition is not true. Limits
+    of its duration te - ts are inclusive: durations such as "5s" for timestamps, whole numbers for integer time (else
+    `QueryError` TG160). `aggregates` are computed from its events.
+
+    Examples:
+        >>> fast = tg.situation(cars.speed > 80, between=(2, 10), top=tg.max(cars.speed))
+        >>> show(cars.partition_by("car").derive(Fast=fast).Fast)
+        red, 2, 5, 95.0
     """
     with Here() as site:
         if between is not None:
@@ -91,7 +105,12 @@ def situation(
 
 @checked_calls
 class Partitioned:
-    """Events of a relation in order of time, in partitions: what `partition_by` yields and `derive` completes."""
+    """Events of a relation in order of time, in partitions: what `partition_by` yields and `derive` completes.
+
+    Examples:
+        >>> cars.partition_by("car")
+        partitions by car, in order of time; follow it with derive(...)
+    """
 
     __slots__ = ("_keys", "_relation", "_tie", "_time")
 
@@ -104,7 +123,18 @@ class Partitioned:
         )
 
     def derive(self, **situations: Situation) -> Derived:
-        """The situations by these names: `derived.A` is the relation of those that are named A."""
+        """The situations by these names: `derived.A` is the relation of those that are named A.
+
+        Its rows are the keys of the partition, `ts`, `te` and the aggregates, all with the name as prefix. `QueryError`
+        TG124 where no situation is given.
+
+        Examples:
+            >>> found = cars.partition_by("car").derive(Braking=tg.situation(cars.accel < -2))
+            >>> found.Braking.schema.names
+            ('Braking.car', 'Braking.ts', 'Braking.te')
+            >>> show(found.Braking)
+            red, 4, 6
+        """
         with Here() as site:
             if not situations:
                 raise QueryError("TG124", "nothing to derive", hint="write derive(Name=tg.situation(condition))")
@@ -197,7 +227,14 @@ def _ticks(value: Duration, type_: DataType, where: str) -> int:
 
 
 class Derived(Mapping[str, "Intervals"]):
-    """Situations by name, as attributes and as a mapping."""
+    """Situations by name, as attributes and as a mapping.
+
+    Examples:
+        >>> list(driving)
+        ['Fast', 'Braking']
+        >>> show(driving.Fast)
+        red, 2, 5
+    """
 
     __slots__ = ("_relations",)
 
@@ -233,7 +270,12 @@ class Derived(Mapping[str, "Intervals"]):
         emission: Emission = "earliest",
         order: Iterable[Intervals | str] = (),
     ) -> Relation:
-        """`match` of conditions over these situations."""
+        """`match` of conditions over these situations.
+
+        Examples:
+            >>> show(driving.match(driving.Fast.overlaps(driving.Braking), within=10))
+            red, 2, 5, 4, None, 5
+        """
         with Here():
             return match(*conditions, within=within, emission=emission, order=order)
 
@@ -243,6 +285,10 @@ class Intervals(Relation):
 
     Allen's thirteen relations to other periods are conditions, and so is `intersects`; `&`, `|` and comparisons of endpoints
     build patterns.
+
+    Examples:
+        >>> Fast.overlaps(Braking) & (Fast.te - Braking.ts <= 3)
+        Fast.ts < Braking.ts & Braking.ts < Fast.te & Fast.te < Braking.te & Fast.te - Braking.ts <= 3
     """
 
     __slots__ = ("_periods", "_symbol")
@@ -250,7 +296,13 @@ class Intervals(Relation):
     _periods: Derive | Given
 
     def as_(self, name: str) -> Intervals:
-        """The same periods under another name, to use them twice in a pattern."""
+        """The same periods under another name, to use them twice in a pattern.
+
+        Examples:
+            >>> again = Fast.as_("Again")
+            >>> Fast.before(again)
+            Fast.te < Again.ts
+        """
         with Here() as site:
             _check_symbol(name)
             node = self._node
@@ -259,59 +311,135 @@ class Intervals(Relation):
             return _intervals(name, node.input, self._periods, plain, site)
 
     def before(self, other: Intervals) -> Expression:
-        """This period ends, and the other begins later."""
+        """This period ends, and the other begins later.
+
+        As for all thirteen relations: `QueryError` TG114 for what is no period, TG103 for the period itself.
+
+        Examples:
+            >>> Fast.before(Braking)
+            Fast.te < Braking.ts
+        """
         return self._related(Allen.BEFORE, other)
 
     def meets(self, other: Intervals) -> Expression:
-        """This period ends when the other begins."""
+        """This period ends when the other begins.
+
+        Examples:
+            >>> Fast.meets(Braking)
+            Fast.te = Braking.ts
+        """
         return self._related(Allen.MEETS, other)
 
     def overlaps(self, other: Intervals) -> Expression:
-        """This period begins first, the other before this one ends, and this one ends first."""
+        """This period begins first, the other before this one ends, and this one ends first.
+
+        Examples:
+            >>> Fast.overlaps(Braking)
+            Fast.ts < Braking.ts & Braking.ts < Fast.te & Fast.te < Braking.te
+            >>> show(tg.match(Fast.overlaps(Braking), within=10))
+            red, 2, 5, 4, None, 5
+        """
         return self._related(Allen.OVERLAPS, other)
 
     def finished_by(self, other: Intervals) -> Expression:
-        """This period begins first, and both end together."""
+        """This period begins first, and both end together.
+
+        Examples:
+            >>> Fast.finished_by(Braking)
+            Fast.ts < Braking.ts & Fast.te = Braking.te
+        """
         return self._related(Allen.FINISHED_BY, other)
 
     def contains(self, other: Intervals) -> Expression:
-        """This period begins first and ends last."""
+        """This period begins first and ends last.
+
+        Examples:
+            >>> Fast.contains(Braking)
+            Fast.ts < Braking.ts & Braking.te < Fast.te
+        """
         return self._related(Allen.CONTAINS, other)
 
     def starts(self, other: Intervals) -> Expression:
-        """Both begin together, and this period ends first."""
+        """Both begin together, and this period ends first.
+
+        Examples:
+            >>> Fast.starts(Braking)
+            Fast.ts = Braking.ts & Fast.te < Braking.te
+        """
         return self._related(Allen.STARTS, other)
 
     def equals(self, other: Intervals) -> Expression:
-        """Both begin and end together."""
+        """Both begin and end together.
+
+        Examples:
+            >>> Fast.equals(Braking)
+            Fast.ts = Braking.ts & Fast.te = Braking.te
+        """
         return self._related(Allen.EQUALS, other)
 
     def started_by(self, other: Intervals) -> Expression:
-        """Both begin together, and the other ends first."""
+        """Both begin together, and the other ends first.
+
+        Examples:
+            >>> Fast.started_by(Braking)
+            Braking.ts = Fast.ts & Braking.te < Fast.te
+        """
         return self._related(Allen.STARTED_BY, other)
 
     def during(self, other: Intervals) -> Expression:
-        """The other period begins first and ends last."""
+        """The other period begins first and ends last.
+
+        Examples:
+            >>> Fast.during(Braking)
+            Braking.ts < Fast.ts & Fast.te < Braking.te
+        """
         return self._related(Allen.DURING, other)
 
     def finishes(self, other: Intervals) -> Expression:
-        """The other period begins first, and both end together."""
+        """The other period begins first, and both end together.
+
+        Examples:
+            >>> Fast.finishes(Braking)
+            Braking.ts < Fast.ts & Braking.te = Fast.te
+        """
         return self._related(Allen.FINISHES, other)
 
     def overlapped_by(self, other: Intervals) -> Expression:
-        """The other period begins first, this one before the other ends, and the other ends first."""
+        """The other period begins first, this one before the other ends, and the other ends first.
+
+        Examples:
+            >>> Fast.overlapped_by(Braking)
+            Braking.ts < Fast.ts & Fast.ts < Braking.te & Braking.te < Fast.te
+        """
         return self._related(Allen.OVERLAPPED_BY, other)
 
     def met_by(self, other: Intervals) -> Expression:
-        """This period begins when the other ends."""
+        """This period begins when the other ends.
+
+        Examples:
+            >>> Fast.met_by(Braking)
+            Braking.te = Fast.ts
+        """
         return self._related(Allen.MET_BY, other)
 
     def after(self, other: Intervals) -> Expression:
-        """The other period ends, and this one begins later."""
+        """The other period ends, and this one begins later.
+
+        Examples:
+            >>> Fast.after(Braking)
+            Braking.te < Fast.ts
+        """
         return self._related(Allen.AFTER, other)
 
     def intersects(self, other: Intervals) -> Expression:
-        """Both have an instant in common: any relation but before, meets, met by and after."""
+        """Both have an instant in common: any relation but before, meets, met by and after.
+
+        Examples:
+            >>> Fast.intersects(Braking)
+            Fast.ts < Braking.te & Braking.ts < Fast.te
+            >>> show(tg.match(Fast.intersects(Braking), within=10))
+            red, 2, None, 4, None, 4
+        """
         points = _may_be_points(self) or _may_be_points(other)
         return self._stated(INTERSECTS, partial(intersection, points=points), other)
 
@@ -407,8 +535,21 @@ def match(
     instant at which it is certain, whatever ends are still to come; `te` of those is NULL then, and aggregates cover the
     events up to it. `final`: at the last end. Result: the keys, `name.ts`, `name.te` and aggregates of each, `detected`.
 
-    `order` pins in which order they are looked for, all of them, from whichever brings a match about; otherwise costs decide.
-    Results do not depend on it, and a checkpoint may go on with another.
+    `order` pins in which order they are looked for, all of them, from whichever brings a match about; otherwise costs
+    decide. Results do not depend on it, and a checkpoint may go on with another.
+
+    `QueryError` TG124 for a pattern without periods, TG153 for a condition that does not compare their ends, TG160 for
+    a `within` that is no duration of their time. The analysis refuses a pattern that nothing can match (TG212), and one
+    that would wait for ever (TG213).
+
+    Examples:
+        >>> hits = tg.match(Fast.overlaps(Braking), within=10)
+        >>> hits.schema.names
+        ('car', 'Fast.ts', 'Fast.te', 'Braking.ts', 'Braking.te', 'detected')
+        >>> show(hits)
+        red, 2, 5, 4, None, 5
+        >>> show(tg.match(Fast.overlaps(Braking), within=10, emission="final"))
+        red, 2, 5, 4, 6, 6
     """
     with Here() as site:
         if emission not in ("earliest", "final"):

@@ -35,7 +35,18 @@ def stream(
     """A temporal stream (TSA Def. 11): its schema, the attributes on which it progresses, relations of its instants.
 
     `schema` is DDL text, a `StructType` or a `pyarrow.Schema`. Attributes named in `progress`, `relations` or
-    `temporal` hold instants and are never NULL; so do timestamps that are `not null`.
+    `temporal` hold instants and are never NULL; so do timestamps that are `not null`. `QueryError` TG111 for a schema
+    that cannot be read, TG105 for an attribute that can hold no instants, TG106 where `progress` is left out.
+
+    Examples:
+        >>> trips = tg.stream(
+        ...     "Trips",
+        ...     "car string, left timestamp, arrived timestamp",
+        ...     progress="arrived",
+        ...     relations=lambda trip: trip.left < trip.arrived,
+        ... )
+        >>> print(trips.schema)
+        car string, left timestamp not null, arrived timestamp not null
     """
     with Here() as site:
         definition, sites = _definition(name, schema, progress, relations, temporal)
@@ -44,13 +55,31 @@ def stream(
 
 @called()
 def table(name: str, schema: object) -> Relation:
-    """A static table: complete before the program starts, and unchanged while it runs."""
+    """A static table: complete before the program starts, and unchanged while it runs.
+
+    `schema` is what `stream` takes; `QueryError` TG111 where it cannot be read.
+
+    Examples:
+        >>> owners = tg.table("Owners", "car string, owner string")
+        >>> c = cars.as_("c")
+        >>> slow = c.where(c.speed < 60).join(owners, owners.car == c.car).select(owners.owner, c.time)
+        >>> show(slow, Owners=[("red", "Eve")])
+        Eve, 6
+    """
     with Here() as site:
         return _scan(Relation, StreamDef(_stream_name(name), to_schema(schema), static=True), {}, site)
 
 
 class Result(Relation):
-    """A result stream that queries of the same program feed; it can be read before they are written."""
+    """A result stream that queries of the same program feed; it can be read before they are written.
+
+    Examples:
+        >>> late = tg.result("Late", "order_id bigint, ordered timestamp", progress="ordered")
+        >>> daily_late = late.group_by(day=tg.floor(late.ordered, "1d")).agg(n=tg.count())
+        >>> unpaid = o.anti_join(p, *in_time).select(o.order_id, o.ordered)
+        >>> tg.program(tg.query(late, unpaid), PerDay=daily_late).run(inputs)["PerDay"]["n"]
+        [1, 1]
+    """
 
     __slots__ = ("_definition", "_fed_by", "_fed_reads")
     _definition: StreamDef
@@ -59,7 +88,12 @@ class Result(Relation):
 
     @property
     def definition(self) -> StreamDef:
-        """What is promised of the stream."""
+        """What is promised of the stream.
+
+        Examples:
+            >>> tg.result("Late", "order_id bigint, ordered timestamp", progress="ordered").definition.progress
+            ('ordered',)
+        """
         return self._definition
 
 
@@ -72,7 +106,16 @@ def result(
     relations: Condition | Iterable[Condition] = (),
     temporal: Names = (),
 ) -> Result:
-    """A declared result stream (TSA Def. 19): what `stream` says, as a promise of the queries given with `query`."""
+    """A declared result stream (TSA Def. 19): what `stream` says, as a promise of the queries given with `query`.
+
+    The analysis proves the promise, or refuses the program (TG201, TG203, TG205). The errors are those of `stream`.
+
+    Examples:
+        >>> late = tg.result("Late", "order_id bigint, ordered timestamp", progress="ordered")
+        >>> unpaid = o.anti_join(p, *in_time).select(o.order_id, o.ordered)
+        >>> tg.program(tg.query(late, unpaid)).run(inputs)["Late"]["order_id"]
+        [2, 3]
+    """
     with Here() as site:
         definition, sites = _definition(name, schema, progress, relations, temporal)
         return result_stream(definition, sites, site)
@@ -94,7 +137,14 @@ def result_stream(
 
 @dataclass(frozen=True, slots=True)
 class QueryHandle:
-    """An expression that feeds a result stream."""
+    """An expression that feeds a result stream: what `tg.query` makes, for `tg.program`.
+
+    Examples:
+        >>> seen = tg.result("Seen", "order_id bigint, at timestamp", progress="at")
+        >>> handle = tg.query(seen, payments.select("order_id", at="paid"), name="Paid")
+        >>> handle.name, handle.result.definition.name
+        ('Paid', 'Seen')
+    """
 
     result: Result
     relation: Relation
@@ -109,7 +159,14 @@ class QueryHandle:
 def query(result: Result, relation: Relation, *, name: str | None = None) -> QueryHandle:
     """A query that feeds a declared result stream; several may feed the same one.
 
-    Attributes are matched by name; their types must equal the declared ones.
+    Attributes are matched by name; their types must equal the declared ones, else `QueryError` TG108.
+
+    Examples:
+        >>> seen = tg.result("Seen", "order_id bigint, at timestamp", progress="at")
+        >>> bought = tg.query(seen, orders.select("order_id", at="ordered"))
+        >>> settled = tg.query(seen, payments.select("order_id", at="paid"))
+        >>> sorted(tg.program(bought, settled).run(inputs)["Seen"]["order_id"])
+        [1, 1, 2, 3, 3]
     """
     with Here() as site:
         if not isinstance(result, Result):

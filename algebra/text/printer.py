@@ -54,7 +54,18 @@ Pair = tuple[str, str, str]
 @called()
 def query_text(relation: Relation, *, dialect: Dialect = "allen") -> str:
     """A match of situations in the text language, for `read_query` with this dialect; `QueryError` TG175 for what that
-    language cannot say."""
+    language cannot say.
+
+    Examples:
+        >>> print(tg.query_text(tg.match(Fast.overlaps(Braking), within=10)), end="")
+        FROM Cars
+        ORDER BY time
+        PARTITION BY car
+        DEFINE Fast AS speed > 80.0,
+               Braking AS accel < -2.0
+        PATTERN Fast overlaps Braking
+        WITHIN 10
+    """
     with Here():
         if not isinstance(relation, Relation):
             raise QueryError("TG114", f"query_text got {what_else(relation)}", hint="give it a match of situations")

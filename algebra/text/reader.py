@@ -36,7 +36,15 @@ _EMISSIONS: tuple[Emission, ...] = ("earliest", "final")
 
 
 class AmbiguousRelationWarning(UserWarning):
-    """`finishes` and `finished by` mean one thing to Allen and its mirror image to TPStream, and no dialect is named."""
+    """`finishes` and `finished by` mean one thing to Allen and its mirror image to TPStream, and no dialect is named.
+
+    Examples:
+        >>> import warnings
+        >>> with warnings.catch_warnings(record=True, action="always") as told:
+        ...     hits = tg.read_query("FROM Cars DEFINE A AS speed > 80, B AS accel < -2 PATTERN A finishes B WITHIN 9", cars)
+        >>> told[0].category.__name__
+        'AmbiguousRelationWarning'
+    """
 
 
 @called()
@@ -53,6 +61,17 @@ def read_query(
     `streams` is the stream of FROM, or streams by name. `dialect` says whose `finishes` is meant: "allen", or "tpstream",
     where it is the mirror image; without it Allen's is taken, with a warning. `units` says in which unit the values of an
     attribute are; quantities beside it are converted to that. `file` is what errors call the text.
+
+    `QueryError` TG170 where the text does not fit the grammar, TG171 to TG174 for relations, situations, streams and
+    units that there are not.
+
+    Examples:
+        >>> text = "FROM Cars PARTITION BY car DEFINE A AS speed > 80, B AS accel < -2 PATTERN A overlaps B WITHIN 10"
+        >>> hits = tg.read_query(text, cars)
+        >>> hits.schema.names
+        ('car', 'A.ts', 'A.te', 'B.ts', 'B.te', 'detected')
+        >>> show(hits)
+        red, 2, 5, 4, None, 5
     """
     with Here() as site:
         if not isinstance(text, str):

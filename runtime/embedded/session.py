@@ -60,14 +60,23 @@ _LOOKS_APART = 20
 @checked_calls
 @dataclass(slots=True, repr=False)
 class Session:
-    """A program run in this process, batch by batch.
+    """A program run in this process, batch by batch; `Program.session` opens it.
 
-    `sources` gives delay, progress columns and policy per stream, and rows where it has any: directories are read file by
-    file, a frame is the whole of its stream. `statics` holds the rows of static tables, `sinks` where results go (default:
-    kept in the store, read by `results`). `clock` is read once per batch, `on_batch` is called after each commit, `schedule`
-    lets results lag. So many `threads` take in the files of a batch. `quarantine_keep`, an
-    age such as "30d", a size such as "10 GiB", or both: rejected rows beyond that are dropped, oldest first (default: none).
+    `sources` gives delay, progress columns and policy per stream, and rows where it has any: directories are read file
+    by file, a frame is the whole of its stream. `statics` holds the rows of static tables, `sinks` where results go
+    (default: kept in the store, read by `results`). `clock` is read once per batch, `on_batch` is called after each
+    commit, `schedule` lets results lag. So many `threads` take in the files of a batch. `quarantine_keep`, an age such
+    as "30d", a size such as "10 GiB", or both: rejected rows beyond that are dropped, oldest first (default: none).
     `on_error`, for all results or some: rows without a value are set aside, or fail the batch.
+
+    Examples:
+        >>> with program.session() as session:
+        ...     session.push("Orders", inputs["Orders"])
+        ...     session.push("Payments", inputs["Payments"])
+        ...     session.finish()
+        ...     report = session.step()
+        ...     session.table("Unpaid")["customer"]
+        ['Bob', 'Ada']
     """
 
     facts: ProgramFacts
@@ -147,7 +156,20 @@ class Session:
         return self.status()._repr_html_()
 
     def status(self) -> Status:
-        """How the session stands: rows by their fate since the beginning, up to where results are final, what is kept."""
+        """How the session stands: rows by their fate since the beginning, up to where results are final, what is kept.
+
+        Examples:
+            >>> session = program.session()
+            >>> session.push("Payments", inputs["Payments"])
+            >>> report = session.step()
+            >>> print(session.status())
+            session of Unpaid in memory, after batch 1
+              in    Orders    0 rows
+                    Payments  3 rows, 2 accepted, 1 rejected: 1 null
+              out   Unpaid    nothing final yet
+              kept  Orders    0 rows
+                    Payments  2 rows
+        """
         queries = ", ".join(query.name for query in self.plan.queries)
         last = self._setup.checkpoint.manifest
         final = finals(self.plan, self._runner.progress.queries)
@@ -163,23 +185,61 @@ class Session:
 
     @property
     def plan(self) -> Plan:
+        """How the program runs: buffers, and the increment of each query.
+
+        Examples:
+            >>> [buffer.id for buffer in program.session().plan.buffers]
+            ['Orders#0', 'Payments#0']
+        """
         return self._setup.plan
 
     def push(self, stream: str, rows: Rows) -> None:
-        """Add rows to the next batch."""
+        """Add rows to the next batch.
+
+        Rows are dictionaries, tuples in the order of the schema, or a frame. `QueryError` TG402 for a stream that the
+        program does not have, TG311 for what is no table of rows, TG416 after `close`.
+
+        Examples:
+            >>> session = program.session()
+            >>> session.push("Orders", [(4, "Eve", "2026-03-03T10:00Z", 20.0, 1, None)])
+            >>> session.push("Payments", [{"order_id": 4, "paid": "2026-03-03T10:05Z"}])
+            >>> session.step().counts["Payments"]
+            SourceCounts(rows_in=1, accepted=1, rejected={})
+        """
         definition = self._check_stream(stream)
         schema = self._setup.options[stream].judged(definition.schema)
         self._pushed.setdefault(stream, []).append(Arrival("push", raw(rows, schema)))
 
     def discard(self) -> None:
-        """Forget what was pushed and advanced since the last batch, for instance after it made the batch fail; frames stay."""
+        """Forget what was pushed and advanced since the last batch, for instance after it made the batch fail; frames stay.
+
+        Examples:
+            >>> session = program.session()
+            >>> session.push("Payments", [(1, "yesterday")])
+            >>> session.discard()
+            >>> session.step().counts
+            {}
+        """
         self._pushed.clear()
         self._advances.clear()
         self._declared.clear()
         self._close_at = None
 
     def advance(self, stream: str, progress: Mapping[str, Any]) -> None:
-        """Declare that, with the rows pushed so far, everything up to these instants (inclusive) has arrived."""
+        """Declare that, with the rows pushed so far, everything up to these instants (inclusive) has arrived.
+
+        Instants are datetimes or ISO text for timestamps, numbers for integer time. Progress never goes back: an earlier
+        instant changes nothing, with a warning (TG432). `QueryError` TG401 for an attribute on which the stream does not
+        progress, TG403 for what is no instant.
+
+        Examples:
+            >>> session = program.session()
+            >>> session.push("Orders", inputs["Orders"])
+            >>> session.advance("Orders", {"ordered": "2026-03-03T10:00Z"})
+            >>> session.advance("Payments", {"paid": "2026-03-02T12:40Z"})
+            >>> session.step().results  # orders up to 12:10 are final
+            {'Unpaid': 2}
+        """
         definition = self._check_stream(stream)
         told = advances_of(definition, progress, self._setup.options[stream].arrival)
         self._notices.advanced(self._runner.progress.inputs | self._advances, told)
@@ -192,7 +252,15 @@ class Session:
         """Declare the end of a stream, or of all.
 
         With `close_at`, an instant after all events and all declared progress, situations that are open then end there, and
-        complete what matches they can. It is recorded with the batch: said again, it changes nothing.
+        complete what matches they can; `QueryError` TG417 for another instant. It is recorded with the batch: said again,
+        it changes nothing.
+
+        Examples:
+            >>> session = program.session()
+            >>> session.push("Orders", inputs["Orders"])
+            >>> session.finish()
+            >>> session.step().results
+            {'Unpaid': 3}
         """
         if close_at is not None:
             check_all_end(stream)
@@ -205,6 +273,16 @@ class Session:
         """Say where situations end that are open when all streams have ended, without ending any stream.
 
         It is recorded with the next batch and judged in the one with the end; until then another instant can be said.
+        `QueryError` TG417 where nothing can be open.
+
+        Examples:
+            >>> session = tg.program(Fast=Fast).session()
+            >>> session.push("Cars", [("blue", 1, 90.0, 0.0)])
+            >>> session.close_open(9)
+            >>> session.finish()
+            >>> report = session.step()
+            >>> session.results("Fast")
+            [{'car': 'blue', 'ts': 1, 'te': 9}]
         """
         ticks = closing_instant(self.plan, at)
         if self._runner.closing is not None:
@@ -212,7 +290,17 @@ class Session:
         self._close_at = ticks
 
     def step(self) -> BatchReport:
-        """Run one batch over what was pushed and what is new in the sources' directories."""
+        """Run one batch over what was pushed and what is new in the sources' directories.
+
+        A batch that fails changes nothing: what was pushed stays for the next one.
+
+        Examples:
+            >>> session = program.session()
+            >>> session.push("Orders", inputs["Orders"])
+            >>> report = session.step()
+            >>> report.seq, report.live_rows
+            (1, {'Orders#0': 3, 'Payments#0': 0})
+        """
         return self._step(self._unread(), ahead=False)
 
     def _step(self, fresh: FoundFiles, *, ahead: bool) -> BatchReport:
@@ -262,6 +350,11 @@ class Session:
 
         Gives the reports of the last `KEPT_REPORTS` (100) of them; `on_batch` sees every one. `progress` shows them while
         they run; None: on a terminal and in a notebook.
+
+        Examples:
+            >>> session = program.session(sources=inputs)
+            >>> [report.results for report in session.process()]
+            [{'Unpaid': 2}]
         """
         with LiveDisplay(progress, "the first batch") as display:
             return self._process(display)
@@ -290,7 +383,18 @@ class Session:
         return all(file.is_as_found() for name, limit in limits.items() for file in fresh[name][:limit])
 
     def waiting_files(self) -> int:
-        """Files in the sources' directories that no batch has read yet."""
+        """Files in the sources' directories that no batch has read yet.
+
+        Examples:
+            >>> import polars as pl
+            >>> pl.DataFrame({"order_id": [1], "paid": ["2026-03-02T12:10Z"]}).write_ndjson("payments.json")
+            >>> session = program.session(sources={"Payments": tg.json("payments.json", bounded=True)})
+            >>> session.waiting_files()
+            1
+            >>> reports = session.process()
+            >>> session.waiting_files()
+            0
+        """
         return sum(map(len, self._unread().values()))
 
     def _unread(self) -> FoundFiles:
@@ -298,24 +402,66 @@ class Session:
         return self._setup.unread()
 
     def table(self, name: str) -> ResultTable:
-        """All results of a stream so far, as users see them; for streams whose sink is memory or a directory."""
+        """All results of a stream so far, as users see them; for streams whose sink is memory or a directory.
+
+        `QueryError` TG402 for a name that is no result, TG405 for results that are not kept.
+
+        Examples:
+            >>> session = program.session(sources=inputs)
+            >>> reports = session.process()
+            >>> session.table("Unpaid")["customer"]
+            ['Bob', 'Ada']
+        """
         return ResultTable(name, self.reader(name).read_all())
 
     def reader(self, name: str) -> pa.RecordBatchReader:
-        """The same as a stream of Arrow batches, read file by file; whatever takes Arrow streams takes it."""
+        """The same as a stream of Arrow batches, read file by file; whatever takes Arrow streams takes it.
+
+        Examples:
+            >>> import polars as pl
+            >>> session = program.session(sources=inputs)
+            >>> reports = session.process()
+            >>> pl.DataFrame(session.reader("Unpaid"))["customer"].to_list()
+            ['Bob', 'Ada']
+        """
         return read_results(self.plan, self.store, self._setup.checkpoint.manifest, self.sinks, name)
 
     def results(self, name: str) -> list[dict[str, Any]]:
-        """`table` as rows."""
+        """`table` as rows.
+
+        Examples:
+            >>> session = program.session(sources=inputs)
+            >>> reports = session.process()
+            >>> [row["customer"] for row in session.results("Unpaid")]
+            ['Bob', 'Ada']
+        """
         return self.table(name).rows()
 
     def live_rows(self) -> dict[str, int]:
-        """Rows stored per buffer, and the situations that are kept."""
+        """Rows stored per buffer, and the situations that are kept.
+
+        Examples:
+            >>> session = program.session()
+            >>> session.push("Orders", inputs["Orders"])
+            >>> report = session.step()
+            >>> session.live_rows()
+            {'Orders#0': 3, 'Payments#0': 0}
+        """
         return self._runner.live_rows()
 
     def orders(self, name: str) -> list[str]:
         """In which order the situations of a result's pattern are looked for, what that is expected to cost, and by what it
         was chosen: averages of what has been seen since the last restart. Empty where it is no pattern of situations.
+
+        `QueryError` TG402 for a name that is no result.
+
+        Examples:
+            >>> session = tg.program(Hits=tg.match(Fast.overlaps(Braking), within=10)).session()
+            >>> session.push("Cars", driven["Cars"])
+            >>> session.advance("Cars", {"time": 6})
+            >>> report = session.step()
+            >>> session.orders("Hits")[0]
+            'from Fast: Braking, cost ...'
         """
         check_known(name, self.facts.streams, "result")
         executor = self._runner.executor
@@ -324,16 +470,47 @@ class Session:
 
     @property
     def counts(self) -> dict[str, SourceCounts]:
-        """Rows by fate per source since the beginning."""
+        """Rows by fate per source since the beginning: rows in, accepted, and rejected by reason.
+
+        Examples:
+            >>> session = program.session(sources=inputs)
+            >>> reports = session.process()
+            >>> session.counts["Payments"]
+            SourceCounts(rows_in=3, accepted=2, rejected={'null': 1})
+        """
         return dict(self._runner.counts)
 
     @property
     def progress(self) -> dict[str, dict[str, Extended]]:
-        """How far each query's result is final, in ticks."""
+        """How far each query's result is final, in ticks.
+
+        A tick is a microsecond since 1970-01-01 UTC of a timestamp, a day of a date, one of integer time; the end is
+        infinite.
+
+        Examples:
+            >>> session = tg.program(Fast=Fast).session()
+            >>> session.push("Cars", driven["Cars"])
+            >>> session.advance("Cars", {"time": 6})
+            >>> report = session.step()
+            >>> session.progress
+            {'Fast': {'te': 6}}
+        """
         return {name: dict(values) for name, values in self._runner.progress.queries.items()}
 
     def why(self, name: str, row: Mapping[str, Any] | None = None) -> Why:
-        """What holds a result back after the last step, or, with the instants of a row of it, when that row is final."""
+        """What holds a result back after the last step, or, with the instants of a row of it, when that row is final.
+
+        `QueryError` TG402 for a name that is no result, TG401 where an instant is missing on which the result progresses.
+
+        Examples:
+            >>> session = program.session()
+            >>> session.advance("Payments", {"paid": "2026-03-02T12:40Z"})
+            >>> report = session.step()
+            >>> print(session.why("Unpaid"))
+            no row of Unpaid is final yet
+              held back by    Orders.ordered, of which nothing is known to have arrived
+            ...
+        """
         check_known(name, self.facts.streams, "result")
         return why(self.facts, self._setup.checkpoint.manifest, name, row)
 
@@ -342,16 +519,41 @@ class Session:
 
         `error` is NULL but for rows with a term without a value. A part of a file is in memory at a
         time. Steps made while it is read do not change it.
+
+        Examples:
+            >>> session = program.session(sources=inputs)
+            >>> reports = session.process()
+            >>> session.quarantine().read_all().column("reason").to_pylist()
+            ['null']
         """
         return kept_rows(self.store, self._setup.checkpoint.manifest)
 
     def quarantine_rows(self) -> list[dict[str, Any]]:
-        """`quarantine` as rows."""
+        """`quarantine` as rows.
+
+        Examples:
+            >>> session = program.session(sources=inputs)
+            >>> reports = session.process()
+            >>> [(row["source"], row["reason"], row["row"]) for row in session.quarantine_rows()]
+            [('Payments', 'null', '{"order_id": 2, "paid": null}')]
+        """
         rows: list[dict[str, Any]] = self.quarantine().read_all().to_pylist()
         return rows
 
     def close(self) -> None:
-        """Release the checkpoint; a new session on the same store goes on."""
+        """Release the checkpoint; a new session on the same store goes on.
+
+        Leaving a `with` block closes it too. `QueryError` TG416 for rows that are pushed afterwards.
+
+        Examples:
+            >>> session = program.session(checkpoint="state")
+            >>> session.close()
+            >>> session.push("Orders", inputs["Orders"])
+            Traceback (most recent call last):
+            ...
+            tidegate.algebra.errors.QueryError: TG416 this session is closed
+            ...
+        """
         self._closed = True
         self._ahead.close()
         self._setup.close()

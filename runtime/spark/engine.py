@@ -60,7 +60,14 @@ from tidegate.runtime.why_answer import Why
 class RunningQuery(StreamingQuery):
     """The streaming query of a program: Spark's own, which gives up the checkpoint when it ends.
 
-    `reports` has what each of the last hundred batches did.
+    `reports` has what each of the last hundred batches did. `awaitTermination`, `processAllAvailable` and `exception`
+    give the error of a batch that failed as itself.
+
+    Examples:
+        >>> query
+        query of Unpaid in ..., ended, after batch ...
+        >>> query.table("Unpaid")["customer"]
+        ['Bob', 'Ada']
     """
 
     def __init__(self, query: StreamingQuery, run: SparkRun, progress: bool | None = None) -> None:
@@ -77,15 +84,33 @@ class RunningQuery(StreamingQuery):
 
     @property
     def plan(self) -> Plan:
+        """How the program runs: buffers, and the increment of each query.
+
+        Examples:
+            >>> [buffer.id for buffer in query.plan.buffers]
+            ['Orders#0', 'Payments#0']
+        """
         return self._run.setup.plan
 
     @property
     def reports(self) -> list[BatchReport]:
-        """What the last `KEPT_REPORTS` (100) batches of this run did, oldest first; `on_batch` sees every batch."""
+        """What the last `KEPT_REPORTS` (100) batches of this run did, oldest first; `on_batch` sees every batch.
+
+        Examples:
+            >>> query.reports[0].results
+            {'Unpaid': 2}
+        """
         return list(self._run.reports)
 
     def table(self, name: str) -> ResultTable:
-        """All results of a stream so far, as users see them; also after the query has ended. It waits for the batch that runs."""
+        """All results of a stream so far, as users see them; also after the query has ended. It waits for the batch that runs.
+
+        `QueryError` TG402 for a name that is no result, TG405 for results that are not kept.
+
+        Examples:
+            >>> query.table("Unpaid")["customer"]
+            ['Bob', 'Ada']
+        """
         setup = self._run.setup
         with self._run.batching:
             manifest = setup.checkpoint.manifest if self.isActive else inspect(setup.checkpoint.store).manifest
@@ -93,27 +118,61 @@ class RunningQuery(StreamingQuery):
             return ResultTable(name, found.read_all())
 
     def results(self, name: str) -> list[dict[str, Any]]:
-        """`table` as rows."""
+        """`table` as rows.
+
+        Examples:
+            >>> [row["customer"] for row in query.results("Unpaid")]
+            ['Bob', 'Ada']
+        """
         return self.table(name).rows()
 
     def quarantine(self) -> pa.RecordBatchReader:
-        """All quarantined rows as of the last batch, with reason, source and position: a stream of Arrow batches."""
+        """All quarantined rows as of the last batch, with reason, source and position: a stream of Arrow batches.
+
+        Examples:
+            >>> query.quarantine().read_all().column("reason").to_pylist()
+            ['null']
+        """
         return quarantine_of(self._run.setup.checkpoint.store)
 
     def explanation(self) -> ProgramExplanation:
-        """The program's explanation with the plan, the schedule and the limits of this run."""
+        """The program's explanation with the plan, the schedule and the limits of this run.
+
+        Examples:
+            >>> query.explanation().to_dict()["queries"][0]["final_when"]
+            {'ordered': 'min(Orders.ordered, Payments.paid - 30m)'}
+        """
         setup = self._run.setup
         return ProgramExplanation(setup.plan.facts, False, setup.timetable, self._run.executor.limits, setup.plan)
 
     def why(self, name: str, row: Mapping[str, Any] | None = None) -> Why:
-        """What holds a result back after the last batch, or, with the instants of a row of it, when that row is final."""
+        """What holds a result back after the last batch, or, with the instants of a row of it, when that row is final.
+
+        `QueryError` TG402 for a name that is no result, TG401 where an instant is missing on which the result progresses.
+
+        Examples:
+            >>> print(query.why("Unpaid"))
+            Unpaid is complete: all that it reads has ended
+              accepted rows  3 of Orders, 2 of Payments
+        """
         return why(self._run.setup.plan.facts, self._run.setup.checkpoint.manifest, name, row)
 
     def advance(self, stream: str, progress: Mapping[str, Any]) -> None:
         """Declare that, with the files that are in its directory, everything up to these instants (inclusive) has arrived.
 
         Of a streaming DataFrame: with the rows that Spark finds when it next plans a batch. The call is kept in the
-        checkpoint: a batch takes it up, also without new rows, if need be after a restart.
+        checkpoint: a batch takes it up, also without new rows, if need be after a restart. `QueryError` TG401 for an
+        attribute on which the stream does not progress, TG403 for what is no instant.
+
+        Examples:
+            >>> live = program.start(spark, sources=coming, checkpoint="advanced", trigger="100 milliseconds")
+            >>> live.advance("Orders", {"ordered": "2026-03-02T13:00Z"})
+            >>> live.advance("Payments", {"paid": "2026-03-02T12:40Z"})
+            >>> live.processAllAvailable()
+            >>> live.stop()
+            >>> print(live.why("Unpaid"))
+            Unpaid is final up to ordered = 2026-03-02T12:10:00Z
+            ...
         """
         self._run.advance(stream, progress)
 
@@ -121,6 +180,14 @@ class RunningQuery(StreamingQuery):
         """Declare the end of a stream, or of all, as `advance` does.
 
         With `close_at`, an instant after all events and all declared progress, situations that are open then end there.
+
+        Examples:
+            >>> live = program.start(spark, sources=coming, checkpoint="finished", trigger="100 milliseconds")
+            >>> live.finish()
+            >>> live.processAllAvailable()
+            >>> live.stop()
+            >>> print(live.why("Unpaid"))
+            Unpaid is complete: all that it reads has ended
         """
         if close_at is not None:
             check_all_end(stream)
@@ -131,12 +198,30 @@ class RunningQuery(StreamingQuery):
         """Say where situations end that are open when all streams have ended, without ending any stream.
 
         The call is kept in the checkpoint until a batch records it; until the end another instant can be said. It waits for
-        the batch that runs.
+        the batch that runs. `QueryError` TG417 where nothing can be open.
+
+        Examples:
+            >>> import polars as pl
+            >>> pl.DataFrame({"car": ["blue"], "time": [1], "speed": [90.0], "accel": [0.0]}).write_ndjson("cars.json")
+            >>> sources = {"Cars": tg.json("cars.json")}
+            >>> live = tg.program(Fast=Fast).start(spark, sources=sources, checkpoint="closed", trigger="1 second")
+            >>> live.close_open(9)
+            >>> live.finish()
+            >>> live.processAllAvailable()
+            >>> live.stop()
+            >>> live.results("Fast")
+            [{'car': 'blue', 'ts': 1, 'te': 9}]
         """
         self._run.close_open(at)
 
     def awaitTermination(self, timeout: float | None = None) -> bool | None:  # Spark's name
-        """As Spark's; the error of a batch that failed is raised as itself."""
+        """As Spark's: waits for the end, at most `timeout` seconds; the error of a batch that failed is raised as itself.
+
+        Examples:
+            >>> query.awaitTermination()  # it has ended
+            >>> query.isActive
+            False
+        """
         try:
             with self._run.own_error(), self._display():
                 return super().awaitTermination(timeout)  # type: ignore[arg-type]  # Spark takes fractions too
@@ -145,6 +230,15 @@ class RunningQuery(StreamingQuery):
                 self._run.close()
 
     def processAllAvailable(self) -> None:  # Spark's name
+        """As Spark's: waits until all there is now is processed; the error of a batch that failed is raised as itself.
+
+        Examples:
+            >>> live = program.start(spark, sources=coming, checkpoint="processed", trigger="100 milliseconds")
+            >>> live.processAllAvailable()
+            >>> live.isActive
+            True
+            >>> live.stop()
+        """
         with self._run.own_error(), self._display():
             if self.isActive:
                 self._run.look()
@@ -161,10 +255,23 @@ class RunningQuery(StreamingQuery):
                 self._run.display = None
 
     def exception(self) -> TidegateError | StreamingQueryException | None:  # type: ignore[override]  # ours is no Spark's
-        """Why the query ended, if it was for an error."""
+        """Why the query ended, if it was for an error.
+
+        Examples:
+            >>> query.exception() is None
+            True
+        """
         return self._run.error or super().exception()
 
     def stop(self) -> None:
+        """As Spark's: ends the query; the checkpoint is free then, and another run may go on with it.
+
+        Examples:
+            >>> live = program.start(spark, sources=coming, checkpoint="stopped", trigger="100 milliseconds")
+            >>> live.stop()
+            >>> live.isActive
+            False
+        """
         super().stop()
         self._run.close()
 

@@ -82,7 +82,12 @@ def spark_session(app_name: str, *, master: str | None = None, config: Mapping[s
     running already is returned, with those settings applied which Spark can change at run time. Java is looked
     for as in `ensure_java`; workers of a local session run the Python of this process.
 
-    Raises QueryError TG421 where no Java >= 17 is found.
+    `QueryError` TG421 where no Java >= 17 is found.
+
+    Examples:
+        >>> spark = tg.spark_session("shop")
+        >>> spark.conf.get("spark.sql.session.timeZone")
+        'UTC'
     """
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if not submitted:
