@@ -18,14 +18,17 @@ from tidegate.runtime.deployment import Deployment
 from tidegate.runtime.live_display import LiveDisplay
 from tidegate.runtime.status import finals
 
-#: Seconds without a batch, looks without anything new included, after which a run counts as unhealthy.
-STALE = 60.0
+#: Seconds beyond the time between two looks, after which a run that has neither looked nor ended a batch counts as unhealthy: a
+#: batch over all that came in while nothing ran takes long, and is healthy.
+STALE = 600.0
 
 
 @dataclass(slots=True)
 class Health:
     """What the endpoint says of a run: since when it is alive, its last batch, and why it ended if it failed."""
 
+    every: float = 0.0
+    """Seconds between two looks."""
     looked: float = field(default_factory=time.monotonic)
     report: BatchReport | None = None
     error: str | None = None
@@ -36,7 +39,7 @@ class Health:
     def to_dict(self) -> dict[str, object]:
         """As JSON; `status` is "ok", "stale" or "failed"."""
         silent = time.monotonic() - self.looked
-        status = "failed" if self.error is not None else "stale" if silent > STALE else "ok"
+        status = "failed" if self.error is not None else "stale" if silent > self.every + STALE else "ok"
         told: dict[str, object] = {"status": status, "seconds_since_look": round(silent, 1)}
         if self.error is not None:
             told["error"] = self.error
@@ -56,7 +59,7 @@ def operate(
 
     `port`: where `/health` and, if Prometheus' package is installed, `/metrics` are served, on this machine alone.
     """
-    health = Health()
+    health = Health(deployment.seconds)
     with _stopping() as stop, _served(port, health), LiveDisplay(progress, "the first batch") as display:
         record = _metrics() if port is not None else None
 
@@ -85,13 +88,16 @@ def _embedded(
         quarantine_keep=deployment.quarantine_keep,
         on_batch=after,
     ) as session:
+        due = True  # what a stop has left undone
         while not stop.is_set():
-            session.step()
+            if due:
+                session.step()
             health.looked = time.monotonic()
             if not session.waiting_files():
                 if once:
                     return
                 stop.wait(deployment.seconds)
+            due = session.due
 
 
 def _on_spark(
@@ -115,7 +121,8 @@ def _on_spark(
     )
     try:
         while not stop.is_set() and not query.awaitTermination(1):
-            health.looked = time.monotonic()
+            if not query.status["isTriggerActive"]:
+                health.looked = time.monotonic()
     finally:
         query.stop()
 

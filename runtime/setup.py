@@ -86,6 +86,12 @@ class Setup:
         """Result streams whose rows a sink wants."""
         return frozenset(name for name, sink in self.sinks.items() if not isinstance(sink, DiscardSink))
 
+    @property
+    def follows_clock(self) -> bool:
+        """Whether there may be something to do although nothing is new."""
+        by_clock = any(options.idle is not None or options.arrival is not None for options in self.options.values())
+        return by_clock or self.timetable.follows_time
+
     def admit(self, offer: Offer) -> Admission:
         """What of an offer is to be read; `QueryError` TG411 for a file that changed after it was read."""
         admission = self.checkpoint.admit(offer)

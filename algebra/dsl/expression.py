@@ -101,7 +101,10 @@ class Expression:
                 hint="write x.is_in(a, b) or text.contains(part)",
             )
 
-    if not TYPE_CHECKING:  # type checkers shall refuse unknown methods themselves
+    if TYPE_CHECKING:
+        # A relation's member may be a prefix: `matches.Fog.ts`. A call of an unknown method is an error still.
+        def __getattr__(self, name: str) -> Expression: ...
+    else:
 
         def __getattr__(self, name: str) -> NoReturn:
             if name.startswith("_"):

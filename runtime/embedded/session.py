@@ -397,6 +397,14 @@ class Session:
         """
         return sum(map(len, self._unread().values()))
 
+    @property
+    def due(self) -> bool:
+        """Whether a batch may have something to do: rows were pushed or progress told, files are waiting, or a source or schedule
+        goes by the clock.
+        """
+        told = bool(self._pushed or self._frames or self._advances or self._close_at is not None)
+        return told or self._setup.follows_clock or self.waiting_files() > 0
+
     def _unread(self) -> FoundFiles:
         self._setup.admit(Offer())  # `StateError` where this session may not go on
         return self._setup.unread()

@@ -34,7 +34,7 @@ from tidegate.runtime.reading_results import read_results
 from tidegate.runtime.results import ResultTable
 from tidegate.runtime.runner import Runner
 from tidegate.runtime.schedule import Schedule
-from tidegate.runtime.setup import Setup, prepare
+from tidegate.runtime.setup import prepare
 from tidegate.runtime.sinks import Sink
 from tidegate.runtime.sources import Files, OnError, source_given
 from tidegate.runtime.spark.bounded import bounded_inputs, stored_statics
@@ -47,6 +47,7 @@ from tidegate.runtime.spark.locations import local_uri
 from tidegate.runtime.spark.own_files import check_query_id, is_planned
 from tidegate.runtime.spark.run import SparkRun
 from tidegate.runtime.spark.session import check_session, own_session
+from tidegate.runtime.spark.shipping import ship_library
 from tidegate.runtime.spark.union import union_of
 from tidegate.runtime.spark.wake_ups import WakeUps
 from tidegate.runtime.spark.watched import watched_directories
@@ -339,6 +340,7 @@ def start(
         paths = stored_statics(setup, store)
         # Whatever the driver makes, workers may have to read.
         local = EmbeddedExecutor(store, setup.statics, setup.options, setup.written, held_bytes=0)
+        ship_library(spark.sparkContext)
         executor = SparkExecutor(own_session(spark), local, root, paths, driver_bytes, shard_bytes)
         runner = Runner(
             setup.plan, setup.checkpoint, executor, setup.options, collect_garbage, setup.timetable, setup.on_error
@@ -364,7 +366,7 @@ def start(
             reading,
             on_batch,
             clock,
-            _follows_clock(setup),
+            setup.follows_clock,
         )
         run.recorded()
         for stream, told in advance.items():
@@ -406,9 +408,3 @@ def _trigger(spark: SparkSession, trigger: object) -> dict[str, Any]:
             hint='"available_now", a processing time such as "5 seconds", or one of Spark\'s arguments in a dictionary',
         ) from error
     return when
-
-
-def _follows_clock(setup: Setup) -> bool:
-    """Whether there may be something to do although nothing is new."""
-    by_clock = any(options.idle is not None or options.arrival is not None for options in setup.options.values())
-    return by_clock or setup.timetable.follows_time

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidegate as tg
+from tests.runtime.faults.scenarios import again
 from tidegate.algebra.terms import TRUE
 from tidegate.runtime import garbage
 from tidegate.runtime import sweep as sweep_module
@@ -20,6 +21,7 @@ from tidegate.runtime.embedded.few import rows as few_rows
 from tidegate.runtime.embedded.session import Session
 from tidegate.runtime.executor import Rewrite
 from tidegate.runtime.garbage import MERGED_ROWS, MOST_SEGMENTS, Garbage, affordable, merged_rows
+from tidegate.runtime.state.failpoints import SimulatedCrash, crash
 from tidegate.runtime.state.local import LocalStore
 from tidegate.runtime.state.memory import MemoryStore
 from tidegate.runtime.state.segments import Segment, plan_compaction
@@ -112,6 +114,46 @@ def test_a_large_segment_is_rewritten_piece_by_piece(
         assert len(session._runner.segments[name]) == 2
         session.finish()
         session.step()
+
+
+@pytest.mark.parametrize("failpoint", ["store-file-written", "batch-after-segment"])
+@pytest.mark.parametrize("pieces_before", range(4))
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_crash_between_the_pieces_of_a_rewritten_segment_changes_nothing(
+    place: int, pieces_before: int, failpoint: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executor, "PIECE_ROWS", 50)
+    monkeypatch.setattr(executor, "PIECE_BYTES", 100 * 16)
+    monkeypatch.setattr(few_rows, "MOST", -1)
+    monkeypatch.setattr(garbage, "MERGED_ROWS", 50)
+    store = stores(tmp_path)[place]
+    store.packs = False
+    with Session(pairs(10_000).facts, store, collect_garbage="off") as session:
+        session.push("Events", [{"k": k % 500, "t": k} for k in range(1_000)])
+        session.advance("Events", {"t": 999})
+        assert session.step().results == {"Pairs": 500}
+    with Session(pairs(10_000).facts, store, collect_garbage="exact") as session:
+        monkeypatch.setattr(session._runner.executor, "cache_bytes", 0)
+        store.failpoints.arm(failpoint, crash, skip=pieces_before)
+        session.advance("Events", {"t": 10_500})
+        with pytest.raises(SimulatedCrash):
+            session.step()
+    store = again(store)
+    with Session(pairs(10_000).facts, store, collect_garbage="exact") as session:
+        (name,) = session.live_rows()
+        assert session.live_rows()[name] == 1_000
+        session.advance("Events", {"t": 10_500})
+        assert session.step().live_rows == {name: 499}
+        segments = session._runner.segments[name]
+        assert len(segments) > 3
+        session.push("Events", [{"k": 499, "t": 10_600}])
+        session.advance("Events", {"t": 10_600})
+        assert session.step().results == {"Pairs": 1}
+        assert len(session.results("Pairs")) == 501
+        session.finish()
+        for _ in range(2):
+            session.step()
+    assert store.list_files("segments") == []
 
 
 def stored(path: str, rows: int, low: int = 0, high: int = 0, batch: int = 1) -> Segment:

@@ -11,13 +11,18 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from contextlib import nullcontext
 from pathlib import Path
+from threading import Event
 
 import polars as pl
 import pytest
 
+import tidegate as tg
+from tidegate.runtime import operation
 from tidegate.runtime.cli import main
-from tidegate.runtime.operation import Health
+from tidegate.runtime.embedded.session import Session
+from tidegate.runtime.operation import STALE, Health
 
 PROGRAM = """
 import tidegate as tg
@@ -123,13 +128,42 @@ def test_it_runs_until_it_is_told_to_stop_and_says_how_it_is(place: Path) -> Non
 
 
 def test_a_run_that_fails_or_stands_still_is_unhealthy() -> None:
-    health = Health()
+    health = Health(every=3600.0)
     assert health.to_dict()["status"] == "ok"
-    health.looked -= 1000
+    health.looked -= 3600 + STALE - 1
+    assert health.to_dict()["status"] == "ok"
+    health.looked -= 2
     assert health.to_dict()["status"] == "stale"
     health.error = "TG412 a file can not be read"
     assert health.to_dict()["status"] == "failed"
     assert health.to_dict()["error"] == "TG412 a file can not be read"
+
+
+def test_looks_without_anything_new_are_no_batches(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    batches: list[int] = []
+    real = Session.step
+
+    def step(session: Session) -> tg.BatchReport:
+        batches.append(len(batches))
+        return real(session)
+
+    stop = Event()
+    looks: list[int] = []
+
+    def wait(_: float) -> bool:
+        looks.append(len(batches))
+        if len(looks) == 2:
+            put(place, 2)
+        if len(looks) == 5:
+            stop.set()
+        return stop.is_set()
+
+    monkeypatch.setattr(Session, "step", step)
+    monkeypatch.setattr(stop, "wait", wait)
+    monkeypatch.setattr(operation, "_stopping", lambda: nullcontext(stop))
+    assert main(["start", "program.py"]) == 0
+    assert looks == [1, 1, 2, 2, 2]
+    assert results(place) == [2, 2, 3]
 
 
 @pytest.mark.parametrize(

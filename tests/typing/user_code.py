@@ -1,0 +1,68 @@
+"""A user's code as type checkers see it: `make typecheck` has mypy and pyright read it, nothing runs it.
+
+What is wrong on purpose says which error is expected; a checker that finds none there complains of the comment.
+"""
+
+from typing import Any, assert_type
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+
+import tidegate as tg
+
+orders = tg.stream("Orders", "order_id bigint, ordered timestamp, amount double", progress="ordered")
+payments = tg.stream("Payments", "order_id bigint, paid timestamp", progress="paid")
+o, p = orders.as_("o"), payments.as_("p")
+assert_type(o, tg.Relation)
+unpaid = o.anti_join(p, p.order_id == o.order_id, o.ordered <= p.paid, p.paid <= o.ordered + tg.minutes(30))
+assert_type(unpaid, tg.Relation)
+per_hour = orders.group_by(hour=tg.ceil(orders.ordered, "1h")).agg(orders=tg.count(), amount=tg.sum(orders.amount))
+assert_type(per_hour, tg.Relation)
+found = orders.partition_by("order_id").derive(
+    High=tg.situation(orders.amount > 5), Low=tg.situation(orders.amount < 2)
+)
+matches = tg.match(found.High.before(found.Low), within="1d")
+late = matches.where(matches.High.te > matches.Low.ts, matches.detected.is_not_null())
+program = tg.program(Unpaid=unpaid, PerHour=per_hour, Late=late)
+assert_type(program, tg.Program)
+
+
+def complete(given: pl.DataFrame) -> None:
+    results = program.run({"Orders": given, "Payments": [(1, "2026-01-01")]})
+    assert_type(results, tg.Results)
+    table = results["Unpaid"]
+    assert_type(table, tg.ResultTable)
+    assert_type(table.polars(), pl.DataFrame)
+    assert_type(table.pandas(), pd.DataFrame)
+    assert_type(table.arrow(), pa.Table)
+    assert_type(table.rows(), list[dict[str, Any]])
+    assert_type(table.columns, list[str])
+
+
+def by_batches() -> None:
+    with program.session(sources={"Orders": tg.parquet("orders", delay="5m")}, checkpoint="state") as session:
+        assert_type(session, tg.Session)
+        session.push("Payments", [(1, "2026-01-01")])
+        session.advance("Payments", {"paid": "2026-01-01"})
+        assert_type(session.step(), tg.BatchReport)
+        assert_type(session.table("Unpaid"), tg.ResultTable)
+        assert_type(session.results("Unpaid"), list[dict[str, Any]])
+
+
+def on_spark() -> None:
+    query = program.start(tg.spark_session("orders"), sources={"Orders": tg.parquet("orders")}, checkpoint="state")
+    assert_type(query, tg.RunningQuery)
+    assert_type(query.table("Unpaid"), tg.ResultTable)
+    assert_type(query.results("Unpaid"), list[dict[str, Any]])
+    assert_type(query.reports, list[tg.BatchReport])
+
+
+def wrong() -> None:
+    program.run({}, on_eror="fail")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    program.session(thread=2)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    tg.parquet("orders", delai="5m")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    tg.csv("orders", on_bad_file="ignore")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    orders.amount.avgg()  # type: ignore[operator]  # pyright: ignore[reportCallIssue]
+    tg.tumblin(orders.ordered, "1h")  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
+    program.run({})["Unpaid"].dataframe()  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
