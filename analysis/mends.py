@@ -122,7 +122,7 @@ class Mends:
         """To wait for all ends, and a window if a match would wait for ever then."""
         if operator.emission == "final":
             return ""
-        ticks, span = _spans(operator.schema[detected].type)[0]
+        ticks, span = _spans(self.node.schema[detected].type)[0]
         final = replace(operator, emission="final")
         for mended, text in ((final, ""), (replace(final, within=ticks), f" and within={span}")):
             node = _replaced(self.node, operator, mended)

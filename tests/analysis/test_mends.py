@@ -9,6 +9,9 @@ import pytest
 
 import tidegate as tg
 from tests.analysis.build import query, scan, stream
+from tests.strategies.programs import Case as Cased
+from tests.strategies.programs import random_case
+from tests.strategies.situations import random_situation_case
 from tidegate.algebra.nodes import Emission, Product, Project
 from tidegate.algebra.program import ProgramDef
 from tidegate.analysis.mends import Mends
@@ -333,6 +336,14 @@ CASES = [
         lambda: met(stays, within="1d", emission="final"),
     ),
     Case(
+        "a match of such rows, the time of which has another name",
+        lambda: met(stays, within="1d").select("One.guest", seen="detected"),
+        "TG201",
+        'wait for all ends: emission="final"; or declare progress of Stays on start, too; '
+        'or declare how long periods last: end <= start + "1h" in Stays',
+        lambda: met(stays, within="1d", emission="final").select("One.guest", seen="detected"),
+    ),
+    Case(
         "readings above the mean",
         lambda: r.join(means, means.sensor == r.sensor, r.value > 2 * means.mean),
         "TG201",
@@ -447,6 +458,19 @@ def test_what_is_joined_first_is_bounded_by_what_the_result_progresses_on() -> N
     assert tg.program(All=bounded, Known=asked.with_(known=tg.max(o.time, p.time, f.time))).check() == []
 
 
+def test_a_bound_is_no_mend_by_which_nothing_is_waited_for() -> None:
+    """`f.time <= p.time + "1h"` inside would leave nothing that the anti-join could find."""
+    asked = o.anti_join(p.join(f, p.id == f.id), o.id == p.id, f.time >= p.time + "2h")
+    problems = tg.program(Kept=asked).check()
+    assert [problem.hint for problem in problems] == [
+        'bound it: p.time <= o.time + "1h"',
+        'bound it: f.time <= p.time + "1d"',
+    ]
+    bounds = p.time <= o.time + "1h", f.time <= p.time + "1d"
+    mended = o.anti_join(p.join(f, p.id == f.id), o.id == p.id, f.time >= p.time + "2h", *bounds)
+    assert tg.program(Kept=mended).check() == []
+
+
 def test_a_stream_that_is_read_twice_is_bounded_twice() -> None:
     later, latest = payments.as_("later"), payments.as_("latest")
     asked = o.anti_join(later, later.id == o.id).anti_join(latest, latest.id == o.id)
@@ -487,3 +511,16 @@ def test_nothing_is_said_that_was_not_tried() -> None:
     forgetful = Project(scan(stream("A"), "a"), ("a.k",))
     assert Mends(forgetful, {}).instant() == "keep an instant: select(..., a.t)"
     assert Mends(forgetful, {}, effort=0).instant() == ""
+
+
+@pytest.mark.parametrize("make", [random_case, random_situation_case])
+def test_random_queries_that_are_refused_get_a_hint_of_what_they_hold(make: Callable[[int], Cased]) -> None:
+    hinted = 0
+    for seed in range(150):
+        try:
+            analyse(make(seed).program)
+        except tg.QueryError as error:
+            found = [problem for problem in error.problems if problem.code in ("TG201", "TG202")]
+            assert all(problem.hint for problem in found), seed
+            hinted += len(found)
+    assert hinted >= 5
