@@ -1,4 +1,8 @@
-"""Tidegate: temporal relational algebra over event streams, analysed before it runs, incremental on Spark and embedded."""
+"""Tidegate: temporal relational algebra over event streams, analysed before it runs, incremental on Spark and embedded.
+
+Examples in docstrings go on from the lines with which the page of functions and classes begins, docs/reference/api.md: `orders`,
+`payments` and `cars` are streams with rows for them, `program` asks which orders are not paid in time, and `show` prints rows.
+"""
 
 import os
 from typing import TYPE_CHECKING

@@ -232,12 +232,12 @@ _API_HEAD = f"""\
 
 Every public name with its signature and its docstring. This page is written by `tools/docs_reference.py`.
 
-The examples are run by the tests, with these lines before each of them. `...` in what they print stands for any text.
+The tests run each example in an empty directory, after these lines. `...` in what an example prints stands for any text.
 
 ```python
 {EXAMPLES_BEGIN}```
 
-Before those with `spark`, `query` or `coming` come these, too:
+An example with `spark`, `query` or `coming` comes after these lines, too:
 
 <!-- spark -->
 ```python
