@@ -401,6 +401,15 @@ class Session:
     def due(self) -> bool:
         """Whether a batch may have something to do: rows were pushed or progress told, files are waiting, or a source or schedule
         goes by the clock.
+
+        Examples:
+            >>> session = program.session()
+            >>> session.push("Orders", inputs["Orders"])
+            >>> session.due
+            True
+            >>> report = session.step()
+            >>> session.due
+            False
         """
         told = bool(self._pushed or self._frames or self._advances or self._close_at is not None)
         return told or self._setup.follows_clock or self.waiting_files() > 0
