@@ -117,6 +117,14 @@ def prometheus(registry: CollectorRegistry | None = None) -> Exporter:
     """A hook that keeps `tidegate_…` metrics in a registry of Prometheus, the default one if none is given.
 
     Make one per registry and share it. Counters begin at zero with the process. `QueryError` TG422 without the extra.
+
+    Examples:
+        >>> from prometheus_client import CollectorRegistry
+        >>> from tidegate import metrics
+        >>> registry = CollectorRegistry()
+        >>> results = program.run(inputs, on_batch=metrics.prometheus(registry).of("shop"))
+        >>> registry.get_sample_value("tidegate_results_total", {"program": "shop", "query": "Unpaid"})
+        2.0
     """
     try:
         import prometheus_client as client
@@ -144,6 +152,17 @@ def opentelemetry(meter: Meter | None = None) -> Exporter:
     """A hook that records `tidegate.…` metrics with a meter of OpenTelemetry, the global provider's if none is given.
 
     `QueryError` TG422 without the extra.
+
+    Examples:
+        >>> from opentelemetry.sdk.metrics import MeterProvider
+        >>> from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+        >>> from tidegate import metrics
+        >>> reader = InMemoryMetricReader()
+        >>> meter = MeterProvider([reader], shutdown_on_exit=False).get_meter("shop")
+        >>> results = program.run(inputs, on_batch=metrics.opentelemetry(meter))
+        >>> recorded = reader.get_metrics_data().resource_metrics[0].scope_metrics[0].metrics
+        >>> [point.value for one in recorded for point in one.data.data_points if one.name == "tidegate.results"]
+        [2]
     """
     try:
         from opentelemetry.metrics import get_meter

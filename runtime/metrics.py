@@ -28,7 +28,15 @@ _DAY: Final = 86_400
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """How far a stream or result has arrived on one progressing attribute."""
+    """How far a stream or result has arrived on one progressing attribute; `reached` is in ticks.
+
+    Examples:
+        >>> from tidegate import metrics
+        >>> session = tg.program(Fast=Fast).session()
+        >>> session.advance("Cars", {"time": 6})
+        >>> [(one.name, one.value) for one in metrics.Metrics.of(session.step()).progress]
+        [('Cars.time', 6.0), ('Fast.te', 6.0)]
+    """
 
     stream: str
     attribute: str
@@ -37,15 +45,35 @@ class Timeline:
 
     @property
     def name(self) -> str:
+        """The stream and its attribute.
+
+        Examples:
+            >>> from tidegate import metrics
+            >>> metrics.Timeline("Payments", "paid", payments.schema["paid"].type.kind, 0).name
+            'Payments.paid'
+        """
         return f"{self.stream}.{self.attribute}"
 
     @property
     def value(self) -> float:
-        """As a number to draw: seconds since 1970, of integer time the number itself, or an infinity."""
+        """As a number to draw: seconds since 1970, of integer time the number itself, or an infinity.
+
+        Examples:
+            >>> from tidegate import metrics
+            >>> metrics.Timeline("Payments", "paid", payments.schema["paid"].type.kind, 90_000_000).value
+            90.0
+        """
         return quantity(self.reached, self.kind)
 
     def behind(self, clock: int) -> float | None:
-        """Seconds from progress to the clock (microseconds), 0 at the end; None before the beginning, and for integers."""
+        """Seconds from progress to the clock (microseconds), 0 at the end; None before the beginning, and for integers.
+
+        Examples:
+            >>> from tidegate import metrics
+            >>> reached = metrics.Timeline("Payments", "paid", payments.schema["paid"].type.kind, 60_000_000)
+            >>> reached.behind(90_000_000)
+            30.0
+        """
         if self.reached == -INF or self.kind is Kind.BIGINT:
             return None
         return 0.0 if self.reached == INF else clock / _SECOND - self.value
@@ -55,11 +83,20 @@ class Timeline:
 class BufferUse:
     """What a buffer holds after a batch, against what is proved of it (rule R17).
 
-    `extent` is the distance between the oldest and the newest stored instant of `attribute`, in seconds, of integer time
-    a number. With exact garbage collection it is less than `bound`: the horizon, plus how far the newest row is ahead of
-    the slowest input of the queries that read the buffer (its skew and the inputs' lag), plus how far a schedule lets such
-    a query be behind. `bound` None: nothing bounds it, or not before every input has begun and every query had a turn.
-    `attribute` None: what is kept depends on several instants. Situations that an operator keeps are counted here too.
+    `extent` is the distance between the oldest and the newest stored instant of `attribute`, in seconds, of integer
+    time a number. With exact garbage collection it is less than `bound`: the horizon, plus how far the newest row is
+    ahead of the slowest input of the queries that read the buffer (its skew and the inputs' lag), plus how far a
+    schedule lets such a query be behind. `bound` None: nothing bounds it, or not before every input has begun and every
+    query had a turn. `attribute` None: what is kept depends on several instants. Situations that an operator keeps are
+    counted here too.
+
+    Examples:
+        >>> from tidegate import metrics
+        >>> session = program.session()
+        >>> session.push("Orders", inputs["Orders"][:2])
+        >>> use = metrics.Metrics.of(session.step()).state[0]
+        >>> use.buffer, use.rows, use.extent  # from 12:00 to 12:07
+        ('Orders#0', 2, 420.0)
     """
 
     buffer: str
@@ -72,7 +109,15 @@ class BufferUse:
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """A batch in numbers: rows by fate, new results, progress per timeline, state against its bound, seconds per step."""
+    """A batch in numbers: rows by fate, new results, progress per timeline, state against its bound, seconds per step.
+
+    Examples:
+        >>> from tidegate import metrics
+        >>> told = []
+        >>> results = program.run(inputs, on_batch=lambda report: told.append(metrics.Metrics.of(report)))
+        >>> told[0].batch, told[0].results, told[0].rows["Payments"].rejected
+        (1, {'Unpaid': 2}, {'null': 1})
+    """
 
     batch: int
     clock: int
@@ -90,7 +135,13 @@ class Metrics:
 
     @classmethod
     def of(cls, report: BatchReport) -> Metrics:
-        """The numbers of a batch."""
+        """The numbers of a batch.
+
+        Examples:
+            >>> from tidegate import metrics
+            >>> metrics.Metrics.of(program.run(inputs).reports[0]).results
+            {'Unpaid': 2}
+        """
         plan = report.plan
         streams = {stream.name: stream for stream in plan.facts.program.inputs} | dict(plan.facts.streams)
         progress = tuple(
@@ -119,11 +170,23 @@ class Metrics:
 
     @property
     def duration(self) -> float:
-        """Seconds from ingest to commit."""
+        """Seconds from ingest to commit.
+
+        Examples:
+            >>> from tidegate import metrics
+            >>> metrics.Metrics.of(program.run(inputs).reports[0]).duration < 60
+            True
+        """
         return sum(self.seconds.values())
 
     def to_dict(self) -> dict[str, object]:
-        """The same as plain values for JSON: instants as ISO text, the infinities as text."""
+        """The same as plain values for JSON: instants as ISO text, the infinities as text.
+
+        Examples:
+            >>> from tidegate import metrics
+            >>> metrics.Metrics.of(program.run(inputs).reports[0]).to_dict()["rows"]["Payments"]
+            {'in': 3, 'accepted': 2, 'rejected': {'null': 1}, 'punctuations': 0}
+        """
         return {
             "batch": self.batch,
             "clock": format_instant(self.clock),
@@ -151,7 +214,18 @@ class Metrics:
 
 
 def log(logger: logging.Logger | None = None, level: int = logging.INFO) -> OnBatch:
-    """A hook that logs each batch as one line of JSON; the `Metrics` themselves are in the record's `metrics`."""
+    """A hook that logs each batch as one line of JSON; the `Metrics` themselves are in the record's `metrics`.
+
+    Without a logger it is the one named `tidegate`.
+
+    Examples:
+        >>> import logging, sys
+        >>> from tidegate import metrics
+        >>> shop = logging.Logger("shop")
+        >>> shop.addHandler(logging.StreamHandler(sys.stdout))
+        >>> results = program.run(inputs, on_batch=metrics.log(shop))
+        {"event": "batch", "batch": 1, ... "results": {"Unpaid": 2}, ...}
+    """
     chosen = logger or logging.getLogger("tidegate")
 
     def on_batch(report: BatchReport) -> None:
@@ -163,7 +237,15 @@ def log(logger: logging.Logger | None = None, level: int = logging.INFO) -> OnBa
 
 
 def each(*hooks: OnBatch) -> OnBatch:
-    """All of these hooks as one."""
+    """All of these hooks as one.
+
+    Examples:
+        >>> from tidegate import metrics
+        >>> both = metrics.each(lambda report: print(report.seq), lambda report: print(report.results))
+        >>> results = program.run(inputs, on_batch=both)
+        1
+        {'Unpaid': 2}
+    """
 
     def on_batch(report: BatchReport) -> None:
         for hook in hooks:

@@ -160,7 +160,15 @@ class Embedded:
 
 @dataclass(slots=True)
 class TestClock:
-    """A clock that stands still until it is told to move."""
+    """A clock that stands still until it is told to move; `Drive.wait` moves it.
+
+    Examples:
+        >>> from tidegate import testing
+        >>> run = testing.drive(program, clock="2026-03-02T12:00Z")
+        >>> run.wait("10m")
+        >>> run.clock.now.isoformat()
+        '2026-03-02T12:10:00+00:00'
+    """
 
     __test__ = False  # not a test, whatever its name
     now: dt.datetime
@@ -176,6 +184,16 @@ class Drive:
 
     Everything between two steps is one batch. Rows and expected rows are mappings or tuples, or frames; instants may be
     ISO text.
+
+    Examples:
+        >>> from tidegate import testing
+        >>> with testing.drive(program) as run:
+        ...     run.add("Orders", [(1, "Ada", "2026-03-02T12:00Z", 12.5, 5, None)])
+        ...     run.finish()
+        ...     run.step()
+        ...     run.expect(Unpaid=[(1, "Ada", "2026-03-02T12:00Z")])
+        ...     run.live_rows
+        {'Orders#0': 0, 'Payments#0': 0}
     """
 
     facts: ProgramFacts
@@ -189,12 +207,32 @@ class Drive:
     # --- what happens -------------------------------------------------------------------------------------------------
 
     def add(self, stream: str, rows: Rows) -> None:
-        """New rows of a stream, read by the next step."""
+        """New rows of a stream, read by the next step; `QueryError` TG402 for a stream that the program does not have.
+
+        Examples:
+            >>> from tidegate import testing
+            >>> run = testing.drive(program)
+            >>> run.add("Payments", inputs["Payments"])
+            >>> run.step()
+            >>> run.counts["Payments"]
+            SourceCounts(rows_in=3, accepted=2, rejected={'null': 1})
+        """
         self._check_stream(stream)
         self._waiting.rows.setdefault(stream, []).append(rows)
 
     def advance(self, stream: str, **progress: Any) -> None:
-        """With the rows added so far, everything up to these instants (inclusive) has arrived."""
+        """With the rows added so far, everything up to these instants (inclusive) has arrived.
+
+        Examples:
+            >>> from tidegate import testing
+            >>> run = testing.drive(program)
+            >>> run.add("Orders", inputs["Orders"])
+            >>> run.advance("Orders", ordered="2026-03-03T10:00Z")
+            >>> run.advance("Payments", paid="2026-03-02T12:40Z")
+            >>> run.step()
+            >>> [row["customer"] for row in run.new("Unpaid")]
+            ['Ada', 'Bob']
+        """
         self._check_stream(stream)
         definition = next(s for s in input_streams(self.engine.plan) if s.name == stream)
         for key, value in advances_of(definition, progress).items():
@@ -203,7 +241,17 @@ class Drive:
                 self._waiting.declared[key] = max(value, self._waiting.declared.get(key, value))
 
     def finish(self, stream: str | None = None, *, close_at: Any = None) -> None:
-        """A stream ends with the rows added so far, or all do; with `close_at`, what is open then ends there."""
+        """A stream ends with the rows added so far, or all do; with `close_at`, what is open then ends there.
+
+        Examples:
+            >>> from tidegate import testing
+            >>> run = testing.drive(tg.program(Fast=Fast))
+            >>> run.add("Cars", [("blue", 1, 90.0, 0.0)])
+            >>> run.finish(close_at=9)
+            >>> run.step()
+            >>> run.results("Fast")
+            [{'car': 'blue', 'ts': 1, 'te': 9}]
+        """
         if close_at is not None:
             check_all_end(stream)
             self.close_open(close_at)
@@ -214,12 +262,33 @@ class Drive:
                 self._waiting.advances |= {(definition.name, a): INF for a in definition.progress}
 
     def close_open(self, at: Any) -> None:
-        """Situations that are open when all streams have ended end there; no stream ends by this."""
+        """Situations that are open when all streams have ended end there; no stream ends by this.
+
+        Examples:
+            >>> from tidegate import testing
+            >>> run = testing.drive(tg.program(Fast=Fast))
+            >>> run.add("Cars", [("blue", 1, 90.0, 0.0)])
+            >>> run.close_open(9)
+            >>> run.finish()
+            >>> run.step()
+            >>> run.results("Fast")
+            [{'car': 'blue', 'ts': 1, 'te': 9}]
+        """
         closing_instant(self.engine.plan, at)
         self._waiting.close_at = at
 
     def wait(self, duration: dt.timedelta | str) -> None:
-        """The clock moves on; nothing sees it before the next step."""
+        """The clock moves on; nothing sees it before the next step.
+
+        `QueryError` TG401 for a negative duration, and for one beyond the year 9999: give `drive` a clock.
+
+        Examples:
+            >>> from tidegate import testing
+            >>> run = testing.drive(program, clock="2026-03-02T12:00Z")
+            >>> run.wait("1h 30m")
+            >>> run.clock.now.isoformat()
+            '2026-03-02T13:30:00+00:00'
+        """
         ticks = duration_ticks(duration)
         if ticks < 0:
             raise QueryError(
@@ -237,7 +306,18 @@ class Drive:
     def kill(self, place: str = "commit-before-manifest", *, skip: int = 0) -> None:
         """The next step dies at a failpoint, at its `skip`+1-th passing; the program is then started again.
 
-        What was added is given again if the batch did not count. `PLACES_TO_DIE` lists the failpoints.
+        What was added is given again if the batch did not count. `PLACES_TO_DIE` lists the failpoints; `QueryError` TG401
+        for another.
+
+        Examples:
+            >>> from tidegate import testing
+            >>> run = testing.drive(program)
+            >>> run.add("Orders", inputs["Orders"])
+            >>> run.finish()
+            >>> run.kill("commit-before-manifest")
+            >>> run.step()
+            >>> len(run.results("Unpaid"))  # each once
+            3
         """
         if place not in PLACES_TO_DIE:
             raise QueryError(
@@ -247,11 +327,31 @@ class Drive:
         self._failpoint = (place, skip)
 
     def restart(self) -> None:
-        """Stop, and start again from the checkpoint, as a new process would; what was added since the last step stays."""
+        """Stop, and start again from the checkpoint, as a new process would; what was added since the last step stays.
+
+        Examples:
+            >>> from tidegate import testing
+            >>> run = testing.drive(program)
+            >>> run.add("Orders", inputs["Orders"])
+            >>> run.step()
+            >>> run.restart()
+            >>> run.live_rows
+            {'Orders#0': 3, 'Payments#0': 0}
+        """
         self.engine.restart()
 
     def step(self) -> None:
-        """One batch over what happened since the last step."""
+        """One batch over what happened since the last step; its report is the last of `reports`.
+
+        Examples:
+            >>> from tidegate import testing
+            >>> run = testing.drive(program)
+            >>> run.add("Orders", inputs["Orders"])
+            >>> run.finish()
+            >>> run.step()
+            >>> run.reports[-1].results
+            {'Unpaid': 3}
+        """
         failpoint, self._failpoint = self._failpoint, None
         before = self._manifest
         if failpoint is not None:
@@ -279,7 +379,21 @@ class Drive:
     # --- what to check ------------------------------------------------------------------------------------------------
 
     def new(self, name: str) -> list[dict[str, Any]]:
-        """Rows of a result that appeared since this was last asked, as users see them."""
+        """Rows of a result that appeared since this was last asked, as users see them.
+
+        `QueryError` TG402 for a name that is no result.
+
+        Examples:
+            >>> from tidegate import testing
+            >>> run = testing.drive(tg.program(Fast=Fast))
+            >>> run.add("Cars", driven["Cars"])
+            >>> run.finish()
+            >>> run.step()
+            >>> run.new("Fast")
+            [{'car': 'red', 'ts': 2, 'te': 5}]
+            >>> run.new("Fast")
+            []
+        """
         self._schema(name)
         found: list[dict[str, Any]] = []
         for query in self.engine.plan.queries:
@@ -290,7 +404,20 @@ class Drive:
         return found
 
     def expect(self, **rows: Iterable[Any]) -> None:
-        """Exactly these rows are new in each of these results, in any order; `AssertionError` with the difference."""
+        """Exactly these rows are new in each of these results, in any order; `AssertionError` with the difference.
+
+        Examples:
+            >>> from tidegate import testing
+            >>> run = testing.drive(tg.program(Fast=Fast))
+            >>> run.add("Cars", driven["Cars"])
+            >>> run.finish()
+            >>> run.step()
+            >>> run.expect(Fast=[("red", 2, 6)])
+            Traceback (most recent call last):
+            ...
+            AssertionError: Fast lacks (car = 'red', ts = 2, te = 6) × 1
+            Fast has (car = 'red', ts = 2, te = 5) × 1, unexpected
+        """
         wrong = []
         for name, wanted in rows.items():
             schema = self._schema(name)
@@ -302,12 +429,31 @@ class Drive:
             raise AssertionError("\n".join(wrong))
 
     def results(self, name: str) -> list[dict[str, Any]]:
-        """All rows of a result so far."""
+        """All rows of a result so far.
+
+        Examples:
+            >>> from tidegate import testing
+            >>> run = testing.drive(tg.program(Fast=Fast))
+            >>> run.add("Cars", driven["Cars"])
+            >>> run.finish()
+            >>> run.step()
+            >>> run.results("Fast")
+            [{'car': 'red', 'ts': 2, 'te': 5}]
+        """
         return user_rows(self._table(name))
 
     @property
     def live_rows(self) -> dict[str, int]:
-        """Rows stored per buffer after the last step, and the situations that are kept."""
+        """Rows stored per buffer after the last step, and the situations that are kept.
+
+        Examples:
+            >>> from tidegate import testing
+            >>> run = testing.drive(program)
+            >>> run.add("Orders", inputs["Orders"])
+            >>> run.step()
+            >>> run.live_rows
+            {'Orders#0': 3, 'Payments#0': 0}
+        """
         found = dict.fromkeys((buffer.id for buffer in self.engine.plan.buffers), 0)
         segments = {} if self._manifest is None else self._manifest.segments
         found |= {name: sum(segment.rows for segment in parts) for name, parts in segments.items()}
@@ -316,12 +462,38 @@ class Drive:
 
     @property
     def state(self) -> StateListing:
-        """What is kept after the last step, and why: what `tidegate state` prints."""
+        """What is kept after the last step, and why: what `tidegate state` prints.
+
+        Examples:
+            >>> from tidegate import testing
+            >>> run = testing.drive(program)
+            >>> run.add("Orders", inputs["Orders"])
+            >>> run.step()
+            >>> print(run.state)
+            checkpoint memory: after batch 1 by embedded ...
+            buffer Orders#0: 3 rows of Orders, ... bytes in 1 segment
+              oldest      ordered 2026-03-02T12:00:00Z
+              newest      ordered 2026-03-03T09:40:30Z
+              kept        for Unpaid while ordered > p(ordered)
+            ...
+        """
         return list_state(self.engine.store)
 
     @property
     def progress(self) -> dict[str, dict[str, Extended]]:
-        """How far each query's result is final after the last step, in ticks."""
+        """How far each query's result is final after the last step, in ticks.
+
+        A tick is a microsecond since 1970-01-01 UTC of a timestamp, a day of a date, one of integer time; the end is
+        infinite.
+
+        Examples:
+            >>> from tidegate import testing
+            >>> run = testing.drive(tg.program(Fast=Fast))
+            >>> run.advance("Cars", time=6)
+            >>> run.step()
+            >>> run.progress
+            {'Fast': {'te': 6}}
+        """
         state = ProgressState.start(self.engine.plan)
         if self._manifest is not None:
             state.load(self._manifest.progress)
@@ -329,20 +501,60 @@ class Drive:
 
     @property
     def counts(self) -> dict[str, SourceCounts]:
-        """Rows by fate per stream, from the beginning."""
+        """Rows by fate per stream, from the beginning.
+
+        Examples:
+            >>> from tidegate import testing
+            >>> run = testing.drive(program)
+            >>> run.add("Payments", inputs["Payments"])
+            >>> run.step()
+            >>> run.counts["Payments"].rejected
+            {'null': 1}
+        """
         found = {stream.name: SourceCounts() for stream in input_streams(self.engine.plan)}
         return found | ({} if self._manifest is None else dict(self._manifest.counts))
 
     def why(self, name: str, **row: Any) -> Why:
-        """What holds a result back after the last step; with the instants of a row of it, when that row is final."""
+        """What holds a result back after the last step; with the instants of a row of it, when that row is final.
+
+        Examples:
+            >>> from tidegate import testing
+            >>> run = testing.drive(program)
+            >>> run.advance("Payments", paid="2026-03-02T12:40Z")
+            >>> run.step()
+            >>> print(run.why("Unpaid"))
+            no row of Unpaid is final yet
+              held back by    Orders.ordered, of which nothing is known to have arrived
+            ...
+        """
         return why(self.facts, self._manifest, name, row or None)
 
     def quarantine(self) -> list[dict[str, Any]]:
-        """All rejected rows that were set aside."""
+        """All rejected rows that were set aside.
+
+        Examples:
+            >>> from tidegate import testing
+            >>> run = testing.drive(program)
+            >>> run.add("Payments", inputs["Payments"])
+            >>> run.step()
+            >>> [(row["reason"], row["row"]) for row in run.quarantine()]
+            [('null', '{"order_id": 2, "paid": null}')]
+        """
         rows: list[dict[str, Any]] = kept_rows(self.engine.store, self._manifest).read_all().to_pylist()
         return rows
 
     def close(self) -> None:
+        """Release the checkpoint; leaving a `with` block does it too.
+
+        Examples:
+            >>> from tidegate import testing
+            >>> run = testing.drive(program, directory="state")
+            >>> run.add("Orders", inputs["Orders"])
+            >>> run.step()
+            >>> run.close()
+            >>> testing.drive(program, directory="state").live_rows
+            {'Orders#0': 3, 'Payments#0': 0}
+        """
         self.engine.close()
 
     def __enter__(self) -> Drive:
@@ -387,8 +599,19 @@ def drive(
 
     `sources` says per stream what is promised of its rows (`tg.source(None, delay="10m")`). `clock` is where the clock
     stands at first; without one no row is ever ahead. `directory` holds the checkpoint; by default it is in memory, on
-    Spark in a temporary directory. `driver_bytes=0` makes Spark evaluate even the smallest increment,
-    with `shard_bytes=0` as DataFrames.
+    Spark in a temporary directory. `driver_bytes=0` makes Spark evaluate even the smallest increment, with
+    `shard_bytes=0` as DataFrames. `QueryError` TG114 for what is no program, TG401 for a source with rows of its own.
+
+    Examples:
+        >>> from tidegate import testing
+        >>> run = testing.drive(program, sources={"Payments": tg.source(None, delay="10m")})
+        >>> run.add("Orders", inputs["Orders"])
+        >>> run.finish("Orders")
+        >>> run.add("Payments", inputs["Payments"])
+        >>> run.step()
+        >>> run.expect(Unpaid=[(2, "Bob", "2026-03-02T12:07Z"), (3, "Ada", "2026-03-03T09:40:30Z")])
+        >>> run.reports[0].results
+        {'Unpaid': 2}
     """
     if not isinstance(program, Program):
         raise QueryError("TG114", f"drive takes a program, not {kind_of(program)}", hint="write tg.program(Name=...)")

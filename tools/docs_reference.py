@@ -265,9 +265,13 @@ def names_page() -> str:
 def api_page() -> str:
     """A section for every public name, which mkdocstrings fills from its docstring."""
     import tidegate
+    from tidegate import metrics, testing
 
-    names = [name for name in tidegate.__all__ if not name.startswith("_")]
-    return "\n".join([_API_HEAD, *(f"::: tidegate.{name}\n" for name in names)])
+    parts = [_API_HEAD, *(f"::: tidegate.{name}\n" for name in tidegate.__all__ if not name.startswith("_"))]
+    for module, what in ((testing, "drives a program in tests"), (metrics, "counts what batches do")):
+        parts.append(f"`{module.__name__}` {what}:\n")
+        parts += [f"::: {module.__name__}.{name}\n" for name in module.__all__ if callable(getattr(module, name))]
+    return "\n".join(parts)
 
 
 def _session() -> type:

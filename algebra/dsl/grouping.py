@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 
 
 class Grouped:
-    """A relation in groups, waiting for `agg`."""
+    """A relation in groups, waiting for `agg`.
+
+    Examples:
+        >>> daily
+        Grouped by day; say what each group yields: .agg(...)
+    """
 
     __slots__ = ("_base", "_columns", "_of", "_parts")
 
@@ -40,7 +45,15 @@ class Grouped:
 
     @called("TG115", "each aggregate needs a name: .agg(n=tg.count()); attributes to keep go into group_by(...)")
     def agg(self, **named: AggregateExpression | Callable[[Relation], AggregateExpression]) -> Relation:
-        """One row per group: its keys, then these aggregates."""
+        """One row per group: its keys, then these aggregates.
+
+        `QueryError` TG115 for what is no aggregate, or has no name; TG103 for a name that a key has.
+
+        Examples:
+            >>> show(daily.agg(orders=tg.count(), amount=tg.sum(orders.amount)))
+            2026-03-02 00:00:00+00:00, 2, 42.5
+            2026-03-03 00:00:00+00:00, 1, 8.0
+        """
         with Here() as site:
             keys = tuple(source for _, source in self._columns)
             parts, aggregates, renames = list(self._parts), [], [(source, out) for out, source in self._columns]

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import tidegate as tg
+from tidegate import metrics, testing
+from tidegate.algebra.dsl.grouping import Grouped
 from tools.docs_reference import EXAMPLES_BEGIN, SPARK_EXAMPLES_BEGIN
 
 if TYPE_CHECKING:
@@ -28,15 +30,19 @@ SECTION = re.compile(r"^\nExamples:\n    >>> ", re.MULTILINE)
 
 def documented() -> Iterator[tuple[str, str]]:
     """The docstrings of all public names, and of the public methods and properties of the classes among them."""
-    for name in tg.__all__:
-        if name.startswith("_"):
-            continue
-        value = getattr(tg, name)
-        yield name, own_docstring(value)
+    named = {name: getattr(tg, name) for name in tg.__all__} | {"Grouped": Grouped}  # nobody calls that by its name
+    for module in (metrics, testing):
+        named |= {
+            f"{module.__name__.removeprefix('tidegate.')}.{name}": getattr(module, name) for name in module.__all__
+        }
+    for name, value in named.items():
         if isinstance(value, type):
+            yield name, own_docstring(value)
             for member, given in vars(value).items():
                 if not member.startswith("_") and (inspect.isroutine(given) or isinstance(given, property)):
                     yield f"{name}.{member}", own_docstring(given)
+        elif inspect.isroutine(value):
+            yield name, own_docstring(value)
 
 
 def own_docstring(value: object) -> str:
