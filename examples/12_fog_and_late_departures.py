@@ -53,7 +53,7 @@ def complete(period: data.Period) -> Found:
 
 def as_it_came(period: data.Period, where: Path, *, spark: bool = False) -> Found:
     """The answers from files of twelve hours each, in order of arrival: one a batch, or eight on Spark."""
-    replay = data.prepare(where / "replay", period, bad=())
+    replay = data.prepare(where / "replay", period, hours=12, bad=())
     sources = {
         name: tg.parquet(replay.path(path), per_batch=8 if spark else 1, delay=queries.delays[name], bounded=True)
         for name, path in STREAMS.items()

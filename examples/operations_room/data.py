@@ -47,6 +47,9 @@ BOARD_LATEST: Final = timedelta(hours=3)
 # sched_dep <= dep + EARLY_BOUND; the earliest of the 328,521 departures left 43 minutes ahead of its schedule.
 EARLY_BOUND: Final = timedelta(hours=1)
 
+HOURS: Final = 3
+"""Replay time that a file holds."""
+
 LATE_BY: Final = timedelta(days=3)
 BAD_ROWS: Final = {"null": 25, "late": 12, "relation": 8, "unparseable": 6}
 BAD_KINDS: Final[tuple[BadKind, ...]] = get_args(BadKind)
@@ -120,7 +123,7 @@ class Events:
 class Replay:
     """What `prepare` wrote: `directory/<stream>/part-NNNNN.parquet`, `files` of them per stream, empty ones included.
 
-    `rows` counts all rows per stream, `bad` those among them that have to be rejected, by stream and kind; the kinds
+    Files begin at `start`, in replay time; `rows` counts all rows per stream, `bad` those among them that have to be rejected, by stream and kind; the kinds
     are named as the reasons for rejection are.
     """
 
@@ -128,11 +131,16 @@ class Replay:
     period: Period
     hours: int
     files: int
+    start: datetime
     rows: Mapping[str, int]
     bad: Mapping[str, Mapping[BadKind, int]]
 
     def path(self, name: str) -> Path:
         return self.directory / name
+
+    def clock(self, batches: int, per_batch: int) -> datetime:
+        """The replay time after so many batches: the end of what their files hold."""
+        return self.start + min(batches * per_batch, self.files) * timedelta(hours=self.hours)
 
 
 def package_data() -> Path:
@@ -184,11 +192,13 @@ def prepare(
     directory: Path,
     period: Period = JANUARY,
     *,
-    hours: int = 12,
+    hours: int = HOURS,
     bad: Collection[BadKind] = BAD_KINDS,
     seed: int = 2013,
 ) -> Replay:
     """Write the replay of a period below `directory`, one file per stream and `hours` of replay time.
+
+    The first file also holds what arrived before all streams had begun.
 
     A row arrives at its event time plus a random lag of at most its stream's declared delay, and files hold rows in the
     order of arrival; so within a stream no row is further than the delay behind the latest row before it, bad rows
@@ -237,9 +247,9 @@ def prepare(
 
     streams = {"schedule": schedule, "departure": departure, "weather": weather}
     width = _ticks(timedelta(hours=hours))
-    windows = np.concatenate([arrival for _, arrival in streams.values()]) // width
-    first = int(windows.min())
-    files = int(windows.max()) - first + 1
+    windows = [arrival // width for _, arrival in streams.values() if len(arrival)]
+    first = max(int(window.min()) for window in windows)
+    files = max(int(window.max()) for window in windows) - first + 1
     modified = time.time_ns() // 1_000_000 - files
     for name, (table, arrival) in streams.items():
         _write(directory / name, table, arrival, np.arange(first, first + files + 1) * width, modified)
@@ -251,6 +261,7 @@ def prepare(
         period=period,
         hours=hours,
         files=files,
+        start=datetime.fromtimestamp(first * hours * 3600, UTC),
         rows={name: table.num_rows for name, (table, _) in streams.items()},
         bad={
             "schedule": {},
@@ -322,6 +333,7 @@ def _write(directory: Path, table: pa.Table, arrival: Times, edges: Times, modif
     order = np.argsort(arrival, kind="stable")
     table = table.take(pa.array(order)).combine_chunks()
     cuts = np.searchsorted(arrival[order], edges)
+    cuts[0] = 0  # what came before all streams had begun
     for number, (low, high) in enumerate(pairwise(cuts)):
         path = directory / f"part-{number:05d}.parquet"
         pq.write_table(table.slice(low, high - low), path, use_dictionary=False)
@@ -355,7 +367,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--start", type=date.fromisoformat, default=JANUARY.start, help="first day (2013-01-01)")
     parser.add_argument("--days", type=int, default=JANUARY.days, help="number of days (31)")
     parser.add_argument("--year", action="store_true", help="the whole year instead")
-    parser.add_argument("--hours", type=int, default=12, help="replay time per file and stream (12)")
+    parser.add_argument("--hours", type=int, default=HOURS, help=f"replay time per file and stream ({HOURS})")
     parser.add_argument("--seed", type=int, default=2013, help="of the disorder (2013)")
     parser.add_argument(
         "--bad-rows",

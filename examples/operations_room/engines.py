@@ -27,6 +27,7 @@ class Ran:
     engine: str
     plan: Plan
     reports: tuple[BatchReport, ...]
+    per_batch: int
 
 
 class Run(Protocol):
@@ -67,7 +68,7 @@ def embedded(replay: Replay, where: Path, *, per_batch: int, on_batch: OnBatch) 
         while not reports or session.waiting_files():
             reports.append(session.step())
             on_batch(reports[-1])
-        return Ran("Embedded", session.plan, tuple(reports))
+        return Ran("In this process", session.plan, tuple(reports), per_batch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,4 +108,4 @@ class OnSpark:
             query.awaitTermination()
         finally:
             query.stop()
-        return Ran(f"Spark {spark.version} on {spark.sparkContext.master}", query.plan, tuple(reports))
+        return Ran(f"Spark {spark.version} on {spark.sparkContext.master}", query.plan, tuple(reports), per_batch)

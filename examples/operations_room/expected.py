@@ -17,6 +17,12 @@ from examples.operations_room.data import Period, package_data
 POOR_VISIBILITY: Final = 3.0
 """Miles; below three miles the visual flight rules end."""
 
+FOG: Final = 2.0
+"""Miles."""
+
+LATE: Final = 30
+"""Minutes."""
+
 LIVES: Final = pl.duration(minutes=70)
 """An hourly observation has a successor if there is one within 70 minutes."""
 
@@ -170,6 +176,66 @@ def bunching(given: Inputs) -> pl.DataFrame:
     return a.join(b, on=["origin", "dest", "day"]).filter(apart & together).drop("day")
 
 
+def fog(given: Inputs) -> pl.DataFrame:
+    """`Fog(origin, ts, te, least)`: a situation, from the first observation of less than two miles to the first other one.
+
+    An observation without a visibility is no fog. What has not ended is no row.
+    """
+    return _runs(given.weather, pl.col("visib") < FOG, "time", pl.col("visib").min().alias("least")).drop_nulls("te")
+
+
+def wave(given: Inputs) -> pl.DataFrame:
+    """`Wave(origin, ts, te, flights)`: all departures of an airport are more than half an hour late, for an hour at least."""
+    return _waves(given).drop_nulls("te").select("origin", "ts", "te", flights=pl.col("left").list.len().cast(pl.Int64))
+
+
+def late_in_fog(given: Inputs) -> pl.DataFrame:
+    """`LateInFog`: waves that began while a fog lasted that had begun before, at most a day before they were certain.
+
+    That is when nothing has ended the wave within its hour. What ends later is NULL, and only what had happened by then is counted.
+    """
+    lasting = pl.duration(hours=1) - pl.duration(microseconds=1)  # whatever comes later, it has an hour then
+    fogs = _runs(given.weather, pl.col("visib") < FOG, "time", pl.struct("time", "visib").alias("seen"))
+    in_fog = (pl.col("ts") < pl.col("wave_ts")) & ((pl.col("wave_ts") < pl.col("te")) | pl.col("te").is_null())
+    waves = _waves(given).rename({"ts": "wave_ts", "te": "wave_te"})
+    detected = pl.col("wave_ts") + lasting
+    pairs = fogs.join(waves, on="origin").filter(in_fog).with_columns(detected=detected)
+    pairs = pairs.filter(pl.col("detected") - pl.col("ts") <= pl.duration(days=1)).with_row_index("pair")
+    least = (
+        pairs.select("pair", "detected", "seen")
+        .explode("seen")
+        .unnest("seen")
+        .filter(pl.col("time") <= pl.col("detected"))
+        .group_by("pair")
+        .agg(least=pl.col("visib").min())
+    )
+    flights = (
+        pairs.select("pair", "detected", "left")
+        .explode("left")
+        .filter(pl.col("left") <= pl.col("detected"))
+        .group_by("pair")
+        .agg(flights=pl.len().cast(pl.Int64))
+    )
+    known = [
+        pl.when(pl.col(end) <= pl.col("detected")).then(pl.col(end)).alias(name)
+        for end, name in (("te", "Fog.te"), ("wave_te", "Wave.te"))
+    ]
+    return (
+        pairs.join(least, on="pair")
+        .join(flights, on="pair")
+        .select(
+            "origin",
+            pl.col("ts").alias("Fog.ts"),
+            known[0],
+            pl.col("least").alias("Fog.least"),
+            pl.col("wave_ts").alias("Wave.ts"),
+            known[1],
+            pl.col("flights").alias("Wave.flights"),
+            "detected",
+        )
+    )
+
+
 def results(period: Period) -> dict[str, pl.DataFrame]:
     """All queries' complete answers for a period, by query name, rows in no particular order."""
     given = inputs(period)
@@ -181,6 +247,9 @@ def results(period: Period) -> dict[str, pl.DataFrame]:
         "PoorVisibility": poor_visibility(given),
         "WorstDelay": worst_delay(given),
         "Bunching": bunching(given),
+        "Fog": fog(given),
+        "Wave": wave(given),
+        "LateInFog": late_in_fog(given),
     }
 
 
@@ -228,6 +297,29 @@ def _day(name: str) -> pl.Expr:
 
 def _poor(given: Inputs) -> pl.DataFrame:
     return given.weather.filter(pl.col("visib") < POOR_VISIBILITY).select("origin", "time")
+
+
+def _runs(events: pl.DataFrame, holds: pl.Expr, time: str, *of_a_run: pl.Expr) -> pl.DataFrame:
+    """The longest runs of an airport's events for which a condition holds, up to the first event after; NULL: there is none.
+
+    Events of one time are in the order of their rows.
+    """
+    ordered = events.sort("origin", time, maintain_order=True).with_columns(holds=holds.fill_null(False))
+    changes = (pl.col("holds") != pl.col("holds").shift(1).over("origin")).fill_null(True)
+    runs = (
+        ordered.with_columns(run=changes.cum_sum())
+        .group_by("origin", "run", "holds")
+        .agg(pl.col(time).first().alias("ts"), *of_a_run)
+        .sort("run")
+        .with_columns(te=pl.col("ts").shift(-1).over("origin"))
+        .filter("holds")
+    )
+    return runs.select("origin", "ts", "te", pl.exclude("origin", "ts", "te", "run", "holds"))
+
+
+def _waves(given: Inputs) -> pl.DataFrame:
+    runs = _runs(given.departure.sort("flight_id"), pl.col("dep_delay") > LATE, "dep", pl.col("dep").alias("left"))
+    return runs.filter((pl.col("te") - pl.col("ts") >= pl.duration(hours=1)) | pl.col("te").is_null())
 
 
 def _anti(left: pl.DataFrame, right: pl.DataFrame, keys: list[str], condition: pl.Expr) -> pl.DataFrame:

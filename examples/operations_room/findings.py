@@ -1,8 +1,8 @@
-"""From a finished run to its report: results read back and compared, rows by fate, state against its bound, picture."""
+"""From a finished run to its report: results read back and compared, rows by fate, state against its bound, finality, picture."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -12,7 +12,9 @@ import polars as pl
 from examples.operations_room import data, expected, report
 from examples.operations_room.data import Period, Replay
 from examples.operations_room.engines import RESULTS, STREAMS, Ran
-from tidegate.algebra.time import INF
+from examples.operations_room.picture import Hour, Lane, Picture
+from tidegate.algebra.time import EPOCH, INF
+from tidegate.analysis.report import finality as rules
 from tidegate.runtime.batch_report import BatchReport
 from tidegate.runtime.live_state import StateUse, state_use
 from tidegate.runtime.state.manifest import SourceCounts
@@ -40,6 +42,17 @@ SHOWN: Final = {
         "apart",
         ("origin", "dest", "carrier_a", "sched_a", "dep_a", "carrier_b", "sched_b", "dep_b", "apart"),
     ),
+    "Fog": ("A situation: less than two miles of visibility", "hours", ("origin", "ts", "te", "least", "hours")),
+    "Wave": (
+        "A situation: all departures more than half an hour late, for an hour or longer",
+        "flights",
+        ("origin", "ts", "te", "flights"),
+    ),
+    "LateInFog": (
+        "A pattern: waves of late departures that began in fog, as they were known when they were detected",
+        "Wave.flights",
+        ("origin", "Fog.ts", "Wave.ts", "Wave.te", "Wave.flights", "detected"),
+    ),
 }
 #: Results that are not shown, by the result that reads them.
 FED_BY: Final = {"PoorVisibility": ("PoorStart", "PoorEnd")}
@@ -51,6 +64,19 @@ PROGRESS: Final = {
     "PoorStart": "start",
     "PoorEnd": "last",
     "PoorVisibility": "end",
+    "Fog": "te",
+    "Wave": "te",
+}
+#: Per result: the attribute that says when that was which a row tells.
+HAPPENED: Final = {
+    "HourlyDepartures": "hour",
+    "NotDeparted": "sched_dep",
+    "PoorVisibility": "end",
+    "WorstDelay": "end",
+    "Bunching": "dep_b",
+    "Fog": "te",
+    "Wave": "te",
+    "LateInFog": "detected",
 }
 
 
@@ -70,8 +96,8 @@ def full_report(
         fates=fates(ran.reports, replay),
         states=[state(use, accepted[use.stream]) for use in state_use(ran.plan, ran.reports)],
         picture=picture(replay.period, answers),
-        picture_path=str(where / "picture.svg"),
         output_path=str(where / "results"),
+        finality=[finality(name, ran, replay, answers[name]) for name in HAPPENED],
         notes=["Increments evaluated: " + ", ".join(f"{count:,} {_PLACES[place]}" for place, count in places.items())],
     )
 
@@ -125,29 +151,65 @@ def _most_within(instants: data.Times, span: int) -> int:
     return int((np.searchsorted(instants, instants + span, side="right") - np.arange(len(instants))).max())
 
 
-def picture(period: Period, answers: Mapping[str, pl.DataFrame]) -> report.Picture:
-    """A lane per airport: worst delay of each hour, episodes, scheduled times of flights that did not depart."""
-    lanes = []
-    for origin in ("EWR", "JFK", "LGA"):
-        own = {name: answer.filter(pl.col("origin") == origin) for name, answer in answers.items()}
-        lanes.append(
-            report.Lane(
-                name=origin,
-                episodes=own["PoorVisibility"].sort("start").select("start", "end").rows(),
-                delays=own["HourlyDepartures"].sort("hour").select("hour", "max_delay").rows(),
-                missing=own["NotDeparted"]["sched_dep"].sort().to_list(),
-            )
+def finality(name: str, ran: Ran, replay: Replay, answer: pl.DataFrame) -> report.Finality:
+    """How long after what its rows tell the batch came with which they were final, on the clock of the replay.
+
+    A row is final as soon as one of the attributes on which its stream progresses has come to the row's instant.
+    """
+    query = next(query for query in ran.plan.queries if query.name == name)
+    clocks = np.array([_ticks(replay.clock(batch + 1, ran.per_batch)) for batch in range(len(ran.reports))])
+    final = np.full(answer.height, clocks[-1])
+    for attribute in query.facts.propagation:
+        progress = np.array([float(one.progress[name][attribute]) for one in ran.reports])
+        first = np.searchsorted(progress, answer[attribute].cast(pl.Int64).to_numpy())
+        final = np.minimum(final, clocks[np.minimum(first, len(clocks) - 1)])
+    waited = np.sort(final - answer[HAPPENED[name]].cast(pl.Int64).to_numpy())
+    lengths = [timedelta(microseconds=int(waited[place])) for place in (len(waited) // 2, -1)] if len(waited) else []
+    median, longest = lengths or (None, None)
+    (rule,) = [rule for rule in rules(query.facts) if rule.startswith(f"{HAPPENED[name]} <= ")]
+    return report.Finality(name, rule, median, longest)
+
+
+def _ticks(moment: datetime) -> int:
+    return (moment - EPOCH) // timedelta(microseconds=1)
+
+
+def local(frame: pl.DataFrame) -> pl.DataFrame:
+    """Instants as the clocks of New York showed them, without a zone."""
+    clock = pl.selectors.datetime(time_zone="*").dt.convert_time_zone("America/New_York").dt.replace_time_zone(None)
+    return frame.with_columns(clock)
+
+
+def local_moment(ticks: int) -> datetime:
+    """One instant so."""
+    moment: datetime = local(pl.DataFrame({"moment": [EPOCH + timedelta(microseconds=ticks)]}))["moment"][0]
+    return moment
+
+
+def picture(period: Period, answers: Mapping[str, pl.DataFrame]) -> Picture:
+    """A lane per airport: average delay of each hour, episodes, scheduled times of flights that did not depart."""
+    begun = (pl.col("hour") - pl.duration(hours=1)).alias("begun")  # the result's hours are called by their ends
+    hourly = local(answers["HourlyDepartures"].with_columns(begun))
+    episodes, missing = local(answers["PoorVisibility"]), local(answers["NotDeparted"])
+    lanes = [
+        Lane(
+            name=origin,
+            hours=[
+                Hour(*row) for row in hourly.filter(origin=origin).select("begun", "departures", "avg_delay").rows()
+            ],
+            episodes=episodes.filter(origin=origin).sort("start").select("start", "end").rows(),
+            missing=missing.filter(origin=origin)["sched_dep"].sort().to_list(),
         )
-    start = datetime.combine(period.start, datetime.min.time(), UTC)
-    # A New York day ends five hours after a UTC one, and flights leave after midnight.
-    return report.Picture(f"{_days(period)}, UTC", start, start + timedelta(days=period.days + 1), lanes)
+        for origin in ("EWR", "JFK", "LGA")
+    ]
+    return Picture(f"New York's airports, {_days(period)}", period.start, period.days, lanes)
 
 
 def _result(
     name: str, answers: Mapping[str, pl.DataFrame], wanted: Mapping[str, pl.DataFrame], where: Path
 ) -> report.Result:
     meaning, best, columns = SHOWN[name]
-    shown = _telling(name, answers[name])
+    shown = local(_telling(name, answers[name]))
     top = shown.sort(pl.col(best), pl.exclude(best), descending=True, nulls_last=True).select(columns).head(TOP)
     return report.Result(
         name=name,
@@ -166,6 +228,8 @@ def _telling(name: str, answer: pl.DataFrame) -> pl.DataFrame:
             return answer.group_by("origin", "airline").agg(flights=pl.len())
         case "PoorVisibility":
             return answer.with_columns(hours=(pl.col("end") - pl.col("start")).dt.total_hours())
+        case "Fog":
+            return answer.with_columns(hours=(pl.col("te") - pl.col("ts")).dt.total_hours())
         case "Bunching":
             minutes = (pl.col("sched_b") - pl.col("sched_a")).dt.total_minutes()
             return answer.with_columns(apart=minutes)

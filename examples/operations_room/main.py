@@ -1,8 +1,8 @@
 """The operations room: New York's flights and weather of 2013, replayed and answered while they arrive.
 
-    python -m examples.operations_room                      # January, on Spark
-    python -m examples.operations_room --embedded           # the same program in this process
-    python -m examples.operations_room --year --dataframes  # the whole year, every increment as Spark DataFrames
+    python -m examples.operations_room                      # January, in this process and then on Spark
+    python -m examples.operations_room --embedded           # in this process alone
+    python -m examples.operations_room --year --dataframes  # the whole year, every increment on Spark as DataFrames
 
 Exit status 1: a result differs from the batch computation, rows are unaccounted for, or state exceeded its bound.
 """
@@ -12,16 +12,19 @@ import shutil
 import sys
 import time
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import TextIO
 
-from examples.operations_room import data, engines, expected, report
-from examples.operations_room.findings import full_report
-from tidegate.algebra.time import EPOCH, INF, Extended
+import polars as pl
+
+from examples.operations_room import data, engines, expected, page, report, tour
+from examples.operations_room.findings import full_report, local_moment, read
+from tidegate.algebra.time import INF, Extended
 from tidegate.runtime.batch_report import BatchReport
 
 OUTPUT = Path("out") / "operations_room"
+DAY = timedelta(days=1)
 
 
 class Progress:
@@ -35,14 +38,15 @@ class Progress:
         self._rows += sum(counts.rows_in for counts in done.counts.values())
         for name, rows in done.results.items():
             self._results[name] += rows
+        slowest = _slowest(done)
         self._live.update(
             report.Tick(
                 batch=done.seq,
                 batches=self._batches,
                 rows_in=self._rows,
-                results={name: self._results[name] for name in ("NotDeparted", "WorstDelay", "Bunching")},
+                results={name: self._results[name] for name in ("NotDeparted", "WorstDelay", "LateInFog")},
                 live_rows=sum(done.live_rows.values()),
-                progress=_moment(slowest := _slowest(done)),
+                progress=None if slowest in (INF, -INF) else local_moment(int(slowest)),
                 seconds=self.seconds,
                 ended=slowest == INF,
             )
@@ -61,23 +65,23 @@ def _slowest(done: BatchReport) -> Extended:
     return min(max(values.values()) for values in done.progress.values())
 
 
-def _moment(ticks: Extended) -> datetime | None:
-    return None if ticks in (INF, -INF) else EPOCH + timedelta(microseconds=ticks)
-
-
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="operations_room", description=__doc__.splitlines()[0] if __doc__ else None)
     data.add_arguments(parser)
-    parser.add_argument("--embedded", action="store_true", help="in this process instead of on Spark")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--embedded", action="store_true", help="in this process only")
+    where.add_argument("--spark", action="store_true", help="on Spark only")
     parser.add_argument("--dataframes", action="store_true", help="every increment as Spark DataFrames, small ones too")
-    parser.add_argument("--per-batch", type=int, default=2, help="files of each stream in one batch (2)")
+    parser.add_argument(
+        "--per-batch", type=int, help="files of each stream in one batch (1 in this process, those of a day on Spark)"
+    )
     parser.add_argument(
         "--output", type=Path, help=f"a new directory for input, state and results ({OUTPUT}, replaced)"
     )
     chosen = parser.parse_args(argv)
-    if chosen.per_batch < 1:
+    if chosen.per_batch is not None and chosen.per_batch < 1:
         parser.error("--per-batch must be at least 1")
-    if "late" in chosen.bad_rows and chosen.per_batch * chosen.hours >= 48:
+    if "late" in chosen.bad_rows and (chosen.per_batch or 1) * chosen.hours >= 48:
         parser.error(
             "a batch of two days or more does not find all late rows: choose fewer --hours or --per-batch, or --bad-rows"
         )
@@ -91,21 +95,47 @@ def main(argv: Sequence[str] | None = None, out: TextIO | None = None) -> int:
     where = OUTPUT if chosen.output is None else chosen.output
     if where.exists():
         shutil.rmtree(where)
+    stops = tour.stops()
+    for stop in stops:
+        print(f"{stop.title}\n{'-' * len(stop.title)}\n{stop.text}\n", file=screen, flush=True)
+
     period = data.chosen_period(chosen)
     replay = data.prepare(where / "input", period, hours=chosen.hours, bad=chosen.bad_rows, seed=chosen.seed)
     rows = ", ".join(f"{count:,} {name}" for name, count in replay.rows.items())
-    engine = "in this process" if chosen.embedded else "on Spark, which takes some seconds to start"
-    print(f"replaying {rows} rows, in {replay.files} files each, {engine}", file=screen, flush=True)
+    print(f"replaying {rows} rows, in {replay.files} files each", file=screen, flush=True)
+    wanted = expected.results(period)
+    a_day = max(1, DAY // timedelta(hours=chosen.hours))
+    reports = []
+    if not chosen.spark:
+        ran = run(engines.embedded, replay, where / "embedded", chosen.per_batch or 1, wanted, screen)
+        print("\n" + report.final_report(ran), file=screen, flush=True)
+        reports.append(ran)
+    if not chosen.embedded:
+        print("on Spark, which takes some seconds to start", file=screen, flush=True)
+        on_spark = engines.OnSpark(chosen.dataframes)
+        ran = run(on_spark, replay, where / "spark", chosen.per_batch or a_day, wanted, screen)
+        print("\n" + (report.again(ran) if reports else report.final_report(ran)), file=screen, flush=True)
+        reports.append(ran)
 
-    run: engines.Run = engines.embedded if chosen.embedded else engines.OnSpark(chosen.dataframes)
-    progress = Progress(screen, -(-replay.files // chosen.per_batch))
+    results = where / ("spark" if chosen.spark else "embedded") / "results"
+    situations = {name: read(results / name, wanted[name]) for name in ("Fog", "Wave", "LateInFog")}
+    page.save(where / "report.html", reports, stops, situations)
+    print(f"all of it as a page: {where / 'report.html'}", file=screen)
+    return 0 if all(ran.ok for ran in reports) else 1
+
+
+def run(
+    engine: engines.Run,
+    replay: data.Replay,
+    where: Path,
+    per_batch: int,
+    wanted: dict[str, pl.DataFrame],
+    screen: TextIO,
+) -> report.Report:
+    """Runs the program on an engine, with progress on the screen, and reports on it."""
+    progress = Progress(screen, -(-replay.files // per_batch))
     try:
-        ran = run(replay, where, per_batch=chosen.per_batch, on_batch=progress)
+        ran = engine(replay, where, per_batch=per_batch, on_batch=progress)
     finally:
         progress.close()
-
-    seconds = progress.seconds
-    found = full_report(ran, replay, where, seconds=seconds, wanted=expected.results(period))
-    (where / "picture.svg").write_text(report.svg_picture(found.picture), encoding="utf-8")
-    print("\n" + report.final_report(found), file=screen, end="")
-    return 0 if found.ok else 1
+    return full_report(ran, replay, where, seconds=progress.seconds, wanted=wanted)

@@ -133,6 +133,20 @@ def bunching() -> tg.Relation:
     )
 
 
+# Situations: periods during which a condition holds of the events of an airport, and a pattern of two of them.
+fog = weather.partition_by("origin").derive(Fog=tg.situation(weather.visib < 2, least=tg.min(weather.visib))).Fog
+wave = (
+    departure.partition_by("origin", time="dep", tie="flight_id")
+    .derive(Wave=tg.situation(departure.dep_delay > 30, at_least="1h", flights=tg.count()))
+    .Wave
+)
+
+
+def late_in_fog() -> tg.Relation:
+    """A pattern: a wave of late departures that began in fog, certain once it has lasted its hour, whichever ends first."""
+    return tg.match(fog.overlaps(wave) | fog.contains(wave) | fog.finished_by(wave), within="1d")
+
+
 program = tg.program(
     tg.query(poor_start, poor_starts()),
     tg.query(poor_end, poor_ends()),
@@ -141,6 +155,9 @@ program = tg.program(
     NotDeparted=not_departed(),
     WorstDelay=worst_delay(),
     Bunching=bunching(),
+    Fog=fog,
+    Wave=wave,
+    LateInFog=late_in_fog(),
 )
 
 # Declared disorder per stream, as `tg.parquet(replay.path("schedule"), per_batch=1, delay=...)` takes it.

@@ -1,20 +1,19 @@
-"""The operations room on the screen: progress while it runs, the report at the end, and the picture.
+"""The operations room on the screen: progress while it runs, and the report at the end.
 
-Plain data in, text out; nothing here knows Tidegate, Spark or Polars. Widths follow an 100-column terminal.
+Plain data in, text out; nothing here knows Tidegate, Spark or Polars. Times are New York's, without a zone. Widths follow
+a terminal of 100 columns.
 """
 
-import html
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final, TextIO, TypeAlias
 
+from examples.operations_room.picture import Picture, text_picture
+
 WIDTH: Final = 100
-BARS: Final = " ▁▂▃▄▅▆▇█"
-TALLEST: Final = 360
-"""Minutes; longer delays are drawn as this, or one flight a day late would flatten a whole month."""
 
 Cell: TypeAlias = str | int | float | bool | datetime | None
 
@@ -87,27 +86,15 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
-    """One airport in the picture: `episodes` `[start, end)`, `delays` (time, minutes), `missing` times of non-departures."""
+class Finality:
+    """How long after what a row tells it was final, of the rows of one result: the median and the longest."""
 
-    name: str
-    episodes: Sequence[tuple[datetime, datetime]]
-    delays: Sequence[tuple[datetime, int]]
-    missing: Sequence[datetime]
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """Lanes over the time `[start, end)`."""
-
-    title: str
-    start: datetime
-    end: datetime
-    lanes: Sequence[Lane]
-
-    def __post_init__(self) -> None:
-        if self.start >= self.end:
-            raise ValueError(f"nothing to draw between {self.start} and {self.end}")
+    result: str
+    rule: str
+    """When a row is final, as derived before the run."""
+    median: timedelta | None
+    """None: no rows."""
+    longest: timedelta | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +109,8 @@ class Report:
     fates: Sequence[Fate]
     states: Sequence[State]
     picture: Picture
-    picture_path: str
     output_path: str
+    finality: Sequence[Finality] = ()
     notes: Sequence[str] = field(default=())
 
     @property
@@ -188,10 +175,11 @@ def final_report(report: Report) -> str:
         *(_result(result) for result in report.results),
         "Rows by fate\n" + _indent(fates_table(report.fates)),
         "Live state against its proven bound (most rows after any batch)\n" + _indent(states_table(report.states)),
+        "How long after what it tells a row was final, in replay time\n" + _indent(finality_table(report.finality)),
         text_picture(report.picture),
         *report.notes,
-        f"picture  {report.picture_path}\nresults  {report.output_path}",
-        _verdict(report),
+        f"results  {report.output_path}",
+        verdict(report),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -199,7 +187,7 @@ def final_report(report: Report) -> str:
 def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
     """Columns aligned, numbers to the right, NULL as –."""
     body = list(rows)
-    texts = [[_cell(value) for value in row] for row in body]
+    texts = [[cell_text(value) for value in row] for row in body]
     widths = [max(len(line[place]) for line in [list(columns), *texts]) for place in range(len(columns))]
     right = [
         bool(body) and all(row[place] is None or _is_number(row[place]) for row in body)
@@ -255,98 +243,45 @@ def states_table(states: Sequence[State]) -> str:
     return table(["buffer", "most", "bound", "used", "bound as proven"], rows)
 
 
-def text_picture(picture: Picture, width: int = WIDTH) -> str:
-    """Per airport three rows over the period: worst delay, poor visibility, flights that did not depart."""
-    margin = 14
-    bins = width - margin
-    lines = [picture.title]
-    for lane in picture.lanes:
-        delays = _binned(picture, lane.delays, bins)
-        worst = [min(max(values, default=0), TALLEST) for values in delays]
-        missing = [len(values) for values in _binned(picture, [(moment, 1) for moment in lane.missing], bins)]
-        fog = "".join("▒" if shaded else "·" for shaded in _shaded(picture, lane.episodes, bins))
-        lines += [
-            lane.name,
-            "  worst delay".ljust(margin) + _bars(worst),
-            "  visibility".ljust(margin) + fog,
-            "  missing".ljust(margin) + _bars(missing),
-        ]
-    lines.append(" " * margin + _axis(picture, bins))
-    lines.append(
-        " " * margin + f"▒ poor visibility; each row's highest bar is its maximum, delays beyond {TALLEST} minutes cut"
-    )
-    return "\n".join(line.rstrip() for line in lines)
+def again(report: Report) -> str:
+    """A further run of the same replay, in a few lines."""
+    wrong = [f"{result.name} {judgement(result)}" for result in report.results if result.differences]
+    head = f"{report.engine}: {report.batches:,} batches in {report.seconds:.1f} s"
+    return "\n".join([head, *report.notes, *wrong, f"results  {report.output_path}", verdict(report)]) + "\n"
 
 
-def svg_picture(picture: Picture, width: int = 1200) -> str:
-    """The picture as a stand-alone SVG: bands of poor visibility, worst delays upwards, non-departures downwards.
+def finality_table(finality: Sequence[Finality]) -> str:
+    """One row per result: what was derived before the run, and what the run has shown."""
+    rows: list[list[Cell]] = [[one.result, _length(one.median), _length(one.longest), one.rule] for one in finality]
+    return table(["result", "median", "longest", "final when, as proven"], rows)
 
-    One path per lane and kind of mark, whatever the number of flights, so that a year stays small.
-    """
-    left, right, top, up, down, gap = 90, 30, 64, 90, 40, 26
-    plot = width - left - right
-    pitch = up + down + gap
-    bottom = top + pitch * len(picture.lanes) - gap
-    bins = plot // 2
-    counts = {
-        lane.name: [len(v) for v in _binned(picture, [(moment, 1) for moment in lane.missing], bins)]
-        for lane in picture.lanes
-    }
-    most = max((max(values) for values in counts.values()), default=0) or 1
 
-    def x(moment: datetime) -> float:
-        share = (moment - picture.start) / (picture.end - picture.start)
-        return left + plot * min(max(share, 0.0), 1.0)
+def _length(length: timedelta | None) -> str:
+    """A duration in hours and minutes."""
+    if length is None:
+        return "no rows"
+    minutes = round(length / timedelta(minutes=1))
+    return f"{minutes // 60} h {minutes % 60:02} min"
 
-    out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {bottom + 50}" width="{width}" '
-        f'height="{bottom + 50}" font-family="sans-serif" font-size="12" fill="#333" role="img">',
-        f"<title>{html.escape(picture.title)}</title>",
-        '<rect width="100%" height="100%" fill="#fff"/>',
-        f'<text x="{left}" y="24" font-size="16" font-weight="bold">{html.escape(picture.title)}</text>',
-        _legend(left, 44),
-    ]
-    for moment, label in _days(picture, at_most=16):
-        out.append(f'<path d="M{x(moment):.1f} {top}V{bottom}" stroke="#eee"/>')
-        out.append(f'<text x="{x(moment):.1f}" y="{bottom + 20}" text-anchor="middle">{label}</text>')
-    for number, lane in enumerate(picture.lanes):
-        base = top + pitch * number + up
-        out.append(f"<g><title>{html.escape(lane.name)}</title>")
-        for start, end in lane.episodes:
-            if end <= picture.start or start >= picture.end:
-                continue
-            out.append(
-                f'<rect class="episode" x="{x(start):.1f}" y="{base - up}" width="{max(x(end) - x(start), 1):.1f}" '
-                f'height="{up + down}" fill="#9db4c8" fill-opacity="0.55">'
-                f"<title>poor visibility {_moment(start)} to {_moment(end)}</title></rect>"
-            )
-        worst = [min(max(values, default=0), TALLEST) for values in _binned(picture, lane.delays, bins)]
-        out.append(_marks("delays", worst, left, plot, base, -up / TALLEST, "#c77700"))
-        out.append(_marks("missing", counts[lane.name], left, plot, base, down / most, "#b3001b"))
-        out.append(f'<path d="M{left} {base}H{left + plot}" stroke="#888"/>')
-        out.append(
-            f'<text x="{left - 8}" y="{base + 4}" text-anchor="end" font-weight="bold">{_short(lane.name)}</text>'
-        )
-        out.append(f'<text x="{left - 8}" y="{base - up + 10}" text-anchor="end" fill="#888">{TALLEST} min +</text>')
-        out.append(f'<text x="{left - 8}" y="{base + down}" text-anchor="end" fill="#888">{most} flights</text>')
-        out.append("</g>")
-    out.append("</svg>")
-    return "\n".join(out) + "\n"
+
+def judgement(result: Result) -> str:
+    """Whether a result is as the batch computation has it."""
+    match result.differences:
+        case None:
+            return "not compared"
+        case []:
+            return "checked equal to the batch computation"
+        case found:
+            return f"DIFFERS from the batch computation in {len(found):,} places, first: {found[0]}"
 
 
 def _result(result: Result) -> str:
     head = f"{result.name}: {result.total:,} rows. {result.meaning}"
-    match result.differences:
-        case None:
-            check = "not compared"
-        case []:
-            check = "checked equal to the batch computation"
-        case found:
-            check = f"DIFFERS from the batch computation in {len(found):,} places, first: {found[0]}"
-    return f"{head}\n" + _indent(f"{table(result.columns, result.top)}\n{check}; all rows: {result.path}")
+    return f"{head}\n" + _indent(f"{table(result.columns, result.top)}\n{judgement(result)}; all rows: {result.path}")
 
 
-def _verdict(report: Report) -> str:
+def verdict(report: Report) -> str:
+    """Whether all is as it has to be, in one line."""
     if not report.ok:
         return "NOT AS EXPECTED: see the words in capitals above"
     checked = sum(result.differences is not None for result in report.results)
@@ -357,7 +292,8 @@ def _is_number(value: Cell) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _cell(value: Cell) -> str:
+def cell_text(value: Cell) -> str:
+    """A value as people read it; NULL as –."""
     match value:
         case None:
             return "–"
@@ -374,11 +310,7 @@ def _cell(value: Cell) -> str:
 
 
 def _moment(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
-
-
-def _short(name: str) -> str:
-    return html.escape(name if len(name) <= 11 else name[:10] + "…")
+    return moment.strftime("%Y-%m-%d %H:%M")
 
 
 def _indent(text: str) -> str:
@@ -390,76 +322,3 @@ def _columns(out: TextIO) -> int:
         return os.get_terminal_size(out.fileno()).columns - 1
     except (OSError, ValueError):
         return WIDTH
-
-
-def _bin(picture: Picture, moment: datetime, bins: int) -> int:
-    return (moment - picture.start) * bins // (picture.end - picture.start)
-
-
-def _binned(picture: Picture, marks: Sequence[tuple[datetime, int]], bins: int) -> list[list[int]]:
-    found: list[list[int]] = [[] for _ in range(bins)]
-    for moment, value in marks:
-        place = _bin(picture, moment, bins)
-        if 0 <= place < bins:
-            found[place].append(value)
-    return found
-
-
-def _shaded(picture: Picture, episodes: Sequence[tuple[datetime, datetime]], bins: int) -> list[bool]:
-    """Which bins an episode touches; an episode that ends where a bin begins does not touch it."""
-    found = [False] * bins
-    for start, end in episodes:
-        first = max(_bin(picture, start, bins), 0)
-        last = min(_bin(picture, end - timedelta(microseconds=1), bins), bins - 1)
-        for place in range(first, last + 1):
-            found[place] = True
-    return found
-
-
-def _bars(values: Sequence[int]) -> str:
-    """One character a value, up to a full block at the maximum; any positive value shows at least the lowest bar."""
-    top = max((*values, 0))
-    levels = len(BARS) - 1
-    return "".join(BARS[-(-value * levels // top)] if value > 0 else " " for value in values)
-
-
-def _days(picture: Picture, at_most: int) -> list[tuple[datetime, str]]:
-    """Midnights, UTC, at a round distance of days that yields at most so many, with their labels."""
-    day = timedelta(days=1)
-    span = -(-(picture.end - picture.start) // day)
-    step = next((days for days in (1, 2, 5, 10, 30) if span <= days * at_most), 60)
-    midnight = picture.start.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    first = midnight if midnight == picture.start else midnight + day
-    moments = [first + day * number for number in range(0, span + 1, step)]
-    return [(moment, f"{moment:%b} {moment.day}") for moment in moments if picture.start <= moment < picture.end]
-
-
-def _axis(picture: Picture, bins: int) -> str:
-    line = [" "] * bins
-    end = 0
-    for moment, label in _days(picture, at_most=max(bins // 9, 1)):
-        place = _bin(picture, moment, bins)
-        text = f"│{label}"
-        if place >= end and place + len(text) <= bins:
-            line[place : place + len(text)] = text
-            end = place + len(text) + 1
-    return "".join(line).rstrip()
-
-
-def _marks(kind: str, values: Sequence[int], left: int, plot: int, base: float, unit: float, colour: str) -> str:
-    step = plot / len(values)
-    path = "".join(
-        f"M{left + (place + 0.5) * step:.1f} {base:g}v{value * unit:.1f}"
-        for place, value in enumerate(values)
-        if value > 0
-    )
-    return f'<path class="{kind}" d="{path}" stroke="{colour}" stroke-width="{min(step, 3):.1f}" fill="none"/>'
-
-
-def _legend(left: int, y: int) -> str:
-    entries = [("#9db4c8", "poor visibility"), ("#c77700", "worst delay"), ("#b3001b", "not departed within 2 h")]
-    places = [left, left + 130, left + 240]
-    return "".join(
-        f'<rect x="{x}" y="{y - 10}" width="12" height="12" fill="{colour}"/><text x="{x + 18}" y="{y}">{label}</text>'
-        for x, (colour, label) in zip(places, entries, strict=True)
-    )

@@ -127,6 +127,9 @@ def test_january_numbers(january: dict[str, pl.DataFrame]) -> None:
         "PoorVisibility": 26,
         "WorstDelay": 24,
         "Bunching": 311,
+        "Fog": 22,
+        "Wave": 52,
+        "LateInFog": 5,
     }
 
 
@@ -184,4 +187,7 @@ def test_year_numbers() -> None:
         "PoorVisibility": 239,
         "WorstDelay": 223,
         "Bunching": 4_862,
+        "Fog": 168,
+        "Wave": 818,
+        "LateInFog": 32,
     }

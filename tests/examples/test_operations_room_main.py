@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-import xml.etree.ElementTree as ElementTree
+import re
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,16 +41,18 @@ def test_days_embedded_are_reported_as_expected(tmp_path: Path) -> None:
     days = ["--start", "2013-01-12", "--days", "5"]
     assert main(["--embedded", *days, "--output", str(tmp_path / "room")], screen) == 0
     text = screen.getvalue()
-    assert text.count("checked equal to the batch computation") == 5
+    assert text.count("checked equal to the batch computation") == 8
     assert "WorstDelay: 0 rows" not in text
     assert text.count("adds up, all bad rows found") == 3
     assert "EXCEEDED" not in text
     assert "DIFFERS" not in text
-    assert text.rstrip().endswith(
-        "All as expected: 5 of 5 results checked equal, all rows accounted for, state within bounds"
-    )
-    ElementTree.parse(tmp_path / "room" / "picture.svg")
-    assert pl.read_parquet(tmp_path / "room" / "results" / "Bunching").height > 0
+    assert "All as expected: 8 of 8 results checked equal, all rows accounted for, state within bounds" in text
+    in_order = ["A question", "final when", "TG201", "tg.match(", "replaying", "batch ", "Rows by fate", "report.html"]
+    assert sorted(in_order, key=text.index) == in_order
+    page = (tmp_path / "room" / "report.html").read_text(encoding="utf-8")
+    for part in ("TG201", 'class="hours"', 'class="timeline"', "LateInFog", "adds up, all bad rows found"):
+        assert part in page
+    assert re.findall(r"""(?:src|href)=["'](?!#)|url\(|@import|http(?!://www\.w3\.org/2000/svg)""", page) == []
 
 
 @pytest.mark.parametrize("per_batch", [1, 3])
@@ -100,7 +102,7 @@ def test_spark_equals_embedded(
     ("given", "told"),
     [
         (["--per-batch", "0"], "at least 1"),
-        (["--per-batch", "4"], "two days or more"),
+        (["--per-batch", "16"], "two days or more"),
         (["--output", "."], "exists"),
     ],
 )

@@ -1,16 +1,15 @@
-"""The operations room on the screen and its picture, from hand-made data."""
+"""The operations room on the screen, from hand-made data."""
 
 import io
-import xml.etree.ElementTree as ElementTree
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
 from examples.operations_room import report
-from examples.operations_room.report import Fate, Lane, Live, Picture, Report, Result, State, Tick
+from examples.operations_room.picture import Lane, Picture
+from examples.operations_room.report import Fate, Finality, Live, Report, Result, State, Tick
 
-START = datetime(2013, 1, 1, tzinfo=UTC)
-SVG = "{http://www.w3.org/2000/svg}"
+START = datetime(2013, 1, 1)
 
 
 class Terminal(io.StringIO):
@@ -20,12 +19,6 @@ class Terminal(io.StringIO):
 
 def tick(batch: int, seconds: float) -> Tick:
     return Tick(batch, 62, 1_000 * batch, {"NotDeparted": batch}, 250, START + timedelta(hours=batch), seconds)
-
-
-def picture() -> Picture:
-    day = timedelta(days=1)
-    jfk = Lane("JFK", [(START + day, START + 2 * day)], [(START, 5), (START + day, 400)], [START + 3 * day] * 2)
-    return Picture("Four <days>", START, START + 4 * day, [jfk, Lane("LGA & co", [], [], [])])
 
 
 def whole(**changes: object) -> Report:
@@ -39,8 +32,11 @@ def whole(**changes: object) -> Report:
         ],
         "fates": [Fate("departure", 26_520, 26_483, {"late": 12, "malformed": 25}), Fate("weather", 10, 10, {})],
         "states": [State("NotDeparted.d", 90, 100, "rate × 3 h")],
-        "picture": picture(),
-        "picture_path": "out/picture.svg",
+        "picture": Picture("Four days", START.date(), 4, [Lane("JFK", [], [], [])]),
+        "finality": [
+            Finality("NotDeparted", "a <= b", timedelta(minutes=61), timedelta(hours=3)),
+            Finality("Fog", "c", None, None),
+        ],
         "output_path": "out",
     }
     return Report(**{**given, **changes})  # type: ignore[arg-type]  # the changes are of each field's own type
@@ -93,6 +89,8 @@ def test_report_in_order_says_so() -> None:
     assert "NotDeparted: 1,114 rows. Missing flights." in text
     assert "checked equal to the batch computation; all rows: out/nd" in text
     assert "90%" in text
+    assert "NotDeparted  1 h 01 min  3 h 00 min  a <= b" in text
+    assert "Fog          no rows     no rows     c" in text
     assert "All as expected: 1 of 1 results checked equal" in text
     assert max(len(line) for line in text.splitlines()) <= 120
 
@@ -123,42 +121,6 @@ def test_an_unproven_bound_and_an_uncompared_result_are_not_failures() -> None:
     assert "not compared" in report.final_report(given)
 
 
-def test_text_picture_shades_what_an_episode_touches() -> None:
-    lines = report.text_picture(picture(), width=14 + 8).splitlines()
-    assert lines[1:5] == [
-        "JFK",
-        "  worst delay ▁ █",
-        "  visibility  ··▒▒····",
-        "  missing           █",
-    ]
-    assert lines[6:9] == ["  worst delay", "  visibility  ········", "  missing"]
-
-
-def test_text_picture_names_days() -> None:
-    axis = report.text_picture(picture()).splitlines()[-2]
-    places = [axis.index(f"│Jan {day}") for day in (1, 2, 3, 4)]
-    assert places == [14 + 86 * day // 4 for day in range(4)]
-
-
-def test_svg_is_well_formed_with_bands_and_marks_at_their_places() -> None:
-    root = ElementTree.fromstring(report.svg_picture(picture(), width=1320))
-    bands = [element for element in root.iter(f"{SVG}rect") if element.get("class") == "episode"]
-    assert [(float(band.get("x", "")), float(band.get("width", ""))) for band in bands] == [(390.0, 300.0)]
-    marks = {
-        kind: [element.get("d", "") for element in root.iter(f"{SVG}path") if element.get("class") == kind]
-        for kind in ("delays", "missing")
-    }
-    assert [d.count("M") for d in marks["delays"]] == [2, 0]
-    assert [d.count("M") for d in marks["missing"]] == [1, 0]
-    assert marks["delays"][0].endswith("v-90.0"), "400 minutes are cut to the top of the lane"
-    assert root.findtext(f"{SVG}title") == "Four <days>"
-
-
-def test_an_empty_period_is_refused() -> None:
-    with pytest.raises(ValueError, match="nothing to draw"):
-        Picture("", START, START, [])
-
-
 def test_rows_rejected_for_other_reasons_than_they_should_be_are_told() -> None:
     right = Fate("departure", 10, 8, {"late": 2}, {"late": 2, "null": 0})
     wrong = Fate("departure", 10, 8, {"null": 2}, {"late": 2})
@@ -172,3 +134,13 @@ def test_rows_rejected_for_other_reasons_than_they_should_be_are_told() -> None:
 def test_the_last_batch_leaves_nothing_open() -> None:
     last = Tick(62, 62, 9, {"NotDeparted": 1}, 0, None, 3.0, ended=True)
     assert "all final" in report.progress_line(last)
+
+
+def test_a_further_run_is_told_in_a_few_lines() -> None:
+    assert report.again(whole()).splitlines() == [
+        "embedded: 62 batches in 12.3 s",
+        "results  out",
+        "All as expected: 1 of 1 results checked equal, all rows accounted for, state within bounds",
+    ]
+    wrong = whole(results=[Result("Q", "", ["a"], [], 0, "q", ["0 rows instead of 1: {'a': 1}"])])
+    assert "Q DIFFERS from the batch computation in 1 places" in report.again(wrong)
