@@ -102,7 +102,11 @@ def full_report(
     )
 
 
-_PLACES: Final = {"driver": "in this process (small enough)", "catalyst": "as Spark DataFrames"}
+_PLACES: Final = {
+    "driver": "in this process (small enough)",
+    "sharded": "by shards in Spark's workers",
+    "catalyst": "as Spark DataFrames",
+}
 
 
 def read(directory: Path, like: pl.DataFrame) -> pl.DataFrame:
