@@ -3,10 +3,13 @@
 Versions are resolved once, on the oldest Python that is supported (run this with Python 3.11), so that one file
 serves all. Hashes are then collected for every Python and platform below, so that pip can check each file it
 installs. The files name no registry: any mirror that serves the same files will do. What the demo needs is a part of it.
+With `--keep` (`make lock ARGS=--keep`) what the lock has keeps its version, and only what is new in pyproject.toml is added.
 """
 
+import argparse
 import json
 import platform
+import re
 import subprocess
 import sys
 import tempfile
@@ -64,12 +67,30 @@ def write(extra: str, versions: dict[str, str], hashes: Hashes) -> None:
     print(f"{len(versions)} packages in {path.relative_to(ROOT)}")
 
 
-def main() -> int:
+def locked() -> list[str]:
+    """What the lock has now, as pip writes requirements."""
+    path = LOCKS / "dev.txt"
+    return re.findall(r"^\S+==\S+", path.read_text(), re.MULTILINE) if path.exists() else []
+
+
+def constrained(extra: str, versions: list[str]) -> list[dict[str, object]]:
+    """What pip would install for an extra where these versions are given; the project itself is left out."""
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as constraints:
+        constraints.write("\n".join(versions))
+        constraints.flush()
+        entries = report(f"{ROOT}[{extra}]", "--constraint", constraints.name)
+    return [entry for entry in entries if name_and_version(entry)[0] != OWN]
+
+
+def main(*arguments: str) -> int:
     """Resolve, collect hashes, write the lock."""
+    options = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    options.add_argument("--keep", action="store_true", help="what the lock has keeps its version")
+    keep = options.parse_args(arguments).keep
     if platform.python_version_tuple()[:2] != ("3", "11"):
         print("lock with Python 3.11: what resolves there serves the newer ones, not the other way round")
         return 1
-    resolved = [entry for entry in report(f"{ROOT}[dev]") if name_and_version(entry)[0] != OWN]
+    resolved = constrained("dev", locked() if keep else [])
     versions = dict(name_and_version(entry) for entry in resolved)
     hashes: Hashes = {name: set() for name in versions}
     from_source = set()
@@ -88,15 +109,12 @@ def main() -> int:
                 hashes[name_and_version(entry)[0]].add(sha256(entry))
     LOCKS.mkdir(exist_ok=True)
     write("dev", versions, hashes)
-    with tempfile.NamedTemporaryFile("w", suffix=".txt") as constraints:
-        constraints.write("\n".join(f"{name}=={version}" for name, version in versions.items()))
-        constraints.flush()
-        entries = report(f"{ROOT}[demo]", "--constraint", constraints.name)
-    demo = dict(name_and_version(entry) for entry in entries if name_and_version(entry)[0] != OWN)
+    entries = constrained("demo", [f"{name}=={version}" for name, version in versions.items()])
+    demo = dict(name_and_version(entry) for entry in entries)
     # The checkout is built with what is installed, so that nothing is downloaded beside the lock.
     write("demo", {**demo, "setuptools": versions["setuptools"]}, hashes)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*sys.argv[1:]))
