@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.docs.built_manual import BuiltManual
 from tidegate.runtime.cli import main, parser
 from tools.docs_pages import ROOT, Ran, blocks, faults, matches, needs_spark, pages, rewritten, run
 
@@ -127,15 +125,12 @@ def test_links_of_pages_outside_the_manual_lead_somewhere(name: str) -> None:
     assert [target for target in targets if not (PAGES[name].parent / target).exists()] == []
 
 
-def test_the_manual_builds(tmp_path: Path) -> None:
-    pytest.importorskip("mkdocs", reason="mkdocs comes with the extra `docs`")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
-    quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}  # Material's maintainers go on with another program
-    built = subprocess.run(command, cwd=ROOT, env=quiet, capture_output=True, text=True, check=False)
-    assert (built.returncode, built.stderr) == (0, "")
+@pytest.mark.xdist_group("browser")  # with the tests that look at the pages, which are built once
+def test_the_manual_builds(built_manual: BuiltManual) -> None:
+    assert (built_manual.status, built_manual.complaints) == (0, "")
     loaded = {
         address
-        for page in tmp_path.rglob("*.html")
+        for page in built_manual.place.rglob("*.html")
         for address in re.findall(r'(?:\ssrc|<link [^>]*href)="((?:https?:)?//[^"]+)"', page.read_text())
     }
     assert loaded == set(), "nothing comes from elsewhere; links may lead there"

@@ -1,0 +1,113 @@
+"""The manual, timelines and a notebook as a browser shows them: nothing is wider than its column, nothing comes from elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import tidegate as tg
+from tests.docs.browser import chromium, look_at
+from tests.docs.built_manual import BuiltManual
+
+WIDTHS = (1280, 1920, 390)
+pytestmark = [
+    pytest.mark.skipif(chromium() is None, reason="there is no Chromium on this machine: install the package chromium"),
+    pytest.mark.xdist_group("browser"),
+]
+
+#: What sticks out of the column, box or text, but for what lies in a frame that scrolls; and whether the page itself scrolls
+#: sideways.
+WIDER = """async (window, document) => {
+  const column = document.querySelector('COLUMN');
+  const right = Math.min(column.getBoundingClientRect().right, window.innerWidth) + 1;
+  const scrolls = one => ['auto', 'scroll', 'hidden'].includes(window.getComputedStyle(one).overflowX);
+  const inside = one => {
+    for (let at = one.parentElement; at && at !== column; at = at.parentElement) { if (scrolls(at)) return true; }
+    return false;
+  };
+  const wide = [...column.querySelectorAll('*')].filter(one => {
+    const box = one.getBoundingClientRect();
+    if (box.width === 0 || box.left + Math.max(box.width, one.scrollWidth) <= right) { return false; }
+    const reaches = box.right > right || one.clientWidth > 0 && !scrolls(one);
+    return reaches && window.getComputedStyle(one).position !== 'absolute' && !inside(one);
+  });
+  const told = wide.map(one => one.tagName + ': ' + one.textContent.trim().slice(0, 60));
+  if (document.documentElement.scrollWidth > window.innerWidth + 1) { told.push('the page scrolls sideways'); }
+  return told.slice(0, 5);
+}"""
+
+
+def test_no_page_of_the_manual_is_wider_than_its_column_or_asks_for_anything_elsewhere(
+    built_manual: BuiltManual,
+) -> None:
+    manual = built_manual.place
+    pages = sorted(str(page.relative_to(manual)) for page in manual.rglob("*.html") if page.name != "404.html")
+    assert len(pages) > 30
+    looks = look_at(manual, [(f"/{page}", WIDTHS) for page in pages], WIDER.replace("COLUMN", "article"))
+    assert len(looks) == len(pages) * len(WIDTHS)
+    assert {(one.page, one.width): one.told for one in looks if one.told} == {}
+    assert {one.page: one.asked for one in looks if one.asked} == {}
+
+
+def test_what_is_too_wide_and_what_is_asked_for_is_found(tmp_path: Path) -> None:
+    (tmp_path / "bad.html").write_text(
+        '<meta name="viewport" content="width=device-width"><article style="width: 300px">'
+        "<pre>" + "x" * 500 + '</pre><div style="overflow-x: auto"><pre>' + "y" * 500 + "</pre></div></article>"
+        '<img src="http://example.invalid/picture.png">'
+    )
+    (found,) = look_at(tmp_path, [("/bad.html", [390])], WIDER.replace("COLUMN", "article"))
+    assert [told.split(":")[0] for told in found.told] == ["PRE", "the page scrolls sideways"]
+    assert found.asked == ("http://example.invalid/picture.png",)
+
+
+def drawn(tmp_path: Path) -> Path:
+    states = tg.stream("S", "k bigint, t timestamp, load bigint", progress="t")
+    situations = states.partition_by("k").derive(Busy=tg.situation(states.load > 5), Idle=tg.situation(states.load < 5))
+    program = tg.program(
+        Busy=situations.Busy, Idle=situations.Idle, Hits=tg.match(situations.Busy.meets(situations.Idle), within="1h")
+    )
+    rows = [
+        (k, f"2026-01-01T00:{minute:02}Z", load) for k in (1, 2) for minute, load in enumerate([1, 9, 7, 2, 8, 1, 9])
+    ]
+    found = program.run({"S": rows})
+    tables = {name: found[name].arrow() for name in ("Busy", "Idle")}
+    tg.timeline(tables, found["Hits"].arrow(), partition_by="k", title="Loads").save(tmp_path / "timeline.html")
+    return tmp_path
+
+
+def test_a_timeline_zooms_says_what_a_bar_is_and_finds_a_partition(tmp_path: Path) -> None:
+    (found,) = look_at(
+        drawn(tmp_path),
+        [("/timeline.html", [1280])],
+        """async (window, document, settled) => {
+          const bars = () => [...document.querySelectorAll('svg.timeline rect[data-w]')].map(one => one.getBoundingClientRect().width);
+          const before = bars();
+          const chart = document.querySelector('svg.timeline svg'), box = chart.getBoundingClientRect();
+          const wheel = {deltaY: -100, clientX: box.left + box.width / 2, clientY: box.top + 40, bubbles: true, cancelable: true};
+          for (let k = 0; k < 3; k++) { chart.dispatchEvent(new window.WheelEvent('wheel', wheel)); }
+          await settled();
+          const zoomed = bars();
+          chart.dispatchEvent(new window.MouseEvent('dblclick', {bubbles: true}));
+          await settled();
+          const field = document.querySelector('input.timelines');
+          field.value = 'k = 2';
+          field.dispatchEvent(new window.Event('input', {bubbles: true}));
+          await settled();
+          const shown = [...document.querySelectorAll('[data-partition]')].filter(one => one.offsetHeight > 0);
+          return {
+            grown: Math.max(...zoomed) / Math.max(...before), back: Math.max(...bars()) / Math.max(...before),
+            shown: shown.map(one => one.dataset.partition),
+            titles: [...document.querySelectorAll('svg.timeline title')].map(one => one.textContent),
+            scrolls: document.documentElement.scrollWidth > window.innerWidth,
+          };
+        }""",
+    )
+    told = found.told
+    assert told["grown"] == pytest.approx(1.25**3, rel=0.01)
+    assert told["back"] == pytest.approx(1.0, rel=0.01)
+    assert told["shown"] == ["k = 2"]
+    assert any("detected" in title and "ended" in title for title in told["titles"])
+    assert any("(2m)" in title for title in told["titles"])
+    assert not told["scrolls"]
+    assert found.asked == ()
