@@ -44,8 +44,9 @@ format: $(ready)  ## put the formatting right
 	$(py) -m ruff check --fix-only .
 	$(py) -m ruff format .
 
-typecheck: $(ready)  ## mypy --strict
+typecheck: $(ready)  ## mypy --strict, and pyright on a user's code
 	$(py) -m mypy
+	$(py) -m basedpyright
 
 # Two processes; the tests which start Spark share one of them, and its session.
 pytest: $(ready)
@@ -70,8 +71,8 @@ docs: $(ready)  ## build the manual into out/docs; broken links are errors
 serve: $(ready)  ## show the manual on http://127.0.0.1:8000, anew after each change
 	NO_MKDOCS_2_WARNING=1 $(py) -m mkdocs serve
 
-lock: $(ready)  ## resolve the dependencies again (needs the registry)
-	$(py) tools/lock.py
+lock: $(ready)  ## resolve the dependencies again (needs the registry; ARGS=--keep adds only what is new)
+	$(py) tools/lock.py $(ARGS)
 
 clean:  ## remove .venv and everything that was built
 	rm -rf .venv .venv-demo out build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -35,7 +35,7 @@ def complete(given: pl.DataFrame) -> None:
     assert_type(table, tg.ResultTable)
     assert_type(table.polars(), pl.DataFrame)
     assert_type(table.pandas(), pd.DataFrame)
-    assert_type(table.arrow(), pa.Table)
+    assert_type(table.arrow(), pa.Table)  # pyright: ignore[reportUnknownMemberType]  # pyarrow has no types
     assert_type(table.rows(), list[dict[str, Any]])
     assert_type(table.columns, list[str])
 
@@ -64,5 +64,5 @@ def wrong() -> None:
     tg.parquet("orders", delai="5m")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     tg.csv("orders", on_bad_file="ignore")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     orders.amount.avgg()  # type: ignore[operator]  # pyright: ignore[reportCallIssue]
-    tg.tumblin(orders.ordered, "1h")  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
-    program.run({})["Unpaid"].dataframe()  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
+    tg.tumblin(orders.ordered, "1h")  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+    program.run({})["Unpaid"].dataframe()  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
