@@ -25,7 +25,18 @@ if TYPE_CHECKING:
 class ProgramExplanation:
     """What `Program.explain` gives: `str()` says when results are final, what is kept, and how the program runs.
 
-    `report` and `plan` are its two halves, `spark(session)` gives Spark's physical plan of each query's increment, `to_dict()` report and plan as plain values.
+    `report` and `plan` are its two halves, `spark(session)` gives Spark's physical plan of each query's increment,
+    `to_dict()` report and plan as plain values.
+
+    Examples:
+        >>> print(program.explain())
+        query Unpaid
+        ...
+          final when  ordered <= min(Orders.ordered, Payments.paid - 30m)
+        ...
+        increment Unpaid
+          reads       Orders#0, Payments#0
+        ...
     """
 
     facts: ProgramFacts
@@ -43,27 +54,65 @@ class ProgramExplanation:
 
     @property
     def report(self) -> Shown:
-        """Validity; of each query progress, finality, what is kept, and the bound of its state."""
+        """Validity; of each query progress, finality, what is kept, and the bound of its state.
+
+        Examples:
+            >>> print(program.explain().report)
+            query Unpaid
+              schema      order_id bigint
+                          customer string
+                          ordered timestamp not null
+              progress    ordered
+              final when  ordered <= min(Orders.ordered, Payments.paid - 30m)
+            ...
+        """
         return Shown(explain(self.facts, zones=self.zones))
 
     @property
     def plan(self) -> Shown:
-        """Buffers with what they store and who reads them, then each query's increment."""
+        """Buffers with what they store and who reads them, then each query's increment.
+
+        Examples:
+            >>> print(program.explain().plan)
+            buffer Orders#0
+              holds       rows
+              read by     Unpaid
+              freed by    kill rule: a stored row of Payments discards it in Unpaid
+            ...
+        """
         return Shown(plan_text(self.lowered(), self.timetable, self.limits))
 
     def spark(self, session: SparkSession) -> dict[str, str]:
-        """Spark's plan of each increment, from one progress to a later one: the filters that reach files, the joins."""
+        """Spark's plan of each increment, from one progress to a later one: the filters that reach files, the joins.
+
+        Examples:
+            >>> print(program.explain().spark(spark)["Unpaid"])
+            == Physical Plan ==
+            ...
+        """
         from tidegate.runtime.spark.explain import spark_plans
         from tidegate.runtime.spark.session import own_session
 
         return spark_plans(own_session(session), self.lowered())
 
     def mermaid(self) -> str:
-        """The plan as a graph, as text for Mermaid."""
+        """The plan as a graph, as text for Mermaid.
+
+        Examples:
+            >>> print(program.explain().mermaid())
+            flowchart LR
+              n0(["Orders<br/>progress on ordered"])
+            ...
+        """
         return mermaid(plan_graph(self.lowered()))
 
     def svg(self) -> str:
-        """The plan as a picture: streams, the buffers that they fill, the queries that read them."""
+        """The plan as a picture: streams, the buffers that they fill, the queries that read them.
+
+        Examples:
+            >>> program.explain().svg()
+            '<svg ...</svg>...'
+        """
         return svg(plan_graph(self.lowered()))
 
     def _repr_html_(self) -> str:
@@ -71,10 +120,21 @@ class ProgramExplanation:
         return f"<div>{self.svg()}{preformatted(str(self))}</div>"
 
     def to_dict(self) -> dict[str, object]:
+        """Report and plan as plain values, for JSON.
+
+        Examples:
+            >>> program.explain().to_dict()["queries"][0]["final_when"]
+            {'ordered': 'min(Orders.ordered, Payments.paid - 30m)'}
+        """
         return explain(self.facts, zones=self.zones).to_dict() | {
             "plan": plan_dict(self.lowered(), self.timetable, self.limits)
         }
 
     def lowered(self) -> Plan:
-        """The physical plan itself."""
+        """The physical plan itself.
+
+        Examples:
+            >>> [buffer.id for buffer in program.explain().lowered().buffers]
+            ['Orders#0', 'Payments#0']
+        """
         return lower(self.facts, optimise=rewrite_program) if self.running is None else self.running

@@ -27,7 +27,17 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """A title, and facts below it in three columns."""
+    """A title, and facts below it in three columns.
+
+    Examples:
+        >>> print(program.session().status())
+        session of Unpaid in memory, after batch 0
+          in    Orders    0 rows
+                Payments  0 rows
+          out   Unpaid    nothing final yet
+          kept  Orders    0 rows
+                Payments  0 rows
+    """
 
     title: str
     lines: tuple[Line, ...]

@@ -11,7 +11,15 @@ from tidegate.algebra.time import Extended
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """An answer as text: one entry per query that feeds the result; `to_dict()` has its parts."""
+    """An answer as text: one entry per query that feeds the result; `to_dict()` has its parts.
+
+    Examples:
+        >>> program.session().why("Unpaid")
+        no row of Unpaid is final yet
+          held back by    Orders.ordered, of which nothing is known to have arrived
+          final when      ordered <= Orders.ordered
+          Orders.ordered  no row was accepted yet
+    """
 
     parts: tuple[Part, ...]
 
@@ -26,6 +34,12 @@ class Why:
         return preformatted(str(self))
 
     def to_dict(self) -> dict[str, object]:
+        """The answer as plain values, for JSON; instants are ticks.
+
+        Examples:
+            >>> program.session().why("Unpaid").to_dict()["queries"][0]["says"]
+            'no row of Unpaid is final yet'
+        """
         return {"queries": [part.to_dict() for part in self.parts]}
 
 

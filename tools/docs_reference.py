@@ -262,12 +262,22 @@ def names_page() -> str:
     return "\n".join([_NAMES_HEAD, *(f"## {title}\n\n{_names(rows)}" for title, rows in tables)])
 
 
+#: What public functions and methods yield, and nobody calls by its name.
+HELD = (
+    "tidegate.algebra.dsl.grouping.Grouped",
+    "tidegate.runtime.explain.ProgramExplanation",
+    "tidegate.runtime.why_answer.Why",
+    "tidegate.runtime.status.Status",
+)
+
+
 def api_page() -> str:
     """A section for every public name, which mkdocstrings fills from its docstring."""
     import tidegate
     from tidegate import metrics, testing
 
     parts = [_API_HEAD, *(f"::: tidegate.{name}\n" for name in tidegate.__all__ if not name.startswith("_"))]
+    parts += ["What some of them yield has no public name:\n", *(f"::: {name}\n" for name in HELD)]
     for module, what in ((testing, "drives a program in tests"), (metrics, "counts what batches do")):
         parts.append(f"`{module.__name__}` {what}:\n")
         parts += [f"::: {module.__name__}.{name}\n" for name in module.__all__ if callable(getattr(module, name))]

@@ -7,6 +7,7 @@ import contextlib
 import doctest
 import inspect
 import io
+import pkgutil
 import re
 from collections.abc import Iterator
 from importlib.machinery import SourceFileLoader
@@ -18,8 +19,7 @@ import pytest
 
 import tidegate as tg
 from tidegate import metrics, testing
-from tidegate.algebra.dsl.grouping import Grouped
-from tools.docs_reference import EXAMPLES_BEGIN, SPARK_EXAMPLES_BEGIN
+from tools.docs_reference import EXAMPLES_BEGIN, HELD, SPARK_EXAMPLES_BEGIN
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,7 +30,8 @@ SECTION = re.compile(r"^\nExamples:\n    >>> ", re.MULTILINE)
 
 def documented() -> Iterator[tuple[str, str]]:
     """The docstrings of all public names, and of the public methods and properties of the classes among them."""
-    named = {name: getattr(tg, name) for name in tg.__all__} | {"Grouped": Grouped}  # nobody calls that by its name
+    named = {name: getattr(tg, name) for name in tg.__all__}
+    named |= {path.rpartition(".")[2]: pkgutil.resolve_name(path) for path in HELD}
     for module in (metrics, testing):
         named |= {
             f"{module.__name__.removeprefix('tidegate.')}.{name}": getattr(module, name) for name in module.__all__
