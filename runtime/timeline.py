@@ -16,6 +16,7 @@ import pyarrow as pa
 from tidegate.algebra.dsl.calls import checked_calls
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.errors import QueryError
+from tidegate.algebra.pretty import count_of, printable
 from tidegate.algebra.shown import shown
 from tidegate.algebra.time import instant_ticks
 from tidegate.runtime.columns import user_rows
@@ -49,7 +50,7 @@ class Lane:
 
 
 @checked_calls
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Timeline:
     """The lanes of each partition, by what its keys are; `instants`: times are timestamps, not plain numbers.
 
@@ -102,6 +103,15 @@ class Timeline:
             '<!DOCTYPE html>...'
         """
         Path(path).write_text(self.html(), encoding="utf-8")
+
+    def __repr__(self) -> str:
+        """A line for each partition."""
+        lines = [
+            f"  {name}: {count_of(sum(len(lane.bars) for lane in lanes if lane.detected is None), 'situation')}, "
+            + count_of(sum(lane.detected is not None for lane in lanes), "match")
+            for name, lanes in self.partitions.items()
+        ]
+        return printable("\n".join([f"{self.title}: {count_of(len(lines), 'partition')}", *lines]))
 
     def _repr_html_(self) -> str:
         """For notebooks."""

@@ -97,7 +97,8 @@ class Axis:
 def page(title: str, partitions: Mapping[str, Sequence[Lane]], axis: Axis) -> str:
     """A page of HTML that needs nothing else."""
     return (
-        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{_text(title)}</title></head>\n'
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta name="viewport" content="width=device-width"><title>{_text(title)}</title></head>\n'
         f'<body style="font-family: sans-serif; margin: 1em">\n{part(title, partitions, axis)}\n</body></html>\n'
     )
 
@@ -105,7 +106,9 @@ def page(title: str, partitions: Mapping[str, Sequence[Lane]], axis: Axis) -> st
 def part(title: str, partitions: Mapping[str, Sequence[Lane]], axis: Axis) -> str:
     """All partitions with a title, a legend and a field to search for them, as a part of a page or notebook."""
     charts = [
-        f'<div data-partition="{_text(name)}"><h4>{_text(name)}</h4>\n{drawn(lanes, axis)}</div>'
+        # A chart that is wider than the screen scrolls alone: letters that shrink with it could not be read.
+        f'<div data-partition="{_text(name)}"><h4>{_text(name)}</h4>\n'
+        f'<div style="overflow-x: auto">{drawn(lanes, axis)}</div></div>'
         for name, lanes in partitions.items()
     ]
     lanes = next(iter(partitions.values()), ())
@@ -123,7 +126,9 @@ def _legend(lanes: Sequence[Lane]) -> str:
         f'height: 0.9em; background: {colour}; opacity: 0.8"></span> {_text(name)}</span>'
         for name, colour in _colours(lanes).items()
     )
-    signs = "red line: when a match was detected; dashed: had not ended then. Wheel zooms, dragging moves, a double click shows all."
+    signs = "Wheel zooms, dragging moves, a double click shows all."
+    if any(lane.detected is not None for lane in lanes):
+        signs = f"red line: when a match was detected; dashed: had not ended then. {signs}"
     return f'<p style="font-size: 90%">{names}{signs}</p>\n' if lanes else ""
 
 

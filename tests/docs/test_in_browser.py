@@ -111,3 +111,8 @@ def test_a_timeline_zooms_says_what_a_bar_is_and_finds_a_partition(tmp_path: Pat
     assert any("(2m)" in title for title in told["titles"])
     assert not told["scrolls"]
     assert found.asked == ()
+
+
+def test_a_timeline_is_read_on_every_screen(tmp_path: Path) -> None:
+    looks = look_at(drawn(tmp_path), [("/timeline.html", WIDTHS)], WIDER.replace("COLUMN", "body"))
+    assert {one.width: one.told for one in looks if one.told} == {}
