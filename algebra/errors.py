@@ -253,6 +253,11 @@ def is_ours(frame: FrameType) -> bool:
     return module == "tidegate" or module.startswith("tidegate.")
 
 
+def is_shell(frame: FrameType) -> bool:
+    """Whether a frame is that of the shell which runs the cells of a notebook."""
+    return _module(frame).startswith("IPython.")
+
+
 def _module(frame: FrameType) -> str:
     spec = frame.f_globals.get("__spec__")  # it knows the name of what `python -m` runs
     name = frame.f_globals.get("__name__", "") if spec is None else spec.name
@@ -268,12 +273,12 @@ def call_site(frame: FrameType | None) -> Site | None:
             return None
         if not is_ours(frame):
             file, line = frame.f_code.co_filename, frame.f_lineno
-            return Site(_cell(file) or file, line, linecache.getline(file, line).strip())
+            return Site(cell_name(file) or file, line, linecache.getline(file, line).strip())
         frame = frame.f_back
     return None
 
 
-def _cell(file: str) -> str | None:
+def cell_name(file: str) -> str | None:
     """The name that a notebook shows beside a cell ("In[3]"), for the file that it makes of it."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     named = getattr(getattr(shell, "compile", None), "format_code_name", lambda _: None)(file)

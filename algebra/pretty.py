@@ -73,7 +73,9 @@ def preformatted(text: str) -> str:
     """Text as a notebook shows it: escaped HTML, in letters of one width wherever the page is exported to."""
     from html import escape
 
-    return f'<pre style="font-family: monospace; line-height: 1.3; text-align: left">{escape(printable(text))}</pre>'
+    # Pages made of notebooks break long lines of <pre> anywhere: what stands in columns scrolls instead.
+    look = "font-family: monospace; line-height: 1.3; text-align: left; white-space: pre; overflow-x: auto"
+    return f'<pre style="{look}">{escape(printable(text))}</pre>'
 
 
 class Shown(str):

@@ -10,19 +10,21 @@ import sys
 import traceback
 from types import TracebackType
 
-from tidegate.algebra.errors import QueryError, is_ours
+from tidegate.algebra.errors import QueryError, cell_name, is_ours, is_shell
 
 _BEFORE = sys.excepthook
 
 
 def of_user(trace: TracebackType | None) -> TracebackType | None:
-    """The traceback without the library's frames; all of it where the user asks for that, or nothing else is there."""
+    """The traceback without the frames of the library, and of the shell of a notebook; all of it where the user asks for that,
+    or nothing else is there.
+    """
     if os.environ.get("TIDEGATE_TRACEBACK") == "full":
         return trace
     frames = []
     current = trace
     while current is not None:
-        if not is_ours(current.tb_frame):
+        if not is_ours(current.tb_frame) and not is_shell(current.tb_frame):
             frames.append(current)
         current = current.tb_next
     kept: TracebackType | None = None
@@ -32,8 +34,11 @@ def of_user(trace: TracebackType | None) -> TracebackType | None:
 
 
 def rendered(error: QueryError) -> list[str]:
-    """The lines that a notebook shows of an error: it asks the error itself."""
-    return "".join(traceback.format_exception(type(error), error, of_user(error.__traceback__))).splitlines()
+    """The lines that a notebook shows of an error: it asks the error itself. Files made of cells have the cells' names."""
+    told = traceback.TracebackException(type(error), error, of_user(error.__traceback__))
+    for frame in told.stack:
+        frame.filename = cell_name(frame.filename) or frame.filename
+    return "".join(told.format()).splitlines()
 
 
 def install() -> None:
