@@ -6,6 +6,7 @@ public name is comes from its docstring. A test compares the pages with what thi
 
 from __future__ import annotations
 
+import pydoc
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -230,7 +231,7 @@ coming = {"Orders": tg.json("orders"), "Payments": tg.json("payments")}
 _API_HEAD = f"""\
 # Functions and classes
 
-Every public name with its signature and its docstring. This page is written by `tools/docs_reference.py`.
+Every public name has a page with its signature and its docstring. Editors and `help(tg.stream)` show the same.
 
 The tests run each example in an empty directory, after these lines. `...` in what an example prints stands for any text.
 
@@ -272,16 +273,28 @@ HELD = (
 
 
 def api_page() -> str:
-    """A section for every public name, which mkdocstrings fills from its docstring."""
+    """What all examples have before them; `tools/api_pages.py` adds the names when the manual is built."""
+    return _API_HEAD
+
+
+def api_names() -> dict[str, dict[str, object]]:
+    """All that the manual has a page for, by the titles of their tables."""
     import tidegate
     from tidegate import metrics, testing
 
-    parts = [_API_HEAD, *(f"::: tidegate.{name}\n" for name in tidegate.__all__ if not name.startswith("_"))]
-    parts += ["What some of them yield has no public name:\n", *(f"::: {name}\n" for name in HELD)]
-    for module, what in ((testing, "drives a program in tests"), (metrics, "counts what batches do")):
-        parts.append(f"`{module.__name__}` {what}:\n")
-        parts += [f"::: {module.__name__}.{name}\n" for name in module.__all__ if callable(getattr(module, name))]
-    return "\n".join(parts)
+    found = {f"tidegate.{name}": getattr(tidegate, name) for name in tidegate.__all__ if not name.startswith("_")}
+    of_modules = {
+        f"{module.__name__}.{name}": getattr(module, name)
+        for module in (testing, metrics)
+        for name in module.__all__
+        if callable(getattr(module, name))
+    }
+    return {
+        "Functions": {name: value for name, value in found.items() if not isinstance(value, type)},
+        "Classes": {name: value for name, value in found.items() if isinstance(value, type)},
+        "What some of them yield": {name: pydoc.locate(name) for name in HELD},
+        "To test programs, and to count what batches do": of_modules,
+    }
 
 
 def _session() -> type:
@@ -292,10 +305,14 @@ def _session() -> type:
 
 def _names(rows: Mapping[str, object]) -> str:
     lines = ["| name | what |", "| --- | --- |"]
-    for name, value in rows.items():
-        first = " ".join((value.__doc__ or "").split("\n\n")[0].split())
-        lines.append(f"| `{name}` | {re.sub('`([^`]*)`', lambda code: _code(code[1]), first)} |")
+    lines += [f"| `{name}` | {first_sentence(value)} |" for name, value in rows.items()]
     return "\n".join(lines) + "\n"
+
+
+def first_sentence(value: object) -> str:
+    """The first paragraph of a docstring, for a cell of a table."""
+    first = " ".join((value.__doc__ or "").split("\n\n")[0].split())
+    return re.sub("`([^`]*)`", lambda code: _code(code[1]), first)
 
 
 PAGES: Mapping[str, Callable[[], str]] = {"terms.md": terms_page, "names.md": names_page, "api.md": api_page}
