@@ -11,7 +11,7 @@ from mkdocs.structure.files import File, Files
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # MkDocs runs this file by itself
 
-from tools.docs_reference import HELD, api_names, first_sentence  # noqa: E402  # found from wherever this is started
+from tools.docs_reference import HELD, api_names, first_sentence  # found from wherever this is started
 
 FOLDER = "reference/api"
 _EXAMPLES = "The examples run after the lines at the head of [Functions and classes](../api.md)."
@@ -35,8 +35,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
 
 def _table(title: str, names: Mapping[str, object]) -> str:
     rows = [
-        f"| [`{_short(name)}`](api/{_file(name, value)}) | {first_sentence(value)} |"
-        for name, value in names.items()
+        f"| [`{_short(name)}`](api/{_file(name, value)}) | {first_sentence(value)} |" for name, value in names.items()
     ]
     return "\n".join([f"\n## {title}\n", "| name | what |", "| --- | --- |", *rows])
 
