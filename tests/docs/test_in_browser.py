@@ -16,8 +16,8 @@ pytestmark = [
     pytest.mark.xdist_group("browser"),
 ]
 
-#: What sticks out of the column, box or text, but for what lies in a frame that scrolls; and whether the page itself scrolls
-#: sideways.
+#: What sticks out of the column, box or text, but for what lies in a frame that scrolls; what a table is about, broken in
+#: its first column; and whether the page itself scrolls sideways.
 WIDER = """async (window, document) => {
   const column = document.querySelector('COLUMN');
   const right = Math.min(column.getBoundingClientRect().right, window.innerWidth) + 1;
@@ -33,6 +33,8 @@ WIDER = """async (window, document) => {
     return reaches && window.getComputedStyle(one).position !== 'absolute' && !inside(one);
   });
   const told = wide.map(one => one.tagName + ': ' + one.textContent.trim().slice(0, 60));
+  const names = [...column.querySelectorAll('td:first-child code')].filter(one => /^\\w+$/.test(one.textContent));
+  told.push(...names.filter(one => one.getClientRects().length > 1).map(one => 'broken: ' + one.textContent));
   if (document.documentElement.scrollWidth > window.innerWidth + 1) { told.push('the page scrolls sideways'); }
   return told.slice(0, 5);
 }"""
@@ -57,11 +59,12 @@ def test_no_page_of_the_manual_is_wider_than_its_column_or_asks_for_anything_els
 def test_what_is_too_wide_and_what_is_asked_for_is_found(tmp_path: Path) -> None:
     (tmp_path / "bad.html").write_text(
         '<meta name="viewport" content="width=device-width"><article style="width: 300px">'
-        "<pre>" + "x" * 500 + '</pre><div style="overflow-x: auto"><pre>' + "y" * 500 + "</pre></div></article>"
+        "<pre>" + "x" * 500 + '</pre><div style="overflow-x: auto"><pre>' + "y" * 500 + "</pre></div>"
+        '<table><td><code style="display: inline; word-break: break-all">' + "z" * 99 + "</code></table></article>"
         '<img src="http://example.invalid/picture.png">'
     )
     (found,) = look_at(tmp_path, [("/bad.html", [390])], WIDER.replace("COLUMN", "article"))
-    assert [told.split(":")[0] for told in found.told] == ["PRE", "the page scrolls sideways"]
+    assert [told.split(":")[0] for told in found.told] == ["PRE", "broken", "the page scrolls sideways"]
     assert found.asked == ("http://example.invalid/picture.png",)
 
 
