@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 #: Rows that a text or a notebook shows: the first and the last half of them.
 SHOWN_ROWS = 20
+#: Polars puts strings between quotes in HTML, though not in text; what it has cut has no second one.
+_UNQUOTED = re.compile(r"<td>&quot;(.*?)(?:&quot;)?</td>", re.DOTALL)
 
 
 @checked_calls
@@ -140,7 +143,8 @@ class ResultTable:
         from html import escape
 
         with _layout():
-            return f"<div><p>{escape(self._title())}</p>{self.polars()._repr_html_() if len(self) else ''}</div>"
+            table = _UNQUOTED.sub(r"<td>\1</td>", self.polars()._repr_html_()) if len(self) else ""
+            return f"<div><p>{escape(self._title())}</p>{table}</div>"
 
     def _title(self) -> str:
         if not len(self):

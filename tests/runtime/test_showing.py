@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import io
 import os
+import re
 import subprocess
 import sys
 import time
@@ -48,6 +49,14 @@ def test_html_of_a_result_is_text_of_its_values() -> None:
     assert "&lt;b&gt;two" in html
     assert "<b>two" not in html
     assert "2026-01-02 12:30:00 UTC" in html
+
+
+def test_strings_stand_in_a_notebook_as_they_are() -> None:
+    names = tg.stream("N", "name string, t timestamp", progress="t")
+    given = ["Bob", '<b>"x"</b>', "", None, "y" * 100]
+    html = tg.program(All=names).run({"N": [(name, "2026-01-01") for name in given]})["All"]._repr_html_()
+    cells = re.findall(r"<tr><td>(.*?)</td>", html)
+    assert cells == ["Bob", "&lt;b&gt;&quot;x&quot;&lt;/b&gt;", "", "null", "y" * 60 + "…"]
 
 
 def test_a_result_is_what_one_needs_it_to_be() -> None:
