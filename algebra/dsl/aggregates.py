@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn, overload
+from typing import TYPE_CHECKING, ClassVar, NoReturn, overload
 
 from tidegate.algebra.dsl.calls import called
 from tidegate.algebra.dsl.expression import Expression, Operand, build, to_expression
@@ -57,11 +57,13 @@ class AggregateExpression:
                 hint="give it a name in agg(), and compute with that name in with_() or where() afterwards",
             )
 
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
-    __mod__ = __rmod__ = __neg__ = __abs__ = __and__ = __rand__ = __or__ = __ror__ = __invert__ = _refuse
-    __lt__ = __le__ = __gt__ = __ge__ = __bool__ = _refuse
-    __eq__ = __ne__ = _refuse
-    __hash__ = None  # type: ignore[assignment]  # as expressions
+    if not TYPE_CHECKING:  # operators neither
+        __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
+        __mod__ = __rmod__ = __neg__ = __abs__ = __and__ = __rand__ = __or__ = __ror__ = __invert__ = _refuse
+        __lt__ = __le__ = __gt__ = __ge__ = __bool__ = _refuse
+        __eq__ = __ne__ = _refuse
+
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # as expressions
 
 
 def _aggregate(function: Function, argument: object | None, by: object | None = None) -> AggregateExpression:

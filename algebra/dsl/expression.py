@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, NoReturn, TypeAlias
 
 from tidegate.algebra.ddl import to_type
 from tidegate.algebra.dsl.calls import checked_calls
@@ -90,8 +90,8 @@ class Expression:
                 hint=_IS_IN if tests_membership() else _truth_hint(site),
             )
 
-    __hash__ = None  # type: ignore[assignment]  # == builds a comparison, so handles cannot be keys
-    __iter__ = None
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # == builds a comparison, so handles cannot be keys
+    __iter__: ClassVar[None] = None
 
     def __contains__(self, other: object) -> NoReturn:
         with Here():

@@ -7,7 +7,7 @@ handle and checks names and types at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, NoReturn, TypeAlias
 
 from tidegate.algebra.dsl.calls import called, checked_calls
 from tidegate.algebra.dsl.expression import Expression, Origin, attribute_expression, to_expression
@@ -64,7 +64,8 @@ class Declaration:
     __slots__ = ("progress", "relations")
 
     def __init__(self, progress: tuple[str, ...], relations: Term) -> None:
-        self.progress, self.relations = progress, relations
+        self.progress: tuple[str, ...] = progress
+        self.relations: Term = relations
 
 
 @checked_calls
@@ -114,7 +115,7 @@ class Relation:
         """For notebooks."""
         return preformatted(repr(self))
 
-    __iter__ = None
+    __iter__: ClassVar[None] = None
 
     def __len__(self) -> NoReturn:
         with Here():

@@ -147,7 +147,7 @@ f, s = fire.as_("f"), smoke.as_("s")
         (lambda: smoke.where(smoke.conc), "TG102", "compare"),
         (lambda: loose.where(loose.select == 3), "TG114", "method"),
         (lambda: loose.where("conc > 3"), "TG114", "condition"),
-        (lambda: smoke.where(tg.max(smoke.conc) > 3), "TG115", "agg"),
+        (lambda: smoke.where(tg.max(smoke.conc) > 3), "TG115", "agg"),  # type: ignore[operator,arg-type]  # what is tested
         (lambda: smoke.select(smoke.conc * 2), "TG114", "name"),
         (lambda: smoke.select("area", area=smoke.area.upper()), "TG103", "name"),
         (lambda: smoke.select("aera"), "TG101", "area"),

@@ -58,6 +58,15 @@ def on_spark() -> None:
     assert_type(query.reports, list[tg.BatchReport])
 
 
+def looked_at() -> None:
+    assert_type(program.explain().to_dict(), dict[str, object])
+    assert_type(program.check(), list[tg.Problem])
+    assert_type(program.timeline({"Orders": [(1, "2026-01-01", 2.0)]}, result="Late"), tg.Timeline)
+    assert_type(orders.amount > 5, tg.Expression)
+    assert_type(tg.sum(orders.amount), tg.AggregateExpression)
+    assert_type(orders["amount"].is_null(), tg.Expression)
+
+
 def wrong() -> None:
     program.run({}, on_eror="fail")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     program.session(thread=2)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
@@ -65,4 +74,5 @@ def wrong() -> None:
     tg.csv("orders", on_bad_file="ignore")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     orders.amount.avgg()  # type: ignore[operator]  # pyright: ignore[reportCallIssue]
     tg.tumblin(orders.ordered, "1h")  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+    orders.where(tg.max(orders.amount) > 3)  # type: ignore[operator,arg-type]  # pyright: ignore[reportOperatorIssue, reportUnknownArgumentType]
     program.run({})["Unpaid"].dataframe()  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
