@@ -59,6 +59,10 @@ _UNSUPPORTED = {
     "interval year": "months have no fixed length: use an interval day to second",
 }
 
+#: What may follow the name of a type: its parameters, or words that say no more than the name.
+_DETAILS = re.compile(r"(?:\(.*\)|\[.*\]|precision|(?:with|without)(?: local)? time zone|collate \w+)?", re.DOTALL)
+_SPAN = re.compile(r"(?:(?:day|hour|minute|second)(?: ?\(.*\))?(?: to (?:hour|minute|second)(?: ?\(.*\))?)?|\[.*\])?")
+
 _TOKEN = re.compile(
     r"\s*(?:(?P<quoted>`(?:[^`]|``)+`)|(?P<text>'(?:[^'\\]|\\.)*')|(?P<word>\w+)|(?P<sign>[(),:<>]))", re.UNICODE
 )
@@ -96,6 +100,12 @@ def to_type(text: str) -> DataType:
         return _decimal(text, rest)
     if base not in _TYPES:
         raise QueryError("TG111", f"unknown type {text.strip()!r}", hint=_known_types(base))
+    if (_SPAN if _TYPES[base] is DURATION else _DETAILS).fullmatch(rest) is None:
+        raise QueryError(
+            "TG111",
+            f"{text.strip()!r} is no type: {rest!r} means nothing after {base}",
+            hint="a comma stands before the next attribute: id bigint, time timestamp not null",
+        )
     return _TYPES[base]
 
 
@@ -183,6 +193,8 @@ def _read_ddl(text: str) -> Iterator[Attribute]:
         nullable = lowered[-2:] != ["not", "null"]
         if not nullable:
             words = words[:-2]
+        elif lowered[-1:] == ["null"] and len(words) > 1:
+            words = words[:-1]
         yield from _read_fields([(name, _joined(words), nullable)])
 
 

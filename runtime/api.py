@@ -107,7 +107,7 @@ def run(
     from tidegate.runtime.results import Results, ResultTable
     from tidegate.runtime.sinks import CallbackSink, DiscardSink
 
-    inputs = mapping_of("what run takes", inputs, "rows")
+    inputs = mapping_of("inputs", inputs, "rows")
     for name in inputs:
         check_known(name, [stream.name for stream in facts.program.inputs], "input")
     missing = [stream.name for stream in facts.program.inputs if not stream.static and stream.name not in inputs]

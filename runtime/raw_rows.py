@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from tidegate.algebra.dsl.suggestions import nearest
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.shown import shown
@@ -229,7 +230,22 @@ def _raw_rows(rows: list[Any], schema: Schema) -> Raw:
                 f"row {position} is no row of ({', '.join(names)}): {shown(row)}",
                 hint="pass a mapping, or a tuple in this order",
             )
+    _check_keys(rows, columns)
     return Raw(columns, len(rows))
+
+
+def _check_keys(rows: list[Any], columns: Mapping[str, list[object]]) -> None:
+    """`QueryError` TG312 for an attribute that no row has, while a key has nearly its name: it would be NULL unnoticed."""
+    empty = [name for name, values in columns.items() if all(value is None for value in values)]
+    if not rows or not empty:
+        return
+    keys = {key for row in rows if isinstance(row, Mapping) for key in row if isinstance(key, str)}
+    for name in empty:
+        meant = nearest(name, keys - {*columns}) if name not in keys else []
+        if meant:
+            raise QueryError(
+                "TG312", f"no row has {name!r}", hint=f"is it what they call {' or '.join(map(repr, meant))}?"
+            )
 
 
 def missing_columns(found: list[Any], schema: Schema, absent: Collection[str] = ()) -> frozenset[str]:

@@ -150,7 +150,7 @@ class Relation:
                     raise
                 if any(f".{name}." in f".{full}" for full in self._node.schema):
                     return Prefixed(self, name)  # type: ignore[return-value]  # what follows is an attribute
-                methods = [method for method in vars(Relation) if not method.startswith("_")]
+                methods = [method for method in dir(type(self)) if not method.startswith("_")]
                 if hint := method_hint(name, methods):
                     attributes = f"; {error.hint}" if error.hint.startswith("did you mean") else ""
                     error = QueryError("TG101", f"unknown attribute or method {name!r}", hint=hint + attributes)

@@ -6,6 +6,8 @@ import difflib
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
+from tidegate.algebra.allen import Allen
+
 _WHERE = "rows are chosen with where(r.x > 5)"
 _GROUP = 'groups are group_by("x").agg(n=tg.count())'
 _WITH = "attributes are computed with with_(y=r.x + 1)"
@@ -16,6 +18,9 @@ _PRODUCT = "all pairs are tg.product(a, b)"
 _UNION = "rows are put together with union(other)"
 _WINDOW = "windows are keys of groups: group_by(w=tg.tumbling(r.time, tg.minutes(5))).agg(...)"
 _RUN = "rows appear where the program runs: tg.program(Out=r).run({...})"
+_EXPLAIN = "programs are explained: tg.program(Out=r).explain()"
+_SITUATIONS = 'situations are r.partition_by("x").derive(Busy=tg.situation(r.load > 5))'
+_TIMELINE = "situations and matches are drawn by tg.program(Out=r).timeline({...})"
 _PROGRESS = (
     'progress is declared where the stream is: tg.stream(..., progress="time"), and how late rows are by its source'
 )
@@ -52,6 +57,11 @@ RELATION_METHODS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("columns", "dtypes", "printSchema", "collect_schema"), "attributes and types are relation.schema")
     | dict.fromkeys(("window", "windowed", "tumble", "resample", "rolling", "over"), _WINDOW)
     | dict.fromkeys(("collect", "show", "toPandas", "to_pandas", "execute", "write", "writeStream", "to_pylist"), _RUN)
+    | dict.fromkeys(("run", "start", "session", "print", "display", "rows", "to_polars", "results"), _RUN)
+    | dict.fromkeys(("explain", "describe", "plan", "check"), _EXPLAIN)
+    | dict.fromkeys(("derive", "situation", "situations", "match_recognize"), _SITUATIONS)
+    | dict.fromkeys(("plot", "draw", "timeline"), _TIMELINE)
+    | {"cast": 'values are cast one by one: r.x.cast("double")'}
     | dict.fromkeys(("withWatermark", "with_watermark", "assign_timestamps_and_watermarks"), _PROGRESS)
     | dict.fromkeys(("fillna", "fill_null", "fill_nan"), "NULLs are replaced with with_(y=tg.coalesce(r.x, 0))")
     | dict.fromkeys(("dropna", "drop_nulls", "drop_nans"), "rows without NULL are where(r.x.is_not_null())")
@@ -64,6 +74,13 @@ FUNCTIONS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("window", "tumble", "session"), _WINDOW)
     | dict.fromkeys(("expr", "sql"), "conditions are written with operators: (r.x > 5) & (r.y == 1)")
     | {name: f"write from tidegate import {name}" for name in ("testing", "metrics")}
+    | dict.fromkeys(("explain", "run"), "programs have it: tg.program(Out=r)")
+    | dict.fromkeys(
+        ("var", "std", "stddev", "stdev"), "compute it from tg.sum(r.x * r.x), tg.sum(r.x) and tg.count(r.x)"
+    )
+    | {name: f"relations have it: r.{name}(...)" for name in ("join", "left_join", "semi_join", "anti_join", "where")}
+    | {one.value: f"situations have it: A.{one.value}(B)" for one in Allen}
+    | dict.fromkeys(("plot", "draw"), _TIMELINE)
 )
 
 #: What other libraries ask of aggregates.

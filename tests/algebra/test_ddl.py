@@ -68,6 +68,12 @@ def test_ddl_text_with_all_that_spark_allows() -> None:
         ("numeric(18)", decimal(18, 0)),
         ("char(7)", STRING),
         ("timestamp_ltz", TIMESTAMP),
+        ("timestamp with local time zone", TIMESTAMP),
+        ("double precision", DOUBLE),
+        ("string collate UTF8_LCASE", STRING),
+        ("interval", DURATION),
+        ("interval hour(2) to second(6)", DURATION),
+        ("duration[us]", DURATION),
     ],
 )
 def test_types_widen_to_what_engines_hold(text: str, type_: object) -> None:
@@ -127,6 +133,10 @@ def test_spark_struct_type() -> None:
     )
 
 
+def test_null_may_be_said() -> None:
+    assert to_schema("a int null, b timestamp not null") == to_schema("a int, b timestamp not null")
+
+
 def test_a_schema_is_a_schema() -> None:
     schema = to_schema("a int")
     assert to_schema(schema) is schema
@@ -156,6 +166,24 @@ def test_a_schema_is_a_schema() -> None:
             pa.schema([("u", pa.list_(pa.int8()))]),
             "TG112",
             "attribute 'u': type 'list<item: int8>' is not supported",
+            "",
+        ),
+        (
+            "a int b string",
+            "TG111",
+            "attribute 'a': 'int b string' is no type: 'b string' means nothing after int",
+            "a comma stands before the next attribute",
+        ),
+        (
+            "t timestamp not nul",
+            "TG111",
+            "attribute 't': 'timestamp not nul' is no type: 'not nul' means nothing after timestamp",
+            "",
+        ),
+        (
+            "d interval day x string",
+            "TG111",
+            "attribute 'd': 'interval day x string' is no type: 'day x string' means nothing after interval",
             "",
         ),
         (7, "TG111", "a int is no schema", "StructType"),

@@ -74,6 +74,10 @@ def test_attributes_of_a_situation_are_found_below_its_name() -> None:
         (lambda: library.lag, ""),
         (lambda: library.sin, ""),
         (lambda: library.cout, "did you mean tg.count"),
+        (lambda: library.explain, r"tg.program\(Out=r\)"),
+        (lambda: library.overlaps, r"A.overlaps\(B\)"),
+        (lambda: library.anti_join, r"r.anti_join\("),
+        (lambda: library.stddev, "tg.sum"),
         (lambda: untyped(events.x).sin(), "there are"),
         (lambda: untyped(tg.count()).filter(events.x > 1), r"tg.sum\(tg.when"),
         (lambda: untyped(tg.count()).alias("n"), "gets its name in agg"),
@@ -87,6 +91,22 @@ def test_names_that_are_not_there_get_the_right_hint_or_none(asked: Any, said: s
     hint = str(caught.value).partition("hint")[2]
     assert bool(hint) == bool(said)
     assert re.search(said, hint)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (lambda: untyped(events).explain, r"tg.program\(Out=r\).explain"),
+        (lambda: untyped(events).run, r"tg.program\(Out=r\).run"),
+        (lambda: untyped(events).plot, "timeline"),
+        (lambda: untyped(events).derive, "partition_by"),
+        (lambda: untyped(derived.Hi).overlap, r"did you mean overlaps\(...\)"),
+    ],
+)
+def test_what_relations_do_not_do_themselves_is_told_where_it_is_done(asked: Any, said: str) -> None:
+    with pytest.raises(tg.QueryError, match="TG101 unknown attribute or method") as caught:
+        asked()
+    assert re.search(said, caught.value.hint)
 
 
 @pytest.mark.parametrize(

@@ -273,6 +273,9 @@ CASES: dict[str, Case] = {
     "columns of different lengths": refused(lists(i=[1, 2])),
     "something that is no table": refused(3),
     "a key missing in a mapping": pushed([{name: one for name, one in FINE.items() if name != "t"}]),
+    "a key that is nearly an attribute's name, which no row has": refused(
+        [{name.replace("began", "begun"): one for name, one in FINE.items()}]
+    ),
     "a row that breaks a declared relation": value(began=NOON + dt.timedelta(seconds=1)),
     "a row at or below progress": late,
     "a row further behind than the delay": behind,
