@@ -124,6 +124,8 @@ def _decimal(text: str, rest: str) -> DataType:
 
 
 def _known_types(name: str) -> str:
+    if name == "datetime":
+        return "did you mean timestamp?"
     near = difflib.get_close_matches(name, [*_TYPES, "decimal"], n=2, cutoff=0.6)
     return (
         f"did you mean {' or '.join(near)}?"

@@ -28,6 +28,8 @@ _SHORT = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-z\u00b5\u03bc]+)", re.IGNORE
 _ISO = re.compile(
     r"(?P<sign>-)?P(?:(?P<w>\d+)W)?(?:(?P<d>\d+)D)?(?:T(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+(?:\.\d{1,6})?)S)?)?"
 )
+#: What people write of months and years, of which some is near to other units.
+_NO_LENGTH = ("mo", "mon", "month", "months", "q", "quarter", "quarters", "y", "yr", "year", "years")
 #: More characters than any duration needs; Python reads no numbers of 4,300.
 _LONGEST = 400
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -71,8 +73,11 @@ def _parse(text: str) -> int:
         position = part.end()
     if position == 0 or text[position:].strip():
         unit = _SHORT.match(text, position)
-        near = [] if unit is None else get_close_matches(unit[2].lower(), MICROSECONDS, n=1)
+        asked = "" if unit is None else unit[2].lower()
+        near = get_close_matches(asked, MICROSECONDS, n=1)
         hint = f"did you mean {near[0]}? " if near else ""
+        if asked in _NO_LENGTH:
+            hint = "months and years differ in length: say it in days; or "
         hint += 'write "90s", "1h 30m", "30 minutes", "PT1H30M" or a datetime.timedelta'
         raise QueryError("TG104", f"{text!r} is not a duration", hint=hint)
     return total

@@ -288,6 +288,7 @@ class Program:
     @called(
         sources=("TG114", 'sources={"Name": tg.parquet("a directory")}'),
         checkpoint=("TG114", 'checkpoint="a directory"'),
+        spark=("TG114", 'give a session: program.start(tg.spark_session("name"), sources=..., checkpoint=...)'),
     )
     def start(
         self,

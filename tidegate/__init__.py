@@ -93,7 +93,7 @@ if not TYPE_CHECKING:  # type checkers shall refuse unknown names themselves
         if name not in _WHEN_USED:
             if name.startswith("_"):
                 raise AttributeError(name)
-            raise unknown_name(f"tidegate has no function {name!r}", function_hint(name, __all__))
+            raise unknown_name(f"tidegate has no function {name!r}", function_hint(name, __all__, dir(Expression)))
         from importlib import import_module
 
         from tidegate.runtime.extras import spark_extra

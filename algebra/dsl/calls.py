@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import NoReturn, ParamSpec, TypeVar
 
 from tidegate.algebra.dsl.here import Here, unknown_name
+from tidegate.algebra.dsl.suggestions import KEYWORDS, MEMBERS
 from tidegate.algebra.errors import QueryError
 
 _P = ParamSpec("_P")
@@ -62,6 +63,7 @@ def _unknown_member(self: object, name: str) -> NoReturn:
     known = [one for one in dir(type(self)) if not one.startswith("_")]
     near = difflib.get_close_matches(name.lower(), known, n=2, cutoff=0.7)
     hint = f"did you mean {' or '.join(near)}?" if near else f"it has {', '.join(known)}"
+    hint = MEMBERS.get((type(self).__name__, name), hint)
     raise unknown_name(f"a {type(self).__name__} has no {name!r}", hint)
 
 
@@ -79,7 +81,9 @@ def _near(text: str, function: Callable[..., object]) -> str:
     asked = re.search(r"unexpected keyword argument '(\w+)'", text)
     known = list(inspect.signature(function).parameters)
     near = difflib.get_close_matches(asked[1], known, n=1, cutoff=0.6) if asked is not None else []
-    return f"did you mean {near[0]}=? " if near else ""
+    if near:
+        return f"did you mean {near[0]}=? "
+    return KEYWORDS.get(asked[1], "") if asked is not None else ""
 
 
 def _written(function: Callable[..., object]) -> str:

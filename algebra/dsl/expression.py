@@ -17,7 +17,7 @@ from tidegate.algebra.ddl import to_type
 from tidegate.algebra.dsl.calls import checked_calls
 from tidegate.algebra.dsl.here import Here, tests_membership, unknown_name
 from tidegate.algebra.dsl.literals import literal
-from tidegate.algebra.dsl.suggestions import nearest
+from tidegate.algebra.dsl.suggestions import VALUE_METHODS, nearest
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.operations import result_type
 from tidegate.algebra.pretty import term_text
@@ -184,6 +184,8 @@ class Expression:
         with Here():
             if not values:
                 raise QueryError("TG114", "is_in needs at least one value", hint='write x.is_in("a", "b")')
+            if isinstance(values[0], list | tuple | set):
+                raise QueryError("TG110", "is_in takes values one by one", hint="write x.is_in(*values)")
             found = compare("eq", self, values[0])
             for value in values[1:]:
                 found = found | compare("eq", self, value)
@@ -725,6 +727,8 @@ def _method_hint(name: str) -> str:
     )
     if name in free:
         return f"it is a function: tg.{name}(...)"
+    if name in VALUE_METHODS:
+        return VALUE_METHODS[name]
     known = [method for method in dir(Expression) if not method.startswith("_")]
     near = nearest(name, known)
     return f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"

@@ -30,7 +30,7 @@ from tidegate.algebra.dsl.relation_checks import (
     short_name,
     what_else,
 )
-from tidegate.algebra.dsl.suggestions import method_hint
+from tidegate.algebra.dsl.suggestions import condition_hint, join_hint, method_hint
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.nodes import (
     Difference,
@@ -422,7 +422,7 @@ class Relation:
         with Here() as site:
             _require_relation(other, "join")
             if how not in ("inner", "left", "semi", "anti"):
-                raise QueryError("TG114", f"no join is called {shown(how)}", hint="how is inner, left, semi or anti")
+                raise QueryError("TG114", f"no join is called {shown(how)}", hint=join_hint(how))
             origins = joined_origins(self.schema, self._origins, other.schema, other._origins)
             both = Relation(Product(self._node, other._node), origins, {}, {})
             parts = [both._condition(c(self, other) if callable(c) else c) for c in conditions]
@@ -527,6 +527,10 @@ class Relation:
             return self._attribute(column)
         if callable(column):
             column = column(self)
+        if isinstance(column, list | tuple | set):
+            raise QueryError(
+                "TG114", f"{shown(column)} is not taken whole", hint="give its parts one by one: f(*parts)"
+            )
         part = self._as_selected(to_expression(column))
         for name, read in part._reads.items():
             if name not in self._origins:
@@ -557,7 +561,7 @@ class Relation:
             hint = (
                 '== builds a condition only from attributes: is one of them named like a method? write relation["name"]'
                 if isinstance(condition, bool)
-                else "write a condition on attributes, such as relation.time > 5"
+                else condition_hint(condition)
             )
             raise QueryError("TG114", f"{shown(condition)} is no condition on rows", hint=hint)
         return self._column(condition)

@@ -12,15 +12,29 @@ _WHERE = "rows are chosen with where(r.x > 5)"
 _GROUP = 'groups are group_by("x").agg(n=tg.count())'
 _WITH = "attributes are computed with with_(y=r.x + 1)"
 _AGGREGATE = "aggregates belong to groups: group_by(...).agg(n=tg.count(), top=tg.max(r.x))"
+_AGGREGATES = "aggregates are count, count_distinct, sum, avg, min, max, first and last; others are computed from these"
 _NO_ORDER = "rows have no order; tg.first(r.x, by=r.time) and tg.last(...) take the earliest and latest of a group"
 _JOIN = "rows are paired with join(other, a.x == b.x, how=...)"
+_AS_OF = (
+    "the last row before: a.left_join(b, a.x == b.x, b.t <= a.t, a.t <= b.t + tg.minutes(10))"
+    ".group_by(a.id, a.t).agg(y=tg.last(b.y, by=b.t))"
+)
 _PRODUCT = "all pairs are tg.product(a, b)"
 _UNION = "rows are put together with union(other)"
 _WINDOW = "windows are keys of groups: group_by(w=tg.tumbling(r.time, tg.minutes(5))).agg(...)"
+_SESSION = "a session is over with a row that no other follows in time: r.anti_join(s, r.x == s.x, r.t < s.t, s.t <= r.t + tg.minutes(5))"
+_NO_NEIGHBOURS = (
+    'rows have no order; join the stream with itself, r.as_("a") and r.as_("b"), on its key and on its times'
+)
+_NO_CLOCK = "a query knows the times of rows alone; join with a stream that has the instants"
 _RUN = "rows appear where the program runs: tg.program(Out=r).run({...})"
 _EXPLAIN = "programs are explained: tg.program(Out=r).explain()"
 _SITUATIONS = 'situations are r.partition_by("x").derive(Busy=tg.situation(r.load > 5))'
 _TIMELINE = "situations and matches are drawn by tg.program(Out=r).timeline({...})"
+_STEPS = ("run", "execute", "flush", "commit", "poll", "process_batch")
+_FRAMES = {
+    name: name.removeprefix("to_") for name in ("polars", "pandas", "arrow", "to_polars", "to_pandas", "to_arrow")
+}
 _PROGRESS = (
     'progress is declared where the stream is: tg.stream(..., progress="time"), and how late rows are by its source'
 )
@@ -45,7 +59,8 @@ RELATION_METHODS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("alias", "set_alias", "named"), 'relations are named with as_("a"): a.x, a.time')
     | dict.fromkeys(("unionAll", "union_all", "unionByName", "concat", "append", "vstack"), _UNION)
     | dict.fromkeys(("crossJoin", "cross_join", "cross"), _PRODUCT)
-    | dict.fromkeys(("merge", "inner_join", "join_asof", "merge_asof", "interval_join", "join_where"), _JOIN)
+    | dict.fromkeys(("merge", "inner_join", "interval_join", "join_where"), _JOIN)
+    | dict.fromkeys(("join_asof", "merge_asof", "asof_join", "asofJoin"), _AS_OF)
     | dict.fromkeys(("left_outer_join", "leftOuterJoin", "outer_join"), "left_join(other, ...) pads with NULLs")
     | dict.fromkeys(
         ("drop_duplicates", "dropDuplicates", "unique", "dropDuplicatesWithinWatermark"), "each row once is distinct()"
@@ -71,7 +86,20 @@ RELATION_METHODS: Mapping[str, str] = MappingProxyType(
 FUNCTIONS: Mapping[str, str] = MappingProxyType(
     dict.fromkeys(("col", "column"), "attributes are those of a relation: r.x")
     | dict.fromkeys(("mean", "average"), "did you mean tg.avg?")
-    | dict.fromkeys(("window", "tumble", "session"), _WINDOW)
+    | dict.fromkeys(("window", "tumble"), _WINDOW)
+    | dict.fromkeys(("session", "session_window"), _SESSION)
+    | dict.fromkeys(("now", "current_timestamp", "current_date", "unix_timestamp"), _NO_CLOCK)
+    | dict.fromkeys(("lag", "lead", "row_number", "rank", "dense_rank", "ntile"), _NO_NEIGHBOURS)
+    | dict.fromkeys(("date_trunc", "trunc"), 'tg.floor(r.time, "1d") is the start of the day')
+    | dict.fromkeys(("interval", "weeks", "to_duration"), 'durations are text or tg.days(7): r.time + "5m"')
+    | dict.fromkeys(("collect_list", "collect_set", "array_agg", "variance", "percentile", "median"), _AGGREGATES)
+    | {f"{verb}_{name}": f"did you mean tg.{name}?" for verb in ("read", "scan") for name in ("parquet", "csv", "json")}
+    | dict.fromkeys(
+        ("sink", "write_parquet", "sink_parquet"), 'results go to tg.parquet_sink("a directory") or tg.callback(f)'
+    )
+    | dict.fromkeys(
+        ("kafka", "delta", "iceberg"), "a streaming DataFrame of Spark is a source, too: start(spark, sources=...)"
+    )
     | dict.fromkeys(("expr", "sql"), "conditions are written with operators: (r.x > 5) & (r.y == 1)")
     | {name: f"write from tidegate import {name}" for name in ("testing", "metrics")}
     | dict.fromkeys(("explain", "run"), "programs have it: tg.program(Out=r)")
@@ -81,6 +109,61 @@ FUNCTIONS: Mapping[str, str] = MappingProxyType(
     | {name: f"relations have it: r.{name}(...)" for name in ("join", "left_join", "semi_join", "anti_join", "where")}
     | {one.value: f"situations have it: A.{one.value}(B)" for one in Allen}
     | dict.fromkeys(("plot", "draw"), _TIMELINE)
+)
+
+#: What other libraries ask of values.
+VALUE_METHODS: Mapping[str, str] = MappingProxyType(
+    dict.fromkeys(
+        ("alias", "label", "named", "name", "as_"), "a value gets its name where it is computed: select(y=r.x + 1)"
+    )
+    | dict.fromkeys(("like", "ilike", "rlike", "match", "regexp"), "there are starts_with, ends_with and contains")
+    | dict.fromkeys(("str",), "its methods are those of the value: r.x.upper(), r.x.contains(...)")
+    | dict.fromkeys(
+        ("dt",), 'its methods are those of the value: r.time.hour(); tg.floor(r.time, "1h") is the start of the hour'
+    )
+    | dict.fromkeys(("truncate", "trunc", "date_trunc"), 'write tg.floor(r.time, "1h")')
+    | dict.fromkeys(
+        ("date",), 'write r.time.to_date(), or tg.floor(r.time, "1d") for the start of the day, which is an instant'
+    )
+    | dict.fromkeys(
+        ("shift", "diff", "lag", "lead", "over", "rank", "cum_sum", "cumsum", "rolling", "pct_change"), _NO_NEIGHBOURS
+    )
+    | dict.fromkeys(("asc", "desc", "sort"), _NO_ORDER)
+    | dict.fromkeys(("mean", "average"), "it is a function: tg.avg(...)")
+    | dict.fromkeys(("median", "std", "var", "quantile"), _AGGREGATES)
+    | dict.fromkeys(("n_unique", "nunique"), "it is a function: tg.count_distinct(...)")
+    | dict.fromkeys(("round",), 'write r.x.cast("decimal(18,2)")')
+    | dict.fromkeys(("fill_null", "fillna", "fill_nan", "ifnull"), "write tg.coalesce(r.x, 0)")
+    | dict.fromkeys(("astype", "to"), 'write r.x.cast("bigint")')
+    | dict.fromkeys(("otherwise", "then"), "write tg.when(condition, then, otherwise)")
+)
+
+#: Kinds of joins by the names of Spark, Polars and pandas.
+JOINS: Mapping[str, str] = MappingProxyType(
+    dict.fromkeys(("left_outer", "leftouter"), 'write how="left"')
+    | dict.fromkeys(("left_anti", "leftanti"), 'write how="anti"')
+    | dict.fromkeys(("left_semi", "leftsemi"), 'write how="semi"')
+    | dict.fromkeys(("right", "right_outer", "rightouter"), 'change the sides: other.join(this, ..., how="left")')
+    | dict.fromkeys(("cross",), _PRODUCT)
+    | dict.fromkeys(("asof",), _AS_OF)
+)
+
+#: Keywords that others take and these functions do not.
+KEYWORDS: Mapping[str, str] = MappingProxyType(
+    dict.fromkeys(("on", "left_on", "right_on", "using"), "conditions are comparisons: a.x == b.x; ")
+    | dict.fromkeys(
+        ("watermark", "delay", "late", "lateness"),
+        'how late rows are is said of the source: tg.source(..., delay="10m"); ',
+    )
+    | dict.fromkeys(("mode", "outputMode", "output_mode"), "rows are final, and always added; ")
+)
+
+#: What other libraries ask of sessions and of the results of a run.
+MEMBERS: Mapping[tuple[str, str], str] = MappingProxyType(
+    {("Session", name): "a batch is session.step(); session.process() takes all that is there" for name in _STEPS}
+    | {("Session", name): f'write session.table("Name").{to}()' for name, to in _FRAMES.items()}
+    | {("Results", name): f'write results["Name"].{to}()' for name, to in _FRAMES.items()}
+    | {("Results", "table"): 'write results["Name"]'}
 )
 
 #: What other libraries ask of aggregates.
@@ -102,10 +185,12 @@ GROUP_METHODS: Mapping[str, str] = MappingProxyType(
 )
 
 
-def function_hint(name: str, functions: Iterable[str]) -> str:
+def function_hint(name: str, functions: Iterable[str], methods: Iterable[str]) -> str:
     """How what is asked of the module is written here, or which functions have nearly that name; empty where none does."""
     if name in FUNCTIONS:
         return FUNCTIONS[name]
+    if name in methods:
+        return f"it is a method of values: r.x.{name}(...)"
     near = nearest(name, functions)
     return f"did you mean {' or '.join(f'tg.{one}' for one in near)}?" if near else ""
 
@@ -118,6 +203,26 @@ def aggregate_hint(name: str) -> str:
 def group_hint(name: str) -> str:
     """How what is asked of groups is written here."""
     return GROUP_METHODS.get(name, "say what each group yields: .agg(n=tg.count())")
+
+
+def condition_hint(given: object) -> str:
+    """How the condition is written for which something else was given: an attribute's name, or the kind of a join."""
+    if given in ("inner", "left", "semi", "anti"):
+        return f'write how="{given}"'
+    if isinstance(given, str) and given in JOINS:
+        return JOINS[given]
+    if isinstance(given, str) and given.isidentifier():
+        return f"write a condition on attributes, such as r.{given} > 5, or a.{given} == b.{given} of two relations"
+    return "write a condition on attributes, such as relation.time > 5"
+
+
+def join_hint(how: object) -> str:
+    """Which kind of join is meant, or which there are."""
+    return (
+        JOINS.get(how, "how is inner, left, semi or anti")
+        if isinstance(how, str)
+        else "how is inner, left, semi or anti"
+    )
 
 
 def method_hint(name: str, methods: Iterable[str]) -> str:

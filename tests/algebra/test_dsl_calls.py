@@ -12,6 +12,7 @@ import tidegate as tg
 
 tg_: Any = tg  # for calls that type checkers refuse as well
 r: Any = tg.stream("R", "time timestamp, k bigint, s string, w interval day to second", progress="time")
+other: Any = tg.stream("Other", "at timestamp, k bigint", progress="at").as_("other")
 
 
 @pytest.mark.parametrize(
@@ -50,6 +51,36 @@ r: Any = tg.stream("R", "time timestamp, k bigint, s string, w interval day to s
         (lambda: r.k in [1, 2], "TG118", "x.is_in(a, b)"),
         (lambda: r.k not in (1, 2) and r.s == "a", "TG118", "x.is_in(a, b)"),
         (lambda: 1 in r.k, "TG118", "x.is_in(a, b)"),
+        (lambda: tg_.now(), "TG131", "stream that has the instants"),
+        (lambda: tg_.lag(r.k), "TG131", "join the stream with itself"),
+        (lambda: tg_.session_window(r.time, "5m"), "TG131", "anti_join"),
+        (lambda: tg_.interval("5m"), "TG131", "tg.days(7)"),
+        (lambda: tg_.collect_list(r.k), "TG131", "count_distinct"),
+        (lambda: tg_.read_csv("in"), "TG131", "did you mean tg.csv?"),
+        (lambda: tg_.upper(r.s), "TG131", "r.x.upper(...)"),
+        (lambda: r.k.alias("x"), "TG131", "select(y=r.x + 1)"),
+        (lambda: r.k.shift(1), "TG131", "join the stream with itself"),
+        (lambda: r.s.str.contains("a"), "TG131", "r.x.contains(...)"),
+        (lambda: r.time.dt.truncate("1h"), "TG131", "r.time.hour()"),
+        (lambda: r.k.fill_null(0), "TG131", "tg.coalesce(r.x, 0)"),
+        (lambda: r.k.mean(), "TG131", "tg.avg"),
+        (lambda: r.k.is_in([1, 2]), "TG110", "x.is_in(*values)"),
+        (lambda: r.group_by(["k", "s"]), "TG114", "one by one"),
+        (lambda: r.join_asof(r, on="time"), "TG101", "tg.last(b.y, by=b.t)"),
+        (lambda: r.join(other, "k"), "TG114", "a.k == b.k"),
+        (lambda: r.join(other, on="k"), "TG114", "a.x == b.x"),
+        (lambda: r.join(other, "left"), "TG114", 'how="left"'),
+        (lambda: r.join(other, "left_outer"), "TG114", 'how="left"'),
+        (lambda: r.join(other, how="left_anti"), "TG114", 'how="anti"'),
+        (lambda: r.join(other, how="outer"), "TG114", "how is inner, left, semi or anti"),
+        (lambda: tg_.stream("S", "t timestamp", watermark="5m"), "TG114", 'tg.source(..., delay="10m")'),
+        (lambda: tg_.stream("S", "t datetime", progress="t"), "TG111", "did you mean timestamp?"),
+        (lambda: r.time + "1mo", "TG104", "months and years differ in length"),
+        (lambda: tg_.program(Out=r).start(), "TG114", 'tg.spark_session("name")'),
+        (lambda: tg_.program(Out=r).session().flush(), "TG131", "session.step()"),
+        (lambda: tg_.program(Out=r).session().polars("Out"), "TG131", 'session.table("Name").polars()'),
+        (lambda: tg_.program(Out=r).run({"R": []}).polars(), "TG131", 'results["Name"].polars()'),
+        (lambda: tg_.program(Out=r).run({"R": []}).table("Out"), "TG131", 'results["Name"]'),
         (lambda: r.filter(r.k > 1), "TG101", "where(r.x > 5)"),
         (lambda: r.groupBy(r.k), "TG101", "group_by("),
         (lambda: r.limit(5), "TG101", "rows have no order"),

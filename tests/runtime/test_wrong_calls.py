@@ -196,6 +196,7 @@ TOLD: list[tuple[Callable[[], object], str, str]] = [
     (lambda: session(schedule=tg.schedule(every={"Out": HUGE}), **STATICS), "TG401 Out: every=a value", "clock"),
     (lambda: tg.schedule(every=3), "TG401 every is a mapping of names, not an int", 'every={"Name": 10}'),  # type: ignore[arg-type]
     (lambda: tg.schedule(every=["X"]), "TG401 every is a mapping of names, not a list", 'every={"Name": 10}'),  # type: ignore[arg-type]
+    (lambda: tg.program(Out=events).run([]), "TG401 inputs is a mapping of names, not a list", 'inputs={"Name": rows}'),  # type: ignore[arg-type]
     (lambda: session(on_batch=3, **STATICS), "TG401 on_batch is a function, not an int", "on_batch=print"),
     (lambda: session(clock=dt.datetime(2026, 3, 2), **STATICS), "TG401 clock is a function", "returns a datetime"),
     (lambda: drive(program, sorces={}), "TG114 drive.. got an unexpected keyword argument 'sorces'", "sources="),
