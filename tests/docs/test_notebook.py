@@ -12,6 +12,7 @@ from nbconvert import HTMLExporter
 
 from tests.docs.browser import chromium, look_at
 from tests.docs.test_in_browser import WIDER
+from tools.docs_pages import ROOT
 
 CELLS = (
     """import tidegate as tg
@@ -41,9 +42,15 @@ program.explain()""",
 
 
 @pytest.fixture(scope="module")
-def notebook() -> Any:
+def notebook(tmp_path_factory: pytest.TempPathFactory) -> Any:
     made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in CELLS])
-    NotebookClient(made, timeout=120, kernel_name="python3", allow_errors=True).execute()
+    place = tmp_path_factory.mktemp("notebook")
+    # Nothing is written to the home of who runs the tests, or read there.
+    with pytest.MonkeyPatch.context() as environment:
+        for name in ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR"):
+            environment.setenv(name, str(place / name.lower()))
+        environment.setenv("PYTHONPATH", str(ROOT))
+        NotebookClient(made, timeout=120, kernel_name="python3", allow_errors=True).execute()
     return made
 
 
