@@ -22,34 +22,42 @@ from tidegate.runtime.state.manifest import SourceCounts
 #: Per result: what it is, and how its most telling rows are found: the column to sort by, descending, and those shown.
 SHOWN: Final = {
     "HourlyDepartures": (
-        "Departures per airport and hour",
+        "Departures per airport and hour: the longest average delays in minutes, of ten departures or more",
         "avg_delay",
         ("airport", "hour", "departures", "avg_delay"),
     ),
     "NotDeparted": (
-        "No departure within two hours after the scheduled time",
+        "No departure within two hours after the scheduled time: the most by airport and airline",
         "flights",
         ("origin", "airline", "flights"),
     ),
-    "PoorVisibility": ("Episodes of less than three miles", "hours", ("origin", "start", "end", "hours")),
+    "PoorVisibility": (
+        "Episodes of less than three miles of visibility: the longest",
+        "hours",
+        ("origin", "start", "end", "hours"),
+    ),
     "WorstDelay": (
-        "The worst delay during an episode of poor visibility",
+        "The worst delay in minutes during an episode of poor visibility",
         "worst",
         ("origin", "start", "end", "departures", "worst", "avg_delay"),
     ),
     "Bunching": (
-        "Planned half an hour apart, left within ten minutes",
+        "Planned half an hour apart or more, left within ten minutes: the most minutes apart",
         "apart",
         ("origin", "dest", "carrier_a", "sched_a", "dep_a", "carrier_b", "sched_b", "dep_b", "apart"),
     ),
-    "Fog": ("A situation: less than two miles of visibility", "hours", ("origin", "ts", "te", "least", "hours")),
+    "Fog": (
+        "A situation, less than two miles of visibility: the longest",
+        "hours",
+        ("origin", "ts", "te", "least", "hours"),
+    ),
     "Wave": (
-        "A situation: all departures more than half an hour late, for an hour or longer",
+        "A situation, all departures more than half an hour late for an hour or longer: the most flights",
         "flights",
         ("origin", "ts", "te", "flights"),
     ),
     "LateInFog": (
-        "A pattern: waves of late departures that began in fog, as they were known when they were detected",
+        "A pattern, waves of late departures that began in fog, as known when detected; – had not ended then",
         "Wave.flights",
         ("origin", "Fog.ts", "Wave.ts", "Wave.te", "Wave.flights", "detected"),
     ),
@@ -98,7 +106,10 @@ def full_report(
         picture=picture(replay.period, answers),
         output_path=str(where / "results"),
         finality=[finality(name, ran, replay, answers[name]) for name in HAPPENED],
-        notes=["Increments evaluated: " + ", ".join(f"{count:,} {_PLACES[place]}" for place, count in places.items())],
+        notes=[
+            "Increments (new rows of a result in a batch) evaluated: "
+            + ", ".join(f"{count:,} {_PLACES[place]}" for place, count in places.items())
+        ],
     )
 
 

@@ -103,6 +103,8 @@ def main(argv: Sequence[str] | None = None, out: TextIO | None = None) -> int:
     replay = data.prepare(where / "input", period, hours=chosen.hours, bad=chosen.bad_rows, seed=chosen.seed)
     rows = ", ".join(f"{count:,} {name}" for name, count in replay.rows.items())
     print(f"replaying {rows} rows, in {replay.files} files each", file=screen, flush=True)
+    print("the first run ever compiles what it needs, before its first batch: up to half a minute", file=screen)
+    print("rows read (in) and held (live), up to when all is final, and rows of results:", file=screen, flush=True)
     wanted = expected.results(period)
     a_day = max(1, DAY // timedelta(hours=chosen.hours))
     reports = []

@@ -21,7 +21,7 @@ LEVELS: Final = (
     (15.0, "#fdd49e", "5 to 15"),
     (30.0, "#fc8d59", "15 to 30"),
     (60.0, "#d7301f", "30 to 60"),
-    (float("inf"), "#7f0000", "60 minutes or more"),
+    (float("inf"), "#7f0000", "60 or more"),
 )
 FOG, MISSING, INK, FAINT = "#5b7f9e", "#6a3d9a", "#333", "#888"
 
@@ -113,7 +113,8 @@ def text_picture(picture: Picture, width: int = 100) -> str:
         lines.append(lane.name)
         lines += [f"{name:>{margin - 1}} " + "".join(bar * wide for bar in _bars(list(v))) for name, v in rows.items()]
     lines.append(" " * margin + _text_axis(picture, columns * wide))
-    lines.append(" " * margin + "each line's highest bar is its maximum; visibility: hours of less than three miles")
+    lines.append(" " * margin + "each line's highest bar is its maximum; visibility: hours of less than three miles;")
+    lines.append(" " * margin + "did not leave: flights still there two hours after their time")
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -224,7 +225,7 @@ def _pointed(picture: Picture, days: Sequence[Day], left: float, top: float, wid
 
 def _legend(left: int, y: int) -> str:
     """What the colours are, in the order of the delay."""
-    out, x = [f'<text x="{left}" y="{y}">average delay by hour:</text>'], left + 140
+    out, x = [f'<text x="{left}" y="{y}">average delay by hour, in minutes:</text>'], left + 205
     for _, colour, name in LEVELS:
         out.append(
             f'<rect x="{x}" y="{y - 10}" width="12" height="12" fill="{colour}"/><text x="{x + 17}" y="{y}">{name}</text>'

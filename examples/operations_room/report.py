@@ -19,6 +19,17 @@ Cell: TypeAlias = str | int | float | bool | datetime | None
 
 
 @dataclass(frozen=True, slots=True)
+class Table:
+    """Named columns and their rows, for the screen as text and for the page."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+
+    def __str__(self) -> str:
+        return table(self.columns, self.rows)
+
+
+@dataclass(frozen=True, slots=True)
 class Tick:
     """The state of a run after one batch: rows are totals so far; `progress` is the slowest promised result's.
 
@@ -172,10 +183,12 @@ def final_report(report: Report) -> str:
     parts = [
         f"{report.title}\n{'=' * len(report.title)}",
         f"{report.engine}: {report.batches:,} batches in {report.seconds:.1f} s",
+        "Of each result the rows that tell most. Times are New York's here, and UTC in the files.",
         *(_result(result) for result in report.results),
-        "Rows by fate\n" + _indent(fates_table(report.fates)),
-        "Live state against its proven bound (most rows after any batch)\n" + _indent(states_table(report.states)),
-        "How long after what it tells a row was final, in replay time\n" + _indent(finality_table(report.finality)),
+        "Rows by fate\n" + _indent(str(fates_table(report.fates))),
+        "Live state against its proven bound (most rows after any batch)\n" + _indent(str(states_table(report.states))),
+        "How long after what it tells a row was final, in replay time\n"
+        + _indent(str(finality_table(report.finality))),
         text_picture(report.picture),
         *report.notes,
         f"results  {report.output_path}",
@@ -204,7 +217,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
     return "\n".join([line(list(columns)), line(["─" * width for width in widths]), *(line(text) for text in texts)])
 
 
-def fates_table(fates: Sequence[Fate]) -> str:
+def fates_table(fates: Sequence[Fate]) -> Table:
     """One row per stream, one column per reason that occurred, and whether in = accepted + Σ rejected."""
     reasons = list(dict.fromkeys(reason for fate in fates for reason in fate.rejected))
     rows: list[list[Cell]] = [
@@ -217,7 +230,7 @@ def fates_table(fates: Sequence[Fate]) -> str:
         ]
         for fate in fates
     ]
-    return table(["stream", "in", "accepted", *reasons, ""], rows)
+    return Table(["stream", "in", "accepted", *reasons, ""], rows)
 
 
 def _judged(fate: Fate) -> str:
@@ -233,14 +246,14 @@ def _some(counts: Mapping[str, int]) -> dict[str, int]:
     return {reason: rows for reason, rows in counts.items() if rows}
 
 
-def states_table(states: Sequence[State]) -> str:
+def states_table(states: Sequence[State]) -> Table:
     """One row per buffered occurrence: most, bound, share of it, formula."""
     rows: list[list[Cell]] = []
     for state in states:
         share = "" if not state.bound else f"{state.most / state.bound:.0%}"
         verdict = share if state.kept else f"{share} EXCEEDED"
         rows.append([state.occurrence, state.most, state.bound, verdict, state.formula])
-    return table(["buffer", "most", "bound", "used", "bound as proven"], rows)
+    return Table(["buffer", "most", "bound", "used", "bound as proven"], rows)
 
 
 def again(report: Report) -> str:
@@ -250,10 +263,10 @@ def again(report: Report) -> str:
     return "\n".join([head, *report.notes, *wrong, f"results  {report.output_path}", verdict(report)]) + "\n"
 
 
-def finality_table(finality: Sequence[Finality]) -> str:
+def finality_table(finality: Sequence[Finality]) -> Table:
     """One row per result: what was derived before the run, and what the run has shown."""
     rows: list[list[Cell]] = [[one.result, _length(one.median), _length(one.longest), one.rule] for one in finality]
-    return table(["result", "median", "longest", "final when, as proven"], rows)
+    return Table(["result", "median", "longest", "final when, as proven"], rows)
 
 
 def _length(length: timedelta | None) -> str:

@@ -44,15 +44,15 @@ def test_text_picture_has_three_lines_for_an_airport() -> None:
 
 
 def test_text_picture_names_days() -> None:
-    axis = picture.text_picture(drawn()).splitlines()[-2]
+    axis = picture.text_picture(drawn()).splitlines()[-3]
     assert [axis.index(f"│Jan {day}") for day in (1, 2, 3, 4)] == [14 + 21 * day for day in range(4)]
 
 
 def test_a_year_fits_into_a_line() -> None:
     lines = picture.text_picture(drawn(365)).splitlines()
     assert max(len(line) for line in lines) <= 100
-    assert "│Jan" in lines[-2]
-    assert "│Nov" in lines[-2]
+    assert "│Jan" in lines[-3]
+    assert "│Nov" in lines[-3]
 
 
 def paths(root: ElementTree.Element, kind: str) -> list[str]:

@@ -86,6 +86,7 @@ def test_report_in_order_says_so() -> None:
     text = report.final_report(given)
     assert given.ok
     assert "embedded: 62 batches in 12.3 s" in text
+    assert "Times are New York's here, and UTC in the files." in text
     assert "NotDeparted: 1,114 rows. Missing flights." in text
     assert "checked equal to the batch computation; all rows: out/nd" in text
     assert "90%" in text
@@ -125,9 +126,9 @@ def test_rows_rejected_for_other_reasons_than_they_should_be_are_told() -> None:
     right = Fate("departure", 10, 8, {"late": 2}, {"late": 2, "null": 0})
     wrong = Fate("departure", 10, 8, {"null": 2}, {"late": 2})
     assert right.rightly
-    assert "adds up, all bad rows found" in report.fates_table([right])
+    assert "adds up, all bad rows found" in str(report.fates_table([right]))
     assert not wrong.rightly
-    assert "SHOULD BE 2 late" in report.fates_table([wrong])
+    assert "SHOULD BE 2 late" in str(report.fates_table([wrong]))
     assert not whole(fates=[wrong]).ok
 
 
