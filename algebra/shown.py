@@ -1,4 +1,4 @@
-"""Values that a user gave, as errors show them."""
+"""Values that a user gave, as errors show and name them."""
 
 from __future__ import annotations
 
@@ -13,3 +13,9 @@ def shown(value: object) -> str:
     except Exception:  # noqa: BLE001 - a value's own method raises anything; Python writes no very long integers
         return f"a value of type {type(value).__name__}"
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def kind_of(value: object) -> str:
+    """What kind of thing a value is, with its article."""
+    name = type(value).__name__
+    return f"an {name}" if name[:1].lower() in "aeiou" else f"a {name}"

@@ -102,6 +102,8 @@ def matrix_lines(matrix: Matrix, variables: list[tuple[str, DataType]]) -> list[
     equal: set[frozenset[int]] = set()
     for w, v, c in reduced(matrix):
         (earlier, type_), (later, _) = variables[w], variables[v]
+        if earlier == later and c == 0:
+            continue  # an instant and the result's copy of it, which have one name
         if matrix[v, w] < NONE and matrix[w, v] + matrix[v, w] == 0:
             if frozenset((w, v)) not in equal and v > w:
                 lines.append(f"{later} = {shifted(earlier, c, type_)}")

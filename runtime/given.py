@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.shown import shown
+from tidegate.algebra.shown import kind_of, shown
 
 _MOST_THREADS = 1 << 16
 
@@ -16,9 +17,12 @@ def mapping_of(option: str, value: object, each: str) -> Mapping[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise QueryError(
-            "TG401", f"{option} is a mapping of names, not {kind_of(value)}", hint=f'write {option}={{"Name": {each}}}'
-        )
+        with Here():
+            raise QueryError(
+                "TG401",
+                f"{option} is a mapping of names, not {kind_of(value)}",
+                hint=f'write {option}={{"Name": {each}}}',
+            )
     return value
 
 
@@ -64,9 +68,3 @@ def check_rows(name: str, value: object) -> None:
     """`QueryError` TG401 for what is no list of rows."""
     if not isinstance(value, Iterable) or isinstance(value, str | bytes):
         raise QueryError("TG401", f"{name}: {kind_of(value)} is no list of rows", hint=f"write {name}=[...]")
-
-
-def kind_of(value: object) -> str:
-    """What kind of thing a value is, with its article."""
-    name = type(value).__name__
-    return f"an {name}" if name[:1].lower() in "aeiou" else f"a {name}"

@@ -17,7 +17,7 @@ import tidegate
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.rewrites import rewrite_program
 from tidegate.algebra.schema import StreamDef
-from tidegate.algebra.shown import shown
+from tidegate.algebra.shown import kind_of, shown
 from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.pipeline import ProgramFacts
 from tidegate.runtime.compactions import Compactions
@@ -25,7 +25,6 @@ from tidegate.runtime.directory import Directory
 from tidegate.runtime.embedded.executor import no_rows
 from tidegate.runtime.embedded.increment import increment, read_leaves
 from tidegate.runtime.garbage import GarbageCollection
-from tidegate.runtime.given import kind_of
 from tidegate.runtime.inputs import hold_static, static_digest
 from tidegate.runtime.keys import key_memory
 from tidegate.runtime.places import check_apart, read_places

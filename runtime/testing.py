@@ -22,7 +22,7 @@ from tidegate.algebra.dsl.calls import called, checked_calls
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.evaluation import key_of
 from tidegate.algebra.schema import Schema
-from tidegate.algebra.shown import shown
+from tidegate.algebra.shown import kind_of, shown
 from tidegate.algebra.time import EPOCH, INF, Extended, duration_ticks, format_instant
 from tidegate.algebra.types import TIMESTAMP
 from tidegate.analysis.facts import ProgramFacts
@@ -31,7 +31,7 @@ from tidegate.runtime.closing import check_all_end, closing_instant
 from tidegate.runtime.columns import user_arrow_schema, user_rows
 from tidegate.runtime.embedded.session import Session
 from tidegate.runtime.garbage import GarbageCollection
-from tidegate.runtime.given import check_bytes, check_count, check_rows, kind_of, mapping_of
+from tidegate.runtime.given import check_bytes, check_count, check_rows, mapping_of
 from tidegate.runtime.inputs import advances_of
 from tidegate.runtime.kept_situations import situation_rows
 from tidegate.runtime.plan.steps import Plan

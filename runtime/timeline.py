@@ -17,10 +17,9 @@ from tidegate.algebra.dsl.calls import checked_calls
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.pretty import count_of, printable
-from tidegate.algebra.shown import shown
+from tidegate.algebra.shown import kind_of, shown
 from tidegate.algebra.time import instant_ticks
 from tidegate.runtime.columns import user_rows
-from tidegate.runtime.given import kind_of
 from tidegate.runtime.timeline_drawing import Axis, drawn, page, part
 
 

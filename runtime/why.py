@@ -81,7 +81,7 @@ def _instants(stream: StreamDef, row: Mapping[str, Any]) -> dict[str, int]:
         raise QueryError(
             "TG401",
             f"{stream.name}: {shown(row)} does not say which attributes a row has",
-            hint=f'write {{"{next(iter(stream.progress), "time")}": ...}}',
+            hint="write {" + ", ".join(f'"{name}": ...' for name in stream.progress or ("time",)) + "}",
         )
     found = {}
     for name in stream.schema.temporal:

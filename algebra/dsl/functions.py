@@ -196,14 +196,25 @@ def tumbling(value: Operand, size: DurationLike | int | Expression) -> Expressio
         2026-03-03 09:45:00+00:00, 1
     """
     with Here():
-        instant = to_expression(value)
+        instant = _attribute(value, "tumbling")
         return floor(instant, size) + _unit(instant, size)
 
 
 def _rounded(op: str, value: object, unit: object) -> Expression:
     with Here():
-        instant = to_expression(value)
+        instant = _attribute(value, op)
         return build(op, instant, _unit(instant, unit))
+
+
+def _attribute(value: object, what: str) -> Expression:
+    """What is rounded; a bare text is meant as the name of an attribute, which a window does not know."""
+    if isinstance(value, str):
+        raise QueryError(
+            "TG102",
+            f"{what} takes an instant, not the text {shown(value)}",
+            hint="give the attribute of a relation: r.time",
+        )
+    return to_expression(value)
 
 
 def _unit(instant: Expression, unit: object) -> Expression:

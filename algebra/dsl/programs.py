@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from tidegate.algebra.dsl.depth import depth_of
 from tidegate.algebra.dsl.here import MAX_DEPTH, too_deep
 from tidegate.algebra.dsl.relation import Declaration, Relation
-from tidegate.algebra.dsl.relation_checks import what_else
+from tidegate.algebra.dsl.relation_checks import to_finish, what_else
 from tidegate.algebra.dsl.sources import QueryHandle, Result
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.nodes import occurrences
 from tidegate.algebra.program import ProgramDef, Query
 from tidegate.algebra.schema import Schema, StreamDef, checked_name
+from tidegate.algebra.shown import kind_of
 
 
 def program_of(queries: Sequence[QueryHandle], named: Mapping[str, Relation], site: Site | None) -> ProgramDef:
@@ -22,7 +23,7 @@ def program_of(queries: Sequence[QueryHandle], named: Mapping[str, Relation], si
     for handle in queries:
         if not isinstance(handle, QueryHandle):
             raise QueryError(
-                "TG114", f"a program has queries, not a {type(handle).__name__}", hint="write tg.program(Name=relation)"
+                "TG114", f"a program has queries, not {kind_of(handle)}", hint="write tg.program(Name=relation)"
             )
     streams = [handle.result.definition.name for handle in queries]
     for place, (stream, handle) in enumerate(zip(streams, queries, strict=True)):
@@ -32,7 +33,7 @@ def program_of(queries: Sequence[QueryHandle], named: Mapping[str, Relation], si
     for name, relation in named.items():
         if not isinstance(relation, Relation):
             raise QueryError(
-                "TG114", f"{name} is {what_else(relation)}", hint="a program has relations: finish groups with agg(...)"
+                "TG114", f"{name} is {what_else(relation)}", hint=f"a program has relations: {to_finish(relation)}"
             )
         if name in streams:
             raise QueryError(

@@ -151,7 +151,10 @@ class Relation:
                 if any(f".{name}." in f".{full}" for full in self._node.schema):
                     return Prefixed(self, name)  # type: ignore[return-value]  # what follows is an attribute
                 methods = [method for method in dir(type(self)) if not method.startswith("_")]
-                if hint := method_hint(name, methods):
+                own = [
+                    method for method in vars(type(self)) if type(self) is not Relation and not method.startswith("_")
+                ]
+                if hint := method_hint(name, methods, own):
                     attributes = f"; {error.hint}" if error.hint.startswith("did you mean") else ""
                     error = QueryError("TG101", f"unknown attribute or method {name!r}", hint=hint + attributes)
                 raise UnknownAttributeError.of(error.at(site).problems) from None

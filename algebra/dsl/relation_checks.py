@@ -11,6 +11,7 @@ from tidegate.algebra.formulas import And, Formula, Not, Opaque, Or, temporal_fo
 from tidegate.algebra.nodes import Match, Node, Rename, Scan, children
 from tidegate.algebra.pretty import term_text
 from tidegate.algebra.schema import Schema
+from tidegate.algebra.shown import kind_of
 from tidegate.algebra.terms import Attr, Term
 
 
@@ -151,9 +152,20 @@ def require_same_attributes(left: Schema, right: Schema, what: str) -> None:
 
 def what_else(value: object) -> str:
     """What stands where a relation should."""
-    return (
-        "groups without agg(...)" if type(value).__name__ == "Grouped" else f"a {type(value).__name__}, not a relation"
-    )
+    return "groups without agg(...)" if type(value).__name__ == "Grouped" else f"{kind_of(value)}, not a relation"
+
+
+def to_finish(value: object) -> str:
+    """What makes a relation of it."""
+    match type(value).__name__:
+        case "Derived":
+            return "take one of the situations by its name, or match them: derived.match(...)"
+        case "Expression":
+            return "rows for which a condition holds are where(...), and periods for which it does are tg.match(..., within=...)"
+        case "Partitioned":
+            return "derive situations, and take one by its name: partition_by(...).derive(A=tg.situation(condition)).A"
+        case _:
+            return "finish groups with agg(...)"
 
 
 def require_free(new: Mapping[str, str], schema: Schema) -> None:

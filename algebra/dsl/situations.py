@@ -5,13 +5,13 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NoReturn, TypeAlias
 
 from tidegate.algebra.allen import INTERSECTS, Allen, intersection
 from tidegate.algebra.dsl.aggregates import AggregateExpression
 from tidegate.algebra.dsl.calls import called, checked_calls
 from tidegate.algebra.dsl.expression import Expression, Origin, compare, merged_reads, merged_sites, to_expression
-from tidegate.algebra.dsl.here import Here, UnknownAttributeError
+from tidegate.algebra.dsl.here import Here, UnknownAttributeError, unknown_name
 from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.dsl.relation_checks import is_identifier, place, renamed, what_else
 from tidegate.algebra.errors import QueryError, Site
@@ -65,6 +65,16 @@ class Situation:
 
     def __repr__(self) -> str:
         return f"situation while {self._condition!r}; give it a name: partition_by(...).derive(Name=...)"
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        hint = (
+            f"write tg.situation(condition, {name}=...)"
+            if name in _LIMITS
+            else "derive it under a name first: partition_by(...).derive(A=tg.situation(condition)).A"
+        )
+        raise unknown_name(f"a situation to be derived has no {name!r}", hint)
 
 
 #: Situations of one pattern: to analyse so many takes some seconds, which grow with their square.
@@ -489,6 +499,15 @@ def given_intervals(
             hint="declare a stream instead: rows or a frame given as its source are complete, so nothing waits for more",
         )
     labels = {origin.label for origin in relation._origins.values()}
+    for end_ in (start, end):
+        if end_ in relation.schema and not relation.schema[end_].temporal:
+            raise QueryError(
+                "TG117",
+                f"{end_!r} is no end of a period: it holds no instants",
+                hint=f'where the stream is declared, say temporal="{end_}", or relate them: lambda s: s.{start} < s.{end}'
+                if relation.schema[end_].type.can_be_time
+                else "name an instant",
+            )
     symbol = name if name is not None else labels.pop() if len(labels) == 1 else ""
     if not is_identifier(symbol):
         raise QueryError("TG114", "what are these periods called?", hint='name them: as_intervals(..., name="A")')

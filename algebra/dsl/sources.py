@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -29,7 +29,7 @@ def stream(
     schema: object,
     *,
     progress: Names,
-    relations: Condition | Iterable[Condition] = (),
+    relations: Condition | Iterable[Condition] | Callable[[Relation], Expression | Iterable[Expression]] = (),
     temporal: Names = (),
 ) -> Relation:
     """A temporal stream (TSA Def. 11): its schema, the attributes on which it progresses, relations of its instants.
@@ -103,7 +103,7 @@ def result(
     schema: object,
     *,
     progress: Names,
-    relations: Condition | Iterable[Condition] = (),
+    relations: Condition | Iterable[Condition] | Callable[[Relation], Expression | Iterable[Expression]] = (),
     temporal: Names = (),
 ) -> Result:
     """A declared result stream (TSA Def. 19): what `stream` says, as a promise of the queries given with `query`.
@@ -247,18 +247,19 @@ def _definition(
     probe = _probe(name, given)
     parts: list[Expression] = []
     for relation in listed(relations):
-        part = probe._condition(relation)
-        instants |= {read.attribute.name for read in part._reads.values() if read.attribute.type.can_be_time}
-        parts.append(part)
+        for stated in listed(relation(probe) if callable(relation) else relation):
+            part = probe._condition(stated)
+            instants |= {read.attribute.name for read in part._reads.values() if read.attribute.type.can_be_time}
+            parts.append(part)
     full = Schema(tuple(_as_instant(a) if a.name in instants else a for a in given.attributes))
     definite = _probe(name, full)
     parts = [
         Expression(p._term, p.type, {n: definite._attribute(n)._reads[n] for n in p._reads}, p._sites) for p in parts
     ]
     require_temporal(parts)
-    stated = conjunction([part._term for part in parts])
+    together = conjunction([part._term for part in parts])
     sites: dict[Term | Node, Site] = {term: at for part in parts for term, at in part._sites.items()}
-    return StreamDef(_stream_name(name), full, stated, progressing), sites
+    return StreamDef(_stream_name(name), full, together, progressing), sites
 
 
 def _probe(name: str, schema: Schema) -> Relation:

@@ -27,6 +27,21 @@ _NO_NEIGHBOURS = (
     'rows have no order; join the stream with itself, r.as_("a") and r.as_("b"), on its key and on its times'
 )
 _NO_CLOCK = "a query knows the times of rows alone; join with a stream that has the instants"
+_PREVIOUS = (
+    "rows have no order: the row before is joined by its time, now.join(before, before.time == now.time - tg.minutes(1)), "
+    "or the source has an attribute for the change"
+)
+_FOLLOWED = (
+    "what follows is joined by its time: a.join(b, a.x == b.x, a.time < b.time, b.time <= a.time + tg.minutes(10)); "
+    "what does not follow is anti_join"
+)
+_ALLEN = (
+    "relations of periods are between situations, or rows with a start and an end: relation.as_intervals(...); of events, "
+    "compare the times: a.time < b.time"
+)
+_PATTERNS = (
+    "patterns are partition_by(...).derive(A=tg.situation(condition), ...) and tg.match(A.before(B), within=...)"
+)
 _RUN = "rows appear where the program runs: tg.program(Out=r).run({...})"
 _EXPLAIN = "programs are explained: tg.program(Out=r).explain()"
 _SITUATIONS = 'situations are r.partition_by("x").derive(Busy=tg.situation(r.load > 5))'
@@ -38,7 +53,6 @@ _FRAMES = {
 _PROGRESS = (
     'progress is declared where the stream is: tg.stream(..., progress="time"), and how late rows are by its source'
 )
-
 #: Methods of relations in pandas, Polars, Spark and Flink that are called otherwise here.
 RELATION_METHODS: Mapping[str, str] = MappingProxyType(
     dict.fromkeys(("filter", "query", "loc"), _WHERE)
@@ -71,6 +85,22 @@ RELATION_METHODS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("intersect", "intersectAll", "intersection"), "rows that the other has are semi_join(other, ...)")
     | dict.fromkeys(("columns", "dtypes", "printSchema", "collect_schema"), "attributes and types are relation.schema")
     | dict.fromkeys(("window", "windowed", "tumble", "resample", "rolling", "over"), _WINDOW)
+    | dict.fromkeys(("lag", "lead", "shift", "diff", "prev", "previous", "pct_change"), _PREVIOUS)
+    | dict.fromkeys(
+        (
+            "followed_by",
+            "followedBy",
+            "followedByAny",
+            "followed_by_any",
+            "notFollowedBy",
+            "not_followed_by",
+            "next",
+            "every",
+        ),
+        _FOLLOWED,
+    )
+    | dict.fromkeys((*(relation.value for relation in Allen), "intersects"), _ALLEN)
+    | dict.fromkeys(("match", "pattern"), _PATTERNS)
     | dict.fromkeys(("collect", "show", "toPandas", "to_pandas", "execute", "write", "writeStream", "to_pylist"), _RUN)
     | dict.fromkeys(("run", "start", "session", "print", "display", "rows", "to_polars", "results"), _RUN)
     | dict.fromkeys(("explain", "describe", "plan", "check"), _EXPLAIN)
@@ -89,7 +119,7 @@ FUNCTIONS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("window", "tumble"), _WINDOW)
     | dict.fromkeys(("session", "session_window"), _SESSION)
     | dict.fromkeys(("now", "current_timestamp", "current_date", "unix_timestamp"), _NO_CLOCK)
-    | dict.fromkeys(("lag", "lead", "row_number", "rank", "dense_rank", "ntile"), _NO_NEIGHBOURS)
+    | dict.fromkeys(("row_number", "rank", "dense_rank", "ntile"), _NO_NEIGHBOURS)
     | dict.fromkeys(("date_trunc", "trunc"), 'tg.floor(r.time, "1d") is the start of the day')
     | dict.fromkeys(("interval", "weeks", "to_duration"), 'durations are text or tg.days(7): r.time + "5m"')
     | dict.fromkeys(("collect_list", "collect_set", "array_agg", "variance", "percentile", "median"), _AGGREGATES)
@@ -101,6 +131,9 @@ FUNCTIONS: Mapping[str, str] = MappingProxyType(
         ("kafka", "delta", "iceberg"), "a streaming DataFrame of Spark is a source, too: start(spark, sources=...)"
     )
     | dict.fromkeys(("expr", "sql"), "conditions are written with operators: (r.x > 5) & (r.y == 1)")
+    | dict.fromkeys(("lag", "lead", "prev", "previous", "shift", "diff"), _PREVIOUS)
+    | dict.fromkeys(("followed_by", "not_followed_by", "every"), _FOLLOWED)
+    | dict.fromkeys(("pattern", "match_recognize", "sequence", "seq"), _PATTERNS)
     | {name: f"write from tidegate import {name}" for name in ("testing", "metrics")}
     | dict.fromkeys(("explain", "run"), "programs have it: tg.program(Out=r)")
     | dict.fromkeys(
@@ -129,6 +162,7 @@ VALUE_METHODS: Mapping[str, str] = MappingProxyType(
         ("shift", "diff", "lag", "lead", "over", "rank", "cum_sum", "cumsum", "rolling", "pct_change"), _NO_NEIGHBOURS
     )
     | dict.fromkeys(("asc", "desc", "sort"), _NO_ORDER)
+    | {"within": 'a window is that of the match: tg.match(A.overlaps(B), within="5m")'}
     | dict.fromkeys(("mean", "average"), "it is a function: tg.avg(...)")
     | dict.fromkeys(("median", "std", "var", "quantile"), _AGGREGATES)
     | dict.fromkeys(("n_unique", "nunique"), "it is a function: tg.count_distinct(...)")
@@ -153,8 +187,10 @@ KEYWORDS: Mapping[str, str] = MappingProxyType(
     dict.fromkeys(("on", "left_on", "right_on", "using"), "conditions are comparisons: a.x == b.x; ")
     | dict.fromkeys(
         ("watermark", "delay", "late", "lateness"),
-        'how late rows are is said of the source: tg.source(..., delay="10m"); ',
+        'how late rows are is said of the source: tg.parquet("in", delay="10m"), tg.source(None, delay="10m") for rows that are '
+        "pushed; ",
     )
+    | {"within": "a time limit is a condition: a.time < b.time, b.time <= a.time + tg.minutes(10); "}
     | dict.fromkeys(("mode", "outputMode", "output_mode"), "rows are final, and always added; ")
 )
 
@@ -225,11 +261,15 @@ def join_hint(how: object) -> str:
     )
 
 
-def method_hint(name: str, methods: Iterable[str]) -> str:
-    """How what is asked for is written here, or which methods have nearly that name; empty where none does."""
-    if name in RELATION_METHODS:
+def method_hint(name: str, methods: Iterable[str], own: Iterable[str] = ()) -> str:
+    """How what is asked for is written here, or which methods have nearly that name; empty where none does.
+
+    `own`: methods that only this kind of relation has, which are meant before what other libraries call so.
+    """
+    near = nearest(name, own)
+    if not near and name in RELATION_METHODS:
         return RELATION_METHODS[name]
-    near = nearest(name, methods)
+    near = near or nearest(name, methods)
     return f"did you mean {' or '.join(f'{one}(...)' for one in near)}?" if near else ""
 
 

@@ -13,6 +13,8 @@ import tidegate as tg
 tg_: Any = tg  # for calls that type checkers refuse as well
 r: Any = tg.stream("R", "time timestamp, k bigint, s string, w interval day to second", progress="time")
 other: Any = tg.stream("Other", "at timestamp, k bigint", progress="at").as_("other")
+found: Any = r.partition_by("k").derive(Low=tg.situation(r.s == "low"), High=tg.situation(r.s == "high"))
+stays: Any = tg.stream("Stays", "k bigint, begun timestamp, ended timestamp", progress="ended")
 
 
 @pytest.mark.parametrize(
@@ -52,7 +54,7 @@ other: Any = tg.stream("Other", "at timestamp, k bigint", progress="at").as_("ot
         (lambda: r.k not in (1, 2) and r.s == "a", "TG118", "x.is_in(a, b)"),
         (lambda: 1 in r.k, "TG118", "x.is_in(a, b)"),
         (lambda: tg_.now(), "TG131", "stream that has the instants"),
-        (lambda: tg_.lag(r.k), "TG131", "join the stream with itself"),
+        (lambda: tg_.lag(r.k), "TG131", "the row before is joined"),
         (lambda: tg_.session_window(r.time, "5m"), "TG131", "anti_join"),
         (lambda: tg_.interval("5m"), "TG131", "tg.days(7)"),
         (lambda: tg_.collect_list(r.k), "TG131", "count_distinct"),
@@ -73,7 +75,7 @@ other: Any = tg.stream("Other", "at timestamp, k bigint", progress="at").as_("ot
         (lambda: r.join(other, "left_outer"), "TG114", 'how="left"'),
         (lambda: r.join(other, how="left_anti"), "TG114", 'how="anti"'),
         (lambda: r.join(other, how="outer"), "TG114", "how is inner, left, semi or anti"),
-        (lambda: tg_.stream("S", "t timestamp", watermark="5m"), "TG114", 'tg.source(..., delay="10m")'),
+        (lambda: tg_.stream("S", "t timestamp", watermark="5m"), "TG114", 'tg.source(None, delay="10m")'),
         (lambda: tg_.stream("S", "t datetime", progress="t"), "TG111", "did you mean timestamp?"),
         (lambda: r.time + "1mo", "TG104", "months and years differ in length"),
         (lambda: tg_.program(Out=r).start(), "TG114", 'tg.spark_session("name")'),
@@ -116,6 +118,30 @@ other: Any = tg.stream("Other", "at timestamp, k bigint", progress="at").as_("ot
         (lambda: r.time * 2.0 * r.w, "TG102", ""),
         (lambda: r.w - r.time, "TG102", "subtracted from an instant"),
         (lambda: r.w * r.w, "TG102", "whole numbers"),
+        # What comes to mind after other libraries of patterns.
+        (lambda: tg_.stream("S", "t timestamp", progress="t", delay="5m"), "TG114", "tg.source(None, delay=...)"),
+        (lambda: tg_.stream("S", "t timestamp", progress="t", delay="5m"), "TG114", 'tg.source(None, delay="10m")'),
+        (lambda: r.lag("s"), "TG101", "the row before is joined"),
+        (lambda: r.followed_by(r), "TG101", "a.time < b.time"),
+        (lambda: r.before(r), "TG101", "as_intervals(...)"),
+        (lambda: r.match(), "TG101", "tg.situation(condition)"),
+        (lambda: tg_.pattern(), "TG131", "tg.situation(condition)"),
+        (lambda: r.as_("a").join(r.as_("b"), within="5m"), "TG114", "b.time <= a.time"),
+        (lambda: r.as_("a").anti_join(r.as_("b"), within="5m"), "TG114", "b.time <= a.time"),
+        (lambda: found.Low.intersect(found.High), "TG101", "did you mean intersects(...)?"),
+        (lambda: r.intersect(r), "TG101", "semi_join"),
+        (lambda: found.Low.overlaps(found.High).within("5m"), "TG131", 'within="5m"'),
+        (lambda: tg.situation(r.k > 1).at_least("5m"), "TG131", "tg.situation(condition, at_least=...)"),
+        (lambda: tg.situation(r.k > 1).before(3), "TG131", "derive(A="),
+        (lambda: tg_.program(A=found), "TG114", "derived.match(...)"),
+        (lambda: tg_.program(A=r.k > 1), "TG114", "where(...)"),
+        (lambda: tg_.program(A=r.partition_by("k")), "TG114", "derive(A="),
+        (lambda: tg_.program(A=r.group_by("k")), "TG114", "agg(...)"),
+        (lambda: tg.tumbling("time", "5m"), "TG102", "r.time"),
+        (lambda: tg.floor("time", "5m"), "TG102", "r.time"),
+        (lambda: stays.as_intervals(start="begun", end="ended", by="k"), "TG117", 'temporal="begun"'),
+        (lambda: r.as_intervals(start="s", end="time", by="k"), "TG117", "name an instant"),
+        (lambda: tg_.program(Out=r).run([1]), "TG401", 'inputs={"Name": rows}'),
     ],
 )
 def test_wrong_calls_fail_at_their_line_with_a_suggestion(wrong: Callable[[], object], code: str, hint: str) -> None:
@@ -126,6 +152,28 @@ def test_wrong_calls_fail_at_their_line_with_a_suggestion(wrong: Callable[[], ob
     assert raised.value.site is not None
     assert raised.value.site.file == __file__
     assert raised.value.site.line == wrong.__code__.co_firstlineno
+
+
+def test_what_stands_for_a_relation_is_named_with_its_article() -> None:
+    with pytest.raises(tg.QueryError, match="TG114 A is an Expression, not a relation"):
+        tg_.program(A=r.k > 1)
+    with pytest.raises(tg.QueryError, match="TG114 a program has queries, not an Intervals"):
+        tg_.program(found.Low)
+
+
+def test_several_relations_of_instants_may_come_from_one_function() -> None:
+    def relations(s: Any) -> Any:
+        return s.begun < s.ended, s.ended <= s.begun + tg.hours(1)
+
+    schema = "begun timestamp, ended timestamp, k bigint"
+    together = tg.stream("S", schema, progress="ended", relations=relations)
+    one_by_one = tg.stream(
+        "S",
+        schema,
+        progress="ended",
+        relations=[lambda s: s.begun < s.ended, lambda s: s.ended <= s.begun + tg.hours(1)],
+    )
+    assert tg.program(Out=together).definition.inputs == tg.program(Out=one_by_one).definition.inputs
 
 
 def test_in_over_several_lines_is_known_without_its_text() -> None:

@@ -71,7 +71,7 @@ def test_attributes_of_a_situation_are_found_below_its_name() -> None:
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (lambda: library.lag, "join the stream with itself"),
+        (lambda: library.lag, "the row before is joined"),
         (lambda: library.sin, ""),
         (lambda: library.cout, "did you mean tg.count"),
         (lambda: library.explain, r"tg.program\(Out=r\)"),

@@ -121,6 +121,17 @@ def test_the_zone_is_shown_where_there_are_several() -> None:
     assert problem.because[-2:] == ("in the case that:", "  b.t + 10 <= a.t")
 
 
+def test_an_instant_and_its_copy_in_the_result_are_no_constraint() -> None:
+    stays = tg.stream("S", "k bigint, a bigint, b bigint", progress="b", relations=lambda s: s.a < s.b)
+    works = tg.stream("M", "k bigint, c bigint, d bigint", progress="c", relations=lambda m: m.c < m.d)
+    stay = stays.as_intervals(start="a", end="b", by="k", name="Stay")
+    work = works.as_intervals(start="c", end="d", by="k", name="Work")
+    (problem,) = tg.program(A=tg.match(stay.intersects(work), within=9)).check()
+    case = problem.because[problem.because.index("in the case that:") + 1 :]
+    assert case[0] == "  detected <= Stay.ts + 9"
+    assert "  Stay.ts = Stay.ts" not in case
+
+
 def test_a_result_without_instants_is_never_final() -> None:
     (problem,) = problems(Project(scan(A, "a"), ("a.k",)))
     assert problem.code == "TG202"

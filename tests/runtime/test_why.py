@@ -294,3 +294,12 @@ def test_questions_that_make_no_sense_are_refused(unpaid: tg.Program, tmp_path: 
         assert str(session.why("Unpaid")).startswith("no row of Unpaid is final yet")
     with pytest.raises(StateError):
         unpaid.why(tmp_path / "nowhere", "Unpaid")
+
+
+def test_a_row_without_names_is_told_all_that_it_has_to_say() -> None:
+    a, b = (tg.stream(name, "t timestamp", progress="t").as_(name) for name in "ab")
+    pairs = tg.program(Pairs=a.join(b, a.t < b.t, b.t <= a.t + tg.minutes(1)).select(first=a.t, second=b.t))
+    row: Any = (at("12:00"), at("12:01"))
+    with pairs.session() as session, pytest.raises(QueryError, match="TG401") as refused:
+        session.why("Pairs", row)
+    assert refused.value.hint == 'write {"first": ..., "second": ...}'
