@@ -119,7 +119,6 @@ stays: Any = tg.stream("Stays", "k bigint, begun timestamp, ended timestamp", pr
         (lambda: r.w - r.time, "TG102", "subtracted from an instant"),
         (lambda: r.w * r.w, "TG102", "whole numbers"),
         # What comes to mind after other libraries of patterns.
-        (lambda: tg_.stream("S", "t timestamp", progress="t", delay="5m"), "TG114", "tg.source(None, delay=...)"),
         (lambda: tg_.stream("S", "t timestamp", progress="t", delay="5m"), "TG114", 'tg.source(None, delay="10m")'),
         (lambda: r.lag("s"), "TG101", "the row before is joined"),
         (lambda: r.followed_by(r), "TG101", "a.time < b.time"),
