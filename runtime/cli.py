@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,8 +22,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     try:
         status: int = options.command(options)
+        sys.stdout.flush()
     except TidegateError as problem:
         print(problem, file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # whoever read, such as `head`, has enough; Python would fail once more as it flushes
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     return status
 

@@ -13,10 +13,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
 from typing import Any
 
+from tidegate.algebra.pretty import count_of
 from tidegate.runtime.batch_report import BatchReport
 from tidegate.runtime.deployment import Deployment
 from tidegate.runtime.live_display import LiveDisplay
-from tidegate.runtime.status import finals
+from tidegate.runtime.state.manifest import SourceCounts
+from tidegate.runtime.status import Line, Status, fates, finals, joined
 
 #: Seconds beyond the time between two looks, after which a run that has neither looked nor ended a batch counts as unhealthy: a
 #: batch over all that came in while nothing ran takes long, and is healthy.
@@ -52,19 +54,47 @@ class Health:
         return told
 
 
+@dataclass(slots=True)
+class Tally:
+    """What a run has done since it began, for the lines that it leaves behind."""
+
+    batches: int = 0
+    counts: dict[str, SourceCounts] = field(default_factory=dict)
+    results: dict[str, int] = field(default_factory=dict)
+    final: dict[str, str] = field(default_factory=dict)
+
+    def after(self, report: BatchReport) -> None:
+        self.batches += 1
+        self.final = finals(report.plan, report.progress)
+        for name, counts in report.counts.items():
+            self.counts[name] = self.counts.get(name, SourceCounts()) + counts
+        for name, rows in report.results.items():
+            self.results[name] = self.results.get(name, 0) + rows
+
+    def status(self) -> Status:
+        """Rows by their fate, and results with up to where they are final."""
+        out = (
+            Line("out", name, joined([count_of(self.results.get(name, 0), "row"), final]))
+            for name, final in self.final.items()
+        )
+        return Status(count_of(self.batches, "batch"), (*fates("in", self.counts), *out))
+
+
 def operate(
     deployment: Deployment, *, once: bool = False, port: int | None = None, progress: bool | None = None
 ) -> None:
     """Runs until SIGTERM or SIGINT, or, with `once`, until all that is there has been read; the batch that runs then is finished.
+    What it did, rejected rows among it, is on standard error in the end.
 
     `port`: where `/health` and, if Prometheus' package is installed, `/metrics` are served, on this machine alone.
     """
-    health = Health(deployment.seconds)
+    health, tally = Health(deployment.seconds), Tally()
     with _stopping() as stop, _served(port, health), LiveDisplay(progress, "the first batch") as display:
         record = _metrics() if port is not None else None
 
         def after(report: BatchReport) -> None:
             health.after(report)
+            tally.after(report)
             display.after(report)
             if record is not None:
                 record(report)
@@ -75,6 +105,9 @@ def operate(
         except Exception as error:
             health.error = str(error)
             raise
+    print(tally.status(), file=sys.stderr)
+    if any(counts.rejected for counts in tally.counts.values()):
+        print(f"rejected rows and why: tg.read_quarantine({deployment.checkpoint!r})", file=sys.stderr)
 
 
 def _embedded(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -122,6 +124,17 @@ def test_explain_prints_the_problems_of_a_program_as_json(tmp_path: Path, capsys
     assert main(["explain", path, "--json"]) == 1
     answer = json.loads(capsys.readouterr().out)
     assert [(p["query"], p["code"]) for p in answer["problems"]] == [("Worst", "TG202"), ("Never", "TG204")]
+
+
+def test_who_reads_the_output_may_have_enough_of_it(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "tidegate.runtime.cli", "explain", write(tmp_path, VALID)]
+    try:
+        ended = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True)
+    finally:
+        os.close(writer)
+    assert (ended.returncode, ended.stderr) == (1, "prints of the file are no part of the answer\n")
 
 
 def test_a_missing_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

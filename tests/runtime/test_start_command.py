@@ -85,6 +85,26 @@ def test_once_reads_what_is_there_and_goes_on_the_next_time(place: Path, argumen
     assert results(place) == [2, 2, 3]
 
 
+def test_what_it_did_is_said_in_the_end(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["start", "program.py", "--once"]) == 0
+    said = capsys.readouterr().err.splitlines()
+    assert said == [
+        "1 batch",
+        "  in   E      3 rows, accepted",
+        "  out  Large  1 row, final up to t 2026-01-01T02:59:59.999999Z",
+    ]
+    put(place, 2)
+    pl.DataFrame({"n": [5, 6], "t": ["2026-01-01T00:30Z", "noon"]}).write_parquet(place / "in" / "late.parquet")
+    assert main(["start", "program.py", "--once"]) == 0
+    said = capsys.readouterr().err.splitlines()
+    assert said == [
+        "1 batch",
+        "  in   E      5 rows, 3 accepted, 2 rejected: 1 late, 1 unparseable",
+        "  out  Large  2 rows, final up to t 2026-01-02T02:59:59.999999Z",
+        "rejected rows and why: tg.read_quarantine('state')",
+    ]
+
+
 def test_paths_of_settings_are_relative_to_their_file(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir("/")
     assert main(["start", str(place / "plain.py"), "--settings", str(place / "run.toml"), "--once"]) == 0
