@@ -140,6 +140,27 @@ class Notices:
                     ),
                 )
 
+    def pushed(self, name: str, known: Mapping[tuple[str, str], Extended]) -> None:
+        """Warns of rows that are pushed to a stream that has ended: all of them are late."""
+        said = f"{name} ended"
+        if said not in self.said and any(
+            stream == name and value == INF and (name, a) in self.kinds for (stream, a), value in known.items()
+        ):
+            given = name in self.sources and self.sources[name].data is not None
+            self._say(
+                said,
+                Problem(
+                    "TG433",
+                    f"{name} has ended, so all rows that are pushed now are late",
+                    because=("its source was given as rows or a frame, which are the whole of a stream",)
+                    if given
+                    else (),
+                    hint='a stream whose rows are pushed has a source without rows: tg.source(None, delay="5m")'
+                    if given
+                    else "push them before the stream ends: finish(...) says that nothing follows",
+                ),
+            )
+
     def _stands_still(self, report: BatchReport, name: str) -> bool:
         """Whether rows have come, and nothing says how far they are complete, or ever will but a call."""
         source, options = self.sources.get(name), self.options[name]

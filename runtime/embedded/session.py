@@ -196,8 +196,9 @@ class Session:
     def push(self, stream: str, rows: Rows) -> None:
         """Add rows to the next batch.
 
-        Rows are dictionaries, tuples in the order of the schema, or a frame. `QueryError` TG402 for a stream that the
-        program does not have, TG311 for what is no table of rows, TG416 after `close`.
+        Rows are dictionaries, tuples in the order of the schema, or a frame. To a stream that has ended they come late, with
+        a warning (TG433). `QueryError` TG402 for a stream that the program does not have, TG311 for what is no table of rows,
+        TG416 after `close`.
 
         Examples:
             >>> session = program.session()
@@ -208,6 +209,7 @@ class Session:
         """
         definition = self._check_stream(stream)
         schema = self._setup.options[stream].judged(definition.schema)
+        self._notices.pushed(stream, self._runner.progress.inputs)
         self._pushed.setdefault(stream, []).append(Arrival("push", raw(rows, schema)))
 
     def discard(self) -> None:

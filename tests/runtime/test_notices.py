@@ -97,3 +97,35 @@ def test_an_advance_to_before_is_told() -> None:
             session.advance("E", {"t": "2026-01-01"})
         session.step()
         assert session.progress["All"] == {"t": 1767312000000000}
+
+
+def test_rows_for_a_stream_that_has_ended_are_told() -> None:
+    given = program.session(sources={"E": tg.source([], delay="1m")})
+    with given as session, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        session.push("E", [(1, "2026-01-01")])  # the first batch reads the source as well
+        assert session.step().counts["E"].accepted == 1
+        with pytest.raises(
+            tg.RunWarning, match=r"TG433 E has ended(?s:.*)the whole of a stream(?s:.*)tg.source\(None, "
+        ):
+            session.push("E", [(2, "2026-01-02")])
+        session.push("E", [(3, "2026-01-02")])
+        assert session.step().counts["E"].rejected == {"late": 1}
+    with program.session() as session:
+        session.finish("E")
+        session.step()
+        with pytest.warns(tg.RunWarning, match=r"TG433 E has ended(?s:.*)finish\(...\)") as told:
+            session.push("E", [(1, "2026-01-01")])
+        assert "whole of a stream" not in str(told[0].message)
+        assert Path(told[0].filename).name == "test_notices.py"
+
+
+def test_rows_for_a_stream_that_goes_on_are_not_told() -> None:
+    other = tg.stream("F", "t timestamp", progress="t")
+    both = tg.program(All=events, Other=other)
+    source = {"E": tg.source(None, delay="1m"), "F": tg.source([])}
+    with both.session(sources=source) as session, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for minute in range(3):
+            session.push("E", [(minute, f"2026-01-01T00:0{minute}")])
+            session.step()
