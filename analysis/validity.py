@@ -78,12 +78,20 @@ def _not_progressing(query: Query, found: Federation, attribute: str, clause: Cl
     return Problem(
         "TG201",
         f"not valid: {called} has no upper bound relative to {attribute}",
-        first_site(query, known) or first_site(query, _touching(zone, i)) or scan_site(query, found, i) or query.site,
+        first_site(query, _own(known))
+        or first_site(query, _own(_touching(zone, i)))
+        or scan_site(query, found, i)
+        or query.site,
         tuple(because),
         hint
         or f"state how much later than {target.text} {source.text} may be, in a condition or where the stream is declared",
         query.name,
     )
+
+
+def _own(edges: Iterable[Edge]) -> list[Edge]:
+    """Constraints of the query itself: what is declared elsewhere is not the line to be mended."""
+    return [edge for edge in edges if not edge.declared_by]
 
 
 def _touching(zone: Zone, i: int) -> list[Edge]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tidegate.algebra.dsl.calls import checked_calls
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.errors import QueryError
-from tidegate.runtime.status import Status, fates
+from tidegate.runtime.status import Line, Status, fates
 
 if TYPE_CHECKING:
     import pandas
@@ -231,4 +231,13 @@ class Results:
         return f"<div>{tables}{self._inputs()._repr_html_()}</div>"
 
     def _inputs(self) -> Status:
-        return Status("rows by their fate", fates("in", self.counts))
+        return Status("rows by their fate", (*fates("in", self.counts), *self._aside()))
+
+    def _aside(self) -> Iterator[Line]:
+        """What queries set aside of their evaluation: a result without it looks as if there had been nothing."""
+        keys = ["source", "origin", "reason"]
+        found = self.quarantine.arrow().group_by(keys, use_threads=False).aggregate([([], "count_all")])
+        for row in found.to_pylist():
+            if row["origin"] == f"query {row['source']}":
+                text = f"{row['count_all']:,} set aside: {row['reason']}; quarantine says why"
+                yield Line("out", row["source"], text)

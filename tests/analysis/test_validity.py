@@ -98,6 +98,22 @@ def test_the_chain_that_exists_is_shown_with_its_lines() -> None:
     assert problem.hint == 'bound it: b.time <= a.time + "1h"; or let the result progress on end: progress="end"'
 
 
+def test_the_line_to_be_mended_is_one_of_the_query_and_not_of_a_declaration() -> None:
+    a = tg.stream("A", "plan timestamp, time timestamp", progress="plan", relations=lambda a: a.plan <= a.time).as_("a")
+    b = tg.stream("B", "plan timestamp, time timestamp", progress="time", relations=lambda b: b.plan <= b.time).as_("b")
+    program = tg.program(
+        Q=a.anti_join(
+            b,
+            a.plan == b.plan,
+        )
+    )
+    (problem,) = program.check()
+    assert problem.code == "TG201"
+    assert problem.site is not None
+    assert problem.site.code == "a.plan == b.plan,"
+    assert any("(declared by B)" in line for line in problem.because)
+
+
 def test_all_problems_of_all_queries_come_at_once() -> None:
     bad, worse = query(pair(), "First"), query(pair(lt("a.t", "b.t"), lt("b.t", "a.t")), "Second")
     with pytest.raises(tg.QueryError) as caught:

@@ -88,6 +88,18 @@ def test_results_end_with_what_became_of_the_rows() -> None:
     assert results.counts["E"].rejected == {"null": 1}
 
 
+def test_results_say_what_a_query_set_aside() -> None:
+    cars = tg.stream("Cars", "car string, t bigint, speed double", progress="t")
+    fast = cars.partition_by("car").derive(Fast=tg.situation(cars.speed > 80)).Fast
+    results = tg.program(Fast=fast, All=cars).run({"Cars": [("a", 1, 90.0), ("a", 1, 3.0), ("a", None, 3.0)]})
+    assert repr(results).endswith(
+        "rows by their fate\n"
+        "  in   Cars  3 rows, 2 accepted, 1 rejected: 1 null\n"
+        "  out  Fast  2 set aside: tie; quarantine says why"
+    )
+    assert "2 set aside: tie" in results._repr_html_()
+
+
 def test_a_batch_is_shown_by_what_one_asks_first() -> None:
     with program.session() as session:
         session.push("E", ROWS)
