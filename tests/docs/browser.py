@@ -68,14 +68,17 @@ def chromium() -> str | None:
     return next((path for path in map(shutil.which, NAMES) if path), None)
 
 
-def look_at(folder: Path, looks: Sequence[tuple[str, Sequence[int]]], script: str) -> list[Look]:
+def look_at(
+    folder: Path, looks: Sequence[tuple[str, Sequence[int]]], script: str, *, without: str | None = None
+) -> list[Look]:
     """What a function of JavaScript gives for pages of a folder, each at some widths in pixels.
 
     `script`: `async (window, document, settled) => value`; `settled()` waits until the page is laid out anew.
+    `without`: the name of a file that the pages do not get.
     """
     found: queue.Queue[list[Mapping[str, Any]]] = queue.Queue()
     host = _HOST.replace("LOOKS", json.dumps(list(looks)), 1).replace("LOOK)", f"{script})", 1)
-    with _served(folder, host, found) as port, tempfile.TemporaryDirectory() as profile:
+    with _served(folder, host, without, found) as port, tempfile.TemporaryDirectory() as profile:
         browser = chromium()
         assert browser is not None
         command = [
@@ -110,9 +113,12 @@ def look_at(folder: Path, looks: Sequence[tuple[str, Sequence[int]]], script: st
 
 
 @contextmanager
-def _served(folder: Path, host: str, found: queue.Queue[list[Mapping[str, Any]]]) -> Iterator[int]:
+def _served(folder: Path, host: str, without: str | None, found: queue.Queue[list[Mapping[str, Any]]]) -> Iterator[int]:
     class Handler(SimpleHTTPRequestHandler):
         def do_GET(self) -> None:  # the name that http.server calls
+            if self.path.rsplit("/", 1)[-1] == without:
+                self.send_error(404)
+                return
             if self.path != "/__host.html":
                 with suppress(ConnectionError):  # the browser ends when it has told what it has found
                     super().do_GET()

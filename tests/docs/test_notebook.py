@@ -14,6 +14,8 @@ from tests.docs.browser import chromium, look_at
 from tests.docs.test_in_browser import WIDER
 from tools.docs_pages import ROOT
 
+pytestmark = pytest.mark.xdist_group("browser")  # the notebook is executed once
+
 CELLS = (
     """import tidegate as tg
 orders = tg.stream("Orders", "order_id bigint, customer string, ordered timestamp", progress="ordered")
@@ -87,7 +89,6 @@ def test_an_error_names_the_cell_and_the_line_and_has_no_frames_but_the_users(no
 
 
 @pytest.mark.skipif(chromium() is None, reason="there is no Chromium on this machine: install the package chromium")
-@pytest.mark.xdist_group("browser")
 def test_its_page_is_no_wider_than_a_screen(notebook: Any, tmp_path: Path) -> None:
     page, _ = HTMLExporter().from_notebook_node(notebook)
     (tmp_path / "notebook.html").write_text(page, encoding="utf-8")
@@ -96,7 +97,6 @@ def test_its_page_is_no_wider_than_a_screen(notebook: Any, tmp_path: Path) -> No
 
 
 @pytest.mark.skipif(chromium() is None, reason="there is no Chromium on this machine: install the package chromium")
-@pytest.mark.xdist_group("browser")
 def test_explanations_stand_in_columns_and_results_are_tables_that_are_seen(notebook: Any, tmp_path: Path) -> None:
     page, _ = HTMLExporter().from_notebook_node(notebook)
     (tmp_path / "notebook.html").write_text(page, encoding="utf-8")
