@@ -7,8 +7,10 @@ other name leads nowhere, so what a page asks of elsewhere is found and never se
 from __future__ import annotations
 
 import json
+import os
 import queue
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -78,7 +80,9 @@ def look_at(
     """
     found: queue.Queue[list[Mapping[str, Any]]] = queue.Queue()
     host = _HOST.replace("LOOKS", json.dumps(list(looks)), 1).replace("LOOK)", f"{script})", 1)
-    with _served(folder, host, without, found) as port, tempfile.TemporaryDirectory() as profile:
+    # What the browser started may still write to its profile, and be gone a moment later.
+    profiles = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+    with _served(folder, host, without, found) as port, profiles as profile:
         browser = chromium()
         assert browser is not None
         command = [
@@ -94,12 +98,15 @@ def look_at(
             "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
             f"http://127.0.0.1:{port}/__host.html",
         ]
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        nowhere = subprocess.DEVNULL
+        with subprocess.Popen(command, stdout=nowhere, stderr=nowhere, start_new_session=True) as process:
             try:
                 told = found.get(timeout=PATIENCE)
             finally:
                 process.terminate()
                 process.wait(timeout=20)
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
     own = f"http://127.0.0.1:{port}/"
     return [
         Look(
