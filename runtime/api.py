@@ -131,7 +131,8 @@ def run(
             live.close_open(close_at)
         reports = live.process(progress=progress)
         unread = {name for name, sink in (sinks or {}).items() if isinstance(sink, CallbackSink | DiscardSink)}
-        names = dict.fromkeys(query.stream for query in facts.program.queries)  # in the program's order
+        # In the program's order; the rows of stages are for the program's own use, and not kept.
+        names = dict.fromkeys(query.stream for query in facts.program.queries if not query.inner)
         tables = {name: live.table(name) for name in names if name not in unread}
         check_accepted(live.counts, live.quarantine)
         quarantine = ResultTable("quarantine", live.quarantine().read_all())

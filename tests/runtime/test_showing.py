@@ -162,3 +162,14 @@ def test_explaining_loads_nothing_that_computes() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", script], env=os.environ, capture_output=True, text=True, check=True)
     assert ran.stdout == "[]\n"
+
+
+def test_stages_of_a_query_are_no_results() -> None:
+    r = tg.stream("R", "k bigint, t bigint, x bigint", progress="t")
+    now, before = r.as_("now"), r.as_("before")
+    change = now.join(before, now.k == before.k, before.t == now.t - 1).select(now.k, now.t, rise=now.x - before.x)
+    rising = change.partition_by("k").derive(Up=tg.situation(change.rise > 0)).Up
+    found = tg.program(Up=rising).run({"R": [(1, t, x) for t, x in enumerate((3, 4, 5, 4))]})
+    assert list(found) == ["Up"]
+    assert "~" not in repr(found)
+    assert [(row["ts"], row["te"]) for row in found.rows("Up")] == [(1, 3)]

@@ -68,6 +68,14 @@ def test_explain_says_it() -> None:
     assert "of a partition one B that is open" in plan
 
 
+def test_explain_counts_no_microseconds() -> None:
+    stream = tg.stream("R", "k bigint, t timestamp, x bigint", progress="t")
+    short = stream.partition_by("k").derive(A=tg.situation(stream.x > 5, at_least="1s"), B=tg.situation(stream.x < 2))
+    plan = str(tg.program(M=short.match(short.A.overlaps(short.B), within="1h")).explain().plan)
+    assert "of a partition at most 3,599 A that began within 1h and are over, and one that is open" in plan
+    assert "of a partition all B that began within 1h and are over, and one that is open" in plan
+
+
 def test_no_pattern_holds_more_and_results_come_in_order() -> None:
     checked = sum(map(_keeps_its_bounds, range(40)))
     assert checked > 8
