@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit status is 0 if all is well, 1 if something is wrong, 2 for wrong usage."""
-    options = parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    if not given:
+        parser().print_help(sys.stderr)
+        return 2
+    options = parser().parse_args(given)
     try:
         status: int = options.command(options)
         sys.stdout.flush()

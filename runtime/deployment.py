@@ -120,9 +120,9 @@ def read_deployment(path: Path, program: Program) -> Deployment:
         raise QueryError("TG143", f"{path} is no TOML: {error}", hint="see the page of the command line") from error
     try:
         check_options(str(path), told, _KEYS)
-        for needed in ("sources", "checkpoint"):
+        for needed, written in (("sources", "[sources.Name] and parquet"), ("checkpoint", "checkpoint")):
             if needed not in told:
-                raise QueryError("TG143", f"{path} has no {needed}", hint=f"add {needed}")
+                raise QueryError("TG143", f"{path} has no {needed}", hint=f'write {written} = "a directory"')
         folder = path.resolve().parent
         options = {name: told[name] for name in ("engine", "every", "spark", "quarantine_keep") if name in told}
         return deployment(

@@ -80,11 +80,13 @@ def compact(
 ) -> Compacted:
     """Merge the small files of each query in a directory of results, but those of the newest batch there.
 
-    `StateError` TG526 where the directory holds anything else or can not be exchanged, TG527 while a program reads it as a
+    `StateError` TG526 where the directory is none, holds anything else or can not be exchanged, TG527 while a program reads it as a
     stream, or another compaction goes on. A crash leaves the directory as it was or compacted, nothing between.
     """
     points = Failpoints() if failpoints is None else failpoints
     top = Path(os.path.realpath(directory))
+    if not top.is_dir():
+        raise StateError(FOREIGN, f"there is no directory {top}", hint="check the path")
     with storage_errors(f"compacting {top}"):
         names = _names(top)
         plan = _plan([_file(top, result) for result in names], fanout)

@@ -126,6 +126,11 @@ def test_explain_prints_the_problems_of_a_program_as_json(tmp_path: Path, capsys
     assert [(p["query"], p["code"]) for p in answer["problems"]] == [("Worst", "TG202"), ("Never", "TG204")]
 
 
+def test_without_a_command_the_commands_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    assert "run a program with its sources" in capsys.readouterr().err
+
+
 def test_who_reads_the_output_may_have_enough_of_it(tmp_path: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)

@@ -190,7 +190,8 @@ def test_looks_without_anything_new_are_no_batches(place: Path, monkeypatch: pyt
     ("settings", "said"),
     [
         ("checkpoint = ", "TG143 run.toml is no TOML"),
-        ('checkpoint = "x"', "TG143 run.toml has no sources"),
+        ('checkpoint = "x"', 'write [sources.Name] and parquet = "a directory"'),
+        ('[sources.E]\nparquet = "in"', 'write checkpoint = "a directory"'),
         ('checkpoint = "x"\n[sources.E]\ndelay = "5m"', "TG143 E names no files"),
         ('checkpoint = "x"\n[sources.E]\nparquet = "in"\ndelai = "5m"', "TG114 tg.parquet takes no delai="),
         ('checkpoint = "x"\n[source.E]\nparquet = "in"', "TG114 run.toml takes no source="),

@@ -255,6 +255,8 @@ def test_foreign_files_are_refused_and_untouched(tmp_path: Path) -> None:
         with pytest.raises(StateError, match="TG526"):
             compact(out)
         assert parts(out) == before
+    with pytest.raises(StateError, match="TG526 there is no directory"):
+        compact(tmp_path / "nowhere")
     beside = tmp_path / ".there.compacted"
     beside.mkdir()
     (beside / "mine").write_text("mine")
