@@ -152,7 +152,7 @@ def timeline(
             raise QueryError(
                 "TG402",
                 f"situations are tables by name, not {kind_of(situations)}",
-                hint='write {"A": session.table("A")}',
+                hint='write {"A": results["A"]}, or draw the pattern of a program: program.timeline(inputs)',
             )
         if not (type(most) is int and most >= 1):
             raise QueryError("TG402", f"most={shown(most)} is no number of partitions", hint="give 1 or more")

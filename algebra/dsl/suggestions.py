@@ -200,6 +200,14 @@ MEMBERS: Mapping[tuple[str, str], str] = MappingProxyType(
     | {("Session", name): f'write session.table("Name").{to}()' for name, to in _FRAMES.items()}
     | {("Results", name): f'write results["Name"].{to}()' for name, to in _FRAMES.items()}
     | {("Results", "table"): 'write results["Name"]'}
+    | {
+        ("Program", name): "program.explain() shows it, a notebook draws it"
+        for name in ("plan", "graph", "svg", "schema")
+    }
+    | {
+        ("Timeline", name): "the last line of a notebook's cell shows it; save(path) makes a page"
+        for name in ("show", "plot")
+    }
 )
 
 #: What other libraries ask of aggregates.

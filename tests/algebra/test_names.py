@@ -83,6 +83,8 @@ def test_attributes_of_a_situation_are_found_below_its_name() -> None:
         (lambda: untyped(tg.count()).alias("n"), "gets its name in agg"),
         (lambda: untyped(tg.program(A=events)).sesion(), "did you mean session"),
         (lambda: untyped(events.partition_by("k")).drive(), "did you mean derive"),
+        (lambda: untyped(tg.program(A=events)).graph, r"program.explain\(\) shows it"),
+        (lambda: untyped(tg.timeline({})).show(), r"save\(path\)"),
     ],
 )
 def test_names_that_are_not_there_get_the_right_hint_or_none(asked: Any, said: str) -> None:

@@ -90,6 +90,10 @@ def test_what_has_no_periods_is_refused() -> None:
         run().svg("one")
     with pytest.raises(QueryError, match=r"TG402 there is no partition \['key = one'\] here"):
         run().svg(["key = one"])  # type: ignore[arg-type]
+    with pytest.raises(
+        QueryError, match=r"TG402 situations are tables by name, not a Results(?s:.*)program.timeline\(inputs\)"
+    ):
+        tg.timeline(found)  # type: ignore[arg-type]
     for most in (0, -1, "all", True):
         with pytest.raises(QueryError, match="is no number of partitions"):
             tg.timeline({}, most=most)  # type: ignore[arg-type]
