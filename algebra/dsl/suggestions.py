@@ -201,6 +201,19 @@ MEMBERS: Mapping[tuple[str, str], str] = MappingProxyType(
     | {("Results", name): f'write results["Name"].{to}()' for name, to in _FRAMES.items()}
     | {("Results", "table"): 'write results["Name"]'}
     | {
+        (
+            "Session",
+            name,
+        ): "rows that were set aside are session.quarantine(), and session.counts says how many there are"
+        for name in ("late", "late_rows", "late_events", "rejected", "side_output", "dropped")
+    }
+    | {
+        (
+            "Session",
+            "timeline",
+        ): "write program.timeline({...}), or tg.timeline of the results so far: session.table(...)"
+    }
+    | {
         ("Program", name): "program.explain() shows it, a notebook draws it"
         for name in ("plan", "graph", "svg", "schema")
     }

@@ -80,6 +80,8 @@ stays: Any = tg.stream("Stays", "k bigint, begun timestamp, ended timestamp", pr
         (lambda: r.time + "1mo", "TG104", "months and years differ in length"),
         (lambda: tg_.program(Out=r).start(), "TG114", 'tg.spark_session("name")'),
         (lambda: tg_.program(Out=r).session().flush(), "TG131", "session.step()"),
+        (lambda: tg_.program(Out=r).session().late, "TG131", "session.quarantine()"),
+        (lambda: tg_.program(Out=r).session().timeline(), "TG131", "program.timeline({...})"),
         (lambda: tg_.program(Out=r).session().polars("Out"), "TG131", 'session.table("Name").polars()'),
         (lambda: tg_.program(Out=r).run({"R": []}).polars(), "TG131", 'results["Name"].polars()'),
         (lambda: tg_.program(Out=r).run({"R": []}).table("Out"), "TG131", 'results["Name"]'),
