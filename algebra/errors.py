@@ -265,13 +265,14 @@ def _module(frame: FrameType) -> str:
 
 
 def call_site(frame: FrameType | None) -> Site | None:
-    """The first frame outside the library, as a `Site`, from a frame inside it; the command line has none."""
+    """The first frame outside the library, as a `Site`, from a frame inside it; none for the command line and calls from the JVM."""
     import linecache
 
     while frame is not None:
-        if _module(frame) == COMMAND_LINE:
+        module = _module(frame)
+        if module == COMMAND_LINE or module.startswith(("pyspark.", "py4j.")):
             return None
-        if not is_ours(frame):
+        if not is_ours(frame) and module != "contextlib":
             file, line = frame.f_code.co_filename, frame.f_lineno
             return Site(cell_name(file) or file, line, linecache.getline(file, line).strip())
         frame = frame.f_back

@@ -174,7 +174,7 @@ class Notices:
     def _say(self, name: str, problem: Problem) -> None:
         self.said.add(name)
         site = call_site(sys._getframe(1))
-        file, line = ("tidegate", 1) if site is None else (site.file, site.line)
+        file, line = ("<tidegate>", 1) if site is None else (site.file, site.line)
         warnings.warn_explicit(RunWarning(str(problem)), None, file, line)
 
 

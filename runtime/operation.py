@@ -13,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
 from typing import Any
 
+from tidegate.algebra.errors import QueryError
 from tidegate.algebra.pretty import count_of
 from tidegate.runtime.batch_report import BatchReport
 from tidegate.runtime.deployment import Deployment
@@ -211,7 +212,12 @@ def _served(port: int | None, health: Health) -> Iterator[None]:
         def log_message(self, *_: Any) -> None:
             """Nothing: whoever asks each second would fill the log."""
 
-    with ThreadingHTTPServer(("127.0.0.1", port), Handler) as server:
+    try:
+        server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+    except (OSError, OverflowError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "ports are 0 to 65535"
+        raise QueryError("TG401", f"port {port} cannot be served: {reason}", hint="choose another --port") from error
+    with server:
         thread = Thread(target=server.serve_forever, name="tidegate-health", daemon=True)
         thread.start()
         try:

@@ -11,6 +11,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 import tidegate as tg
+from tidegate.algebra.errors import Site, call_site
 from tidegate.algebra.tracebacks import rendered
 
 SCRIPT = """
@@ -79,3 +80,21 @@ def test_errors_name_the_cell(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(tg.QueryError) as caught:
         exec(compile('tg.stream("E", "n bigint")', "/tmp/ipykernel_1/cell.py", "exec"), scope)  # noqa: S102  # a cell
     assert "\n  In[3]:1" in str(caught.value)
+
+
+def called_by(module: str) -> Site | None:
+    """The place of a call from a function of a module that a function of ours has called."""
+    scope: dict[str, object] = {"__name__": module, "find": lambda: call_site(sys._getframe(1))}
+    exec(compile("def go(): return find()", f"/somewhere/{module}.py", "exec"), scope)  # noqa: S102  # another module
+    go = scope["go"]
+    assert callable(go)
+    site = go()
+    assert site is None or isinstance(site, Site)
+    return site
+
+
+def test_no_line_is_named_that_no_user_wrote() -> None:
+    here = called_by("contextlib")
+    assert here is not None
+    assert here.file == __file__
+    assert called_by("pyspark.sql.utils") is None

@@ -159,6 +159,19 @@ def test_a_run_that_fails_or_stands_still_is_unhealthy() -> None:
     assert health.to_dict()["error"] == "TG412 a file can not be read"
 
 
+@pytest.mark.parametrize(("port", "reason"), [("taken", "Address already in use"), ("99999", "ports are 0 to 65535")])
+def test_a_port_that_cannot_be_served_is_told(
+    place: Path, port: str, reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        number = str(taken.getsockname()[1]) if port == "taken" else port
+        assert main(["start", "program.py", "--once", "--port", number]) == 1
+    assert f"TG401 port {number} cannot be served: {reason}" in capsys.readouterr().err
+    assert results(place) == []
+
+
 def test_looks_without_anything_new_are_no_batches(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     batches: list[int] = []
     real = Session.step
