@@ -53,7 +53,7 @@ class Lane:
 class Timeline:
     """The lanes of each partition, by what its keys are; `instants`: times are timestamps, not plain numbers.
 
-    All partitions have one axis. In a browser the wheel zooms in time, dragging moves, pointing at a bar shows its
+    All partitions have one axis. In a browser Ctrl and the wheel zoom in time, dragging moves, pointing at a bar shows its
     values and how long it was, and a page has a field to search for partitions.
 
     Examples:

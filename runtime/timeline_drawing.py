@@ -19,8 +19,8 @@ _TICKS: Final = 8
 #: What instants of the axis may lie apart: seconds to days, in microseconds; further apart, days as round numbers are.
 _STEPS: Final = tuple(1_000_000 * seconds for seconds in (1, 5, 15, 60, 300, 900, 3600, 10_800, 21_600, 43_200, 86_400))
 _MINUTE: Final = 60_000_000
-#: Wheel and drag move the part of the axis that all charts of a page show; names at the left stay, and letters keep their
-#: width, as bars and lines are placed anew. A notebook has the script once for each chart: those that listen are left alone.
+#: The wheel (with Ctrl, as without it the page scrolls) and drag move the part of the axis that all charts of a page show. Names at
+#: the left stay, and letters keep their width, as bars and lines are placed anew. A notebook has the script once for each chart: those that listen are left alone.
 _SCRIPT: Final = """
 (function () {
   var full = WIDTH, shown = [0, full], from = null, charts = [];
@@ -50,6 +50,7 @@ _SCRIPT: Final = """
       return shown[0] + (event.clientX - box.left) / box.width * shown[1];
     }
     inner.addEventListener('wheel', function (event) {
+      if (!event.ctrlKey && !event.metaKey) { return; }
       event.preventDefault();
       var x = at(event), by = event.deltaY > 0 ? 1.25 : 0.8;
       show(x - (x - shown[0]) * by, shown[1] * by);
@@ -126,7 +127,7 @@ def _legend(lanes: Sequence[Lane]) -> str:
         f'height: 0.9em; background: {colour}; opacity: 0.8"></span> {_text(name)}</span>'
         for name, colour in _colours(lanes).items()
     )
-    signs = "Wheel zooms, dragging moves, a double click shows all."
+    signs = "Ctrl and the wheel zoom, dragging moves, a double click shows all."
     if any(lane.detected is not None for lane in lanes):
         signs = f"red line: when a match was detected; dashed: had not ended then. {signs}"
     return f'<p style="font-size: 90%">{names}{signs}</p>\n' if lanes else ""

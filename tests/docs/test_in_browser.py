@@ -98,6 +98,9 @@ def test_a_timeline_zooms_says_what_a_bar_is_and_finds_a_partition(tmp_path: Pat
           const before = bars();
           const chart = document.querySelector('svg.timeline svg'), box = chart.getBoundingClientRect();
           const wheel = {deltaY: -100, clientX: box.left + box.width / 2, clientY: box.top + 40, bubbles: true, cancelable: true};
+          const scrolled = new window.WheelEvent('wheel', wheel);
+          chart.dispatchEvent(scrolled);
+          wheel.ctrlKey = true;
           for (let k = 0; k < 3; k++) { chart.dispatchEvent(new window.WheelEvent('wheel', wheel)); }
           await settled();
           const zoomed = bars();
@@ -112,7 +115,7 @@ def test_a_timeline_zooms_says_what_a_bar_is_and_finds_a_partition(tmp_path: Pat
             grown: Math.max(...zoomed) / Math.max(...before), back: Math.max(...bars()) / Math.max(...before),
             shown: shown.map(one => one.dataset.partition),
             titles: [...document.querySelectorAll('svg.timeline title')].map(one => one.textContent),
-            scrolls: document.documentElement.scrollWidth > window.innerWidth,
+            taken: scrolled.defaultPrevented, scrolls: document.documentElement.scrollWidth > window.innerWidth,
           };
         }""",
     )
@@ -123,6 +126,7 @@ def test_a_timeline_zooms_says_what_a_bar_is_and_finds_a_partition(tmp_path: Pat
     assert any("detected" in title and "ended" in title for title in told["titles"])
     assert any("(2m)" in title for title in told["titles"])
     assert not told["scrolls"]
+    assert not told["taken"], "without Ctrl the page scrolls"
     assert found.asked == ()
 
 
