@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tidegate.algebra.dsl.calls import checked_calls
 from tidegate.algebra.pretty import preformatted, term_text
 from tidegate.algebra.terms import conjuncts
 from tidegate.algebra.time import INF
@@ -15,6 +16,7 @@ from tidegate.analysis.recursion import rank_text, step_text
 from tidegate.analysis.sites import zone_lines
 
 
+@checked_calls
 @dataclass(frozen=True, slots=True, eq=False)
 class Explanation:
     """The report on a program: `str()` is text for people, `to_dict()` the same as JSON."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from tidegate.algebra.dsl.calls import called, check_options
+from tidegate.algebra.dsl.calls import called, check_options, checked_calls
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.shown import shown
@@ -29,6 +29,7 @@ _READERS = {"parquet": parquet, "csv": csv, "json": json}
 _KEYS = ("sources", "statics", "sinks", "checkpoint", "engine", "every", "spark", "quarantine_keep")
 
 
+@checked_calls
 @dataclass(frozen=True, slots=True)
 class Deployment:
     """What `deployment` makes: a program, and how it runs.

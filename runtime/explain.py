@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from tidegate.algebra.dsl.calls import checked_calls
 from tidegate.algebra.pretty import Shown, preformatted
 from tidegate.algebra.rewrites import rewrite_program
 from tidegate.analysis.facts import ProgramFacts
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@checked_calls
 @dataclass(frozen=True, slots=True, eq=False)
 class ProgramExplanation:
     """What `Program.explain` gives: `str()` says when results are final, what is kept, and how the program runs.

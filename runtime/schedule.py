@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from tidegate.algebra.dsl.calls import called
+from tidegate.algebra.dsl.calls import called, checked_calls
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.shown import shown
 from tidegate.algebra.time import DurationLike, duration_ticks, format_duration
@@ -20,6 +20,7 @@ from tidegate.runtime.progress import check_known
 _T = TypeVar("_T")
 
 
+@checked_calls
 @dataclass(frozen=True, slots=True)
 class Schedule:
     """When queries are evaluated: results lag meanwhile, and are the same in the end.

@@ -7,13 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tidegate.algebra.dsl.calls import called
+from tidegate.algebra.dsl.calls import called, checked_calls
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.shown import shown
 from tidegate.runtime.given import check_function
 from tidegate.runtime.state.paths import local_directory
 
 
+@checked_calls
 @dataclass(frozen=True, slots=True)
 class ParquetSink:
     """A directory in which whoever lists it sees the results of committed batches only, each exactly once.
@@ -30,6 +31,7 @@ class MemorySink:
     """Results stay in the checkpoint's store and are read back with `results()`."""
 
 
+@checked_calls
 @dataclass(frozen=True, slots=True)
 class CallbackSink:
     """A function called with the Arrow table of a batch's new rows after its commit: at least once, so make it idempotent."""

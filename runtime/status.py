@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
+from tidegate.algebra.dsl.calls import checked_calls
 from tidegate.algebra.pretty import count_of, listed, printable
 from tidegate.runtime.moments import moment
 
@@ -25,6 +26,7 @@ class Line:
     text: str
 
 
+@checked_calls
 @dataclass(frozen=True, slots=True)
 class Status:
     """A title, and facts below it in three columns.

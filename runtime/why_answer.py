@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tidegate.algebra.dsl.calls import checked_calls
 from tidegate.algebra.pretty import preformatted
 from tidegate.algebra.time import Extended
 
 
+@checked_calls
 @dataclass(frozen=True, slots=True)
 class Why:
     """An answer as text: one entry per query that feeds the result; `to_dict()` has its parts.

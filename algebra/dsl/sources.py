@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from tidegate.algebra.ddl import to_schema
-from tidegate.algebra.dsl.calls import called
+from tidegate.algebra.dsl.calls import called, checked_calls
 from tidegate.algebra.dsl.expression import Expression, Origin
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.dsl.relation import Condition, Relation
@@ -135,6 +135,7 @@ def result_stream(
     return found
 
 
+@checked_calls
 @dataclass(frozen=True, slots=True)
 class QueryHandle:
     """An expression that feeds a result stream: what `tg.query` makes, for `tg.program`.

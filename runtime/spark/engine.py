@@ -13,6 +13,7 @@ from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from tidegate.algebra.dsl.calls import checked_calls
 from tidegate.algebra.errors import QueryError, TidegateError
 from tidegate.algebra.shown import shown
 from tidegate.analysis.pipeline import ProgramFacts
@@ -58,6 +59,7 @@ from tidegate.runtime.why import why
 from tidegate.runtime.why_answer import Why
 
 
+@checked_calls
 class RunningQuery(StreamingQuery):
     """The streaming query of a program: Spark's own, which gives up the checkpoint when it ends.
 

@@ -264,3 +264,21 @@ def test_a_path_below_a_file_is_no_place_for_a_checkpoint(tmp_path: Path) -> Non
     (tmp_path / "file").write_text("")
     with pytest.raises(TidegateError, match=r"TG500 .*state is not a directory"):
         session(checkpoint=LocalStore(tmp_path / "file" / "state").where, **STATICS)
+
+
+explained: Any = tg.program(All=events).explain()
+MEMBERS: list[tuple[Any, str, str]] = [
+    (explained, "reprot", "report"),
+    (explained.report, "to_dct", "to_dict"),
+    (tg.query(tg.result("R", "k bigint, t timestamp", progress="t"), events.select("k", "t")), "definitoin", "definition"),
+    (tg.schedule(every={"All": "1h"}), "evry", "every"),
+    (tg.parquet_sink("somewhere"), "directry", "directory"),
+    (tg.deployment(tg.program(All=events), sources={"E": tg.parquet("in")}, checkpoint="state"), "engin", "engine"),
+]
+
+
+@pytest.mark.parametrize(("value", "name", "meant"), MEMBERS, ids=[name for _, name, _ in MEMBERS])
+def test_a_misspelt_member_is_told_with_the_one_that_is_meant(value: Any, name: str, meant: str) -> None:
+    with pytest.raises(tg.QueryError, match=f"TG131 .*has no '{name}'") as caught:
+        getattr(value, name)
+    assert f"did you mean {meant}" in caught.value.hint
