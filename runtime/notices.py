@@ -103,6 +103,7 @@ class Notices:
     said: set[str] = field(default_factory=set)
     judged_at_end: bool = False
     """Whether `check_accepted` follows, for which no batch warns."""
+    batches: int = 0
 
     @classmethod
     def of(cls, setup: Setup, sources: Mapping[str, Source]) -> Notices:
@@ -116,14 +117,15 @@ class Notices:
         quarantine: Callable[[], Iterable[pa.RecordBatch]],
     ) -> None:
         """Warns of what has shown itself by this batch."""
+        self.batches += 1
         for name, one in counts.items():
             if name in self.said:
                 continue
             if one.rows_in and not one.accepted:
                 if not self.judged_at_end:
                     self._say(name, _all_rejected(name, one, quarantine()))
-            elif name in report.counts and report.counts[name].accepted and self._stands_still(report, name):
-                self._say(name, _stands_still(name))
+            elif one.accepted and self._stands_still(report, name):
+                self._say(name, _stands_still(name, pushed=self._is_pushed(name)))
 
     def advanced(self, known: Mapping[tuple[str, str], Extended], told: Mapping[tuple[str, str], Extended]) -> None:
         """Warns of an advance to before what a stream has progressed to: progress never goes back."""
@@ -165,11 +167,18 @@ class Notices:
         """Whether rows have come, and nothing says how far they are complete, or ever will but a call."""
         source, options = self.sources.get(name), self.options[name]
         bounds = [value for (stream, _), value in report.bounds.items() if stream == name]
-        if source is None or source.data is None or source.bounded or not bounds or any(b != -INF for b in bounds):
-            return False
         promised = options.delay or options.progress_columns or options.idle is not None or options.arrival is not None
+        if promised or not bounds or any(bound != -INF for bound in bounds):
+            return False
+        if source is None or self._is_pushed(name):
+            return self.batches > 1  # a call of `advance` may follow the first rows
         lasts = isinstance(source.data, Files) or bool(getattr(source.data, "isStreaming", False))
-        return lasts and not promised
+        return lasts and not source.bounded
+
+    def _is_pushed(self, name: str) -> bool:
+        """Whether a stream's rows come by calls alone."""
+        source = self.sources.get(name)
+        return source is None or source.data is None
 
     def _say(self, name: str, problem: Problem) -> None:
         self.said.add(name)
@@ -178,7 +187,14 @@ class Notices:
         warnings.warn_explicit(RunWarning(str(problem)), None, file, line)
 
 
-def _stands_still(name: str) -> Problem:
+def _stands_still(name: str, *, pushed: bool) -> Problem:
+    if pushed:
+        return Problem(
+            "TG431",
+            f"{name} has not progressed, so no result that depends on it is final",
+            because=("rows were pushed, and nothing says how late others may come or up to where they are complete",),
+            hint=f'say so after a push: session.advance("{name}", ...); or sources={{"{name}": tg.source(None, delay="5m")}}',
+        )
     return Problem(
         "TG431",
         f"{name} never progresses, so no result that depends on it becomes final",

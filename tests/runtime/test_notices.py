@@ -59,6 +59,31 @@ def test_rows_that_were_dropped_have_no_example() -> None:
         assert "such as" not in str(caught[0].message)
 
 
+def test_a_session_whose_rows_are_pushed_and_never_said_to_be_complete_is_warned_of() -> None:
+    told = pytest.warns(tg.RunWarning, match=r"TG431 E has not progressed(?s:.*)session.advance\(\"E\", ...\)")
+    for sources in ({}, {"E": tg.source(None)}):
+        with program.session(sources=sources) as session, warnings.catch_warnings():
+            warnings.simplefilter("error")
+            session.push("E", [(1, "2026-01-01")])
+            session.step()
+            with told:
+                session.step()
+            session.step()
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_session_that_is_told_later_is_not_warned_of() -> None:
+    with program.session() as session:
+        session.push("E", [(1, "2026-01-01")])
+        session.step()
+        session.advance("E", {"t": "2026-01-01"})
+        session.step()
+    with program.session(sources={"E": tg.source(None, delay="5m")}) as session:
+        session.push("E", [(1, "2026-01-01")])
+        session.step()
+        session.step()
+
+
 def written(folder: Path) -> Path:
     folder.mkdir()
     pl.DataFrame({"n": [1], "t": ["2026-01-01T00:00Z"]}).write_parquet(folder / "1.parquet")
