@@ -269,8 +269,11 @@ def test_a_path_below_a_file_is_no_place_for_a_checkpoint(tmp_path: Path) -> Non
 explained: Any = tg.program(All=events).explain()
 MEMBERS: list[tuple[Any, str, str]] = [
     (explained, "reprot", "report"),
-    (explained.report, "to_dct", "to_dict"),
-    (tg.query(tg.result("R", "k bigint, t timestamp", progress="t"), events.select("k", "t")), "definitoin", "definition"),
+    (
+        tg.query(tg.result("R", "k bigint, t timestamp", progress="t"), events.select("k", "t")),
+        "definitoin",
+        "definition",
+    ),
     (tg.schedule(every={"All": "1h"}), "evry", "every"),
     (tg.parquet_sink("somewhere"), "directry", "directory"),
     (tg.deployment(tg.program(All=events), sources={"E": tg.parquet("in")}, checkpoint="state"), "engin", "engine"),
