@@ -271,8 +271,8 @@ MEMBERS: list[tuple[Any, str, str]] = [
     (explained, "reprot", "report"),
     (
         tg.query(tg.result("R", "k bigint, t timestamp", progress="t"), events.select("k", "t")),
-        "definitoin",
-        "definition",
+        "relatoin",
+        "relation",
     ),
     (tg.schedule(every={"All": "1h"}), "evry", "every"),
     (tg.parquet_sink("somewhere"), "directry", "directory"),
