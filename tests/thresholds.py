@@ -125,6 +125,7 @@ OTHERS = {
     "live_display.DELAY": "a span of time",
     "notices._ROW": "characters of a row",
     "operation.STALE": "a span of time",
+    "plan.situation_state._COUNTED": "what texts say",
     "results.SHOWN_ROWS": "rows that a text shows",
     "timeline_drawing._MINUTE": "a span of time",
     "timeline_drawing._TICKS": "instants of an axis",
