@@ -11,8 +11,8 @@ from tidegate.algebra.shown import shown
 from tidegate.algebra.types import MAX_SHIFT
 
 _NAMES = {
-    1: ("us", "\u00b5s", "\u03bcs", "microsecond"),
-    1_000: ("ms", "millisecond"),
+    1: ("us", "\u00b5s", "\u03bcs", "usec", "microsecond"),
+    1_000: ("ms", "msec", "millisecond"),
     1_000_000: ("s", "sec", "second"),
     60_000_000: ("m", "min", "minute"),
     3_600_000_000: ("h", "hr", "hour"),
@@ -25,6 +25,7 @@ MICROSECONDS = {name: ticks for ticks, names in _NAMES.items() for name in names
 }
 _UNITS = (("d", 86_400_000_000), ("h", 3_600_000_000), ("m", 60_000_000), ("s", 1_000_000), ("ms", 1_000), ("us", 1))
 _SHORT = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-z\u00b5\u03bc]+)", re.IGNORECASE)
+_AND = re.compile(r"\s*,\s*|\s+and\s+", re.IGNORECASE)
 _ISO = re.compile(
     r"(?P<sign>-)?P(?:(?P<w>\d+)W)?(?:(?P<d>\d+)D)?(?:T(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+(?:\.\d{1,6})?)S)?)?"
 )
@@ -71,6 +72,8 @@ def _parse(text: str) -> int:
             break
         total += _fraction(part[1], MICROSECONDS[part[2].lower()], text)
         position = part.end()
+        if (between := _AND.match(text, position)) and _SHORT.match(text, between.end()):
+            position = between.end()
     if position == 0 or text[position:].strip():
         unit = _SHORT.match(text, position)
         asked = "" if unit is None else unit[2].lower()

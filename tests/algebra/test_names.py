@@ -116,6 +116,10 @@ def test_what_relations_do_not_do_themselves_is_told_where_it_is_done(asked: Any
     [
         ("30 minutes", 1_800_000_000),
         ("1 hour 30 min", 5_400_000_000),
+        ("1 hour and 30 minutes", 5_400_000_000),
+        ("2 days, 3 hours", 183_600_000_000),
+        ("10 msec", 10_000),
+        ("10 usecs", 10),
         ("2 Days", 172_800_000_000),
         ("1 week", 604_800_000_000),
         ("5 secs", 5_000_000),
