@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import FunctionType, ModuleType, SimpleNamespace
 
 import pytest
 
@@ -76,18 +76,17 @@ def test_errors_name_the_cell(monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("IPython")
     module.get_ipython = lambda: shell  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "IPython", module)
-    scope: dict[str, object] = {"tg": tg}
+    code = (lambda: tg.stream("E", "n bigint")).__code__  # type: ignore[call-arg]  # what it is refused for
+    cell = FunctionType(code.replace(co_filename="/tmp/ipykernel_1/cell.py", co_firstlineno=1), {"tg": tg})
     with pytest.raises(tg.QueryError) as caught:
-        exec(compile('tg.stream("E", "n bigint")', "/tmp/ipykernel_1/cell.py", "exec"), scope)  # noqa: S102  # a cell
+        cell()
     assert "\n  In[3]:1" in str(caught.value)
 
 
 def called_by(module: str) -> Site | None:
     """The place of a call from a function of a module that a function of ours has called."""
-    scope: dict[str, object] = {"__name__": module, "find": lambda: call_site(sys._getframe(1))}
-    exec(compile("def go(): return find()", f"/somewhere/{module}.py", "exec"), scope)  # noqa: S102  # another module
-    go = scope["go"]
-    assert callable(go)
+    code = (lambda: find()).__code__.replace(co_filename=f"/somewhere/{module}.py")  # type: ignore[name-defined]  # noqa: F821
+    go = FunctionType(code, {"__name__": module, "find": lambda: call_site(sys._getframe(1))})
     site = go()
     assert site is None or isinstance(site, Site)
     return site
