@@ -81,15 +81,20 @@ def stores(tmp_path: Any) -> list[Store]:
     return [MemoryStore(), LocalStore(tmp_path / "disk", sync=False)]
 
 
+def rewrite_by_pieces(monkeypatch: pytest.MonkeyPatch, *, rows: int, written: int) -> None:
+    """Segments are read so many rows at a time, and so many that live are written together."""
+    monkeypatch.setattr(executor, "PIECE_ROWS", rows)
+    monkeypatch.setattr(executor, "PIECE_BYTES", written * 16)
+    monkeypatch.setattr(garbage, "MERGED_ROWS", rows)
+    monkeypatch.setattr(few_rows, "MOST", -1)
+
+
 @pytest.mark.parametrize("place", [0, 1])
 def test_a_large_segment_is_rewritten_piece_by_piece(
     place: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No more of a file is in memory than a piece and what waits to be written; every row stays, the dead ones go."""
-    monkeypatch.setattr(executor, "PIECE_ROWS", 100)
-    monkeypatch.setattr(executor, "PIECE_BYTES", 300 * 16)
-    monkeypatch.setattr(few_rows, "MOST", -1)
-    monkeypatch.setattr(garbage, "MERGED_ROWS", 100)
+    rewrite_by_pieces(monkeypatch, rows=100, written=300)
     store = stores(tmp_path)[place]
     store.packs = False  # as many rows as these would go into a pack, which is read whole
     pieces: list[int] = []
@@ -122,10 +127,7 @@ def test_a_large_segment_is_rewritten_piece_by_piece(
 def test_a_crash_between_the_pieces_of_a_rewritten_segment_changes_nothing(
     place: int, pieces_before: int, failpoint: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(executor, "PIECE_ROWS", 50)
-    monkeypatch.setattr(executor, "PIECE_BYTES", 100 * 16)
-    monkeypatch.setattr(few_rows, "MOST", -1)
-    monkeypatch.setattr(garbage, "MERGED_ROWS", 50)
+    rewrite_by_pieces(monkeypatch, rows=50, written=100)
     store = stores(tmp_path)[place]
     store.packs = False
     with Session(pairs(10_000).facts, store, collect_garbage="off") as session:
