@@ -122,11 +122,13 @@ class Schema(Mapping[str, Attribute]):
 
 @dataclass(frozen=True, slots=True)
 class StreamDef:
-    """The definition of a temporal stream (TSA Def. 11) or of a static table (`static`, no progress).
+    """What is known of a stream, or of a static table (`static`, no progress): schema, progress, relations.
 
     `relations` is its G as a condition over its own attributes; `progress` are the attributes of its H, a disjunction
     of bounds: every progressing attribute by itself bounds a finite prefix. `QueryError` TG106 for a stream without
     progress, TG107 for progress on what is no instant.
+
+    From the papers: TSA Def. 11.
 
     Examples:
         >>> definition = program.definition.inputs[1]

@@ -197,7 +197,9 @@ class Relation:
             return plain._with(Rename(plain._node, pairs), dict.fromkeys((new for _, new in pairs), origin), site)
 
     def where(self, *conditions: Condition) -> Relation:
-        """Rows for which all conditions are true (TSA Def. 12), neither false nor NULL.
+        """Rows for which all conditions are true, neither false nor NULL.
+
+        From the papers: TSA Def. 12.
 
         Examples:
             >>> show(payments.where(payments.order_id > 1, payments.paid > "2026-03-03"))
@@ -211,9 +213,11 @@ class Relation:
             return self._with(node, self._origins, site, parts)
 
     def select(self, *attributes: Column, **named: Column) -> Relation:
-        """These attributes and computed values, in this order; duplicate rows stay (TSA Def. 14).
+        """These attributes and computed values, in this order; duplicate rows stay.
 
         An attribute loses the prefix that `as_` gave it where no other one selected has its name.
+
+        From the papers: TSA Def. 14.
 
         Examples:
             >>> show(orders.select("customer", orders.ordered, cents=orders.amount * 100))
@@ -230,7 +234,9 @@ class Relation:
             return base._with(node, fresh_origins(origins, "this select"), site, parts)
 
     def with_(self, **named: Column) -> Relation:
-        """All attributes and these computed ones after them (TSA Def. 13).
+        """All attributes and these computed ones after them.
+
+        From the papers: TSA Def. 13.
 
         Examples:
             >>> show(payments.with_(booked=tg.ceil(payments.paid, "1d")))
@@ -292,10 +298,12 @@ class Relation:
             return self._with(Distinct(self._node), self._origins, site)
 
     def group_by(self, *attributes: Column, **named: Column) -> Grouped:
-        """Groups of rows with equal values, NULL equal to NULL (TSA Def. 15); `agg` says what each group yields.
+        """Groups of rows with equal values, NULL equal to NULL; `agg` says what each group yields.
 
         A group of a stream is final only where an instant, often a window such as `tg.floor(time, "1h")`, is among the
         values. `QueryError` TG103 for a name that is given twice.
+
+        From the papers: TSA Def. 15.
 
         Examples:
             >>> day = tg.floor(orders.ordered, "1d")
@@ -470,9 +478,11 @@ class Relation:
             return self.join(other, *conditions, how="anti")
 
     def union(self, *others: Relation) -> Relation:
-        """Rows of all relations, matched by attribute names; duplicates stay (TSA Def. 17).
+        """Rows of all relations, matched by attribute names; duplicates stay.
 
         `QueryError` TG108 where names or types differ.
+
+        From the papers: TSA Def. 17.
 
         Examples:
             >>> happened = orders.select("order_id", at="ordered").union(payments.select("order_id", at="paid"))
@@ -488,9 +498,11 @@ class Relation:
             return self._with(node, self._origins, site, (), others)
 
     def difference(self, other: Relation) -> Relation:
-        """Rows of this relation that the other does not contain, NULL equal to NULL (TSA Def. 18).
+        """Rows of this relation that the other does not contain, NULL equal to NULL.
 
         `QueryError` TG108 where names or types differ.
+
+        From the papers: TSA Def. 18.
 
         Examples:
             >>> bought = orders.select("order_id", hour=tg.floor(orders.ordered, "1h"))
@@ -676,10 +688,12 @@ Condition2 = Expression | Callable[[Relation, Relation], Expression]
 
 @called()
 def product(*relations: Relation) -> Relation:
-    """Every combination of rows of the relations (TSA Def. 16); follow it with where(...).
+    """Every combination of rows of the relations; follow it with where(...).
 
     The planner makes joins of both. An attribute name that two of them have is refused (TG103): name the relations with
     `as_`.
+
+    From the papers: TSA Def. 16.
 
     Examples:
         >>> show(tg.product(o, p).where(*in_time).select(o.customer, o.ordered, p.paid))

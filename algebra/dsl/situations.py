@@ -90,11 +90,13 @@ def situation(
     between: tuple[Duration, Duration] | None = None,
     **aggregates: AggregateExpression,
 ) -> Situation:
-    """A period during which the condition holds of every event (TPStream Def. 7), to be named in `derive`.
+    """A period during which the condition holds of every event, to be named in `derive`.
 
     It is valid in [ts, te): from its first event to the first one after it for which the condition is not true. Limits
     of its duration te - ts are inclusive: durations such as "5s" for timestamps, whole numbers for integer time (else
     `QueryError` TG160). `aggregates` are computed from its events.
+
+    From the papers: TPStream Def. 7.
 
     Examples:
         >>> fast = tg.situation(cars.speed > 80, between=(2, 10), top=tg.max(cars.speed))

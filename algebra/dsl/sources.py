@@ -32,11 +32,13 @@ def stream(
     relations: Condition | Iterable[Condition] | Callable[[Relation], Expression | Iterable[Expression]] = (),
     temporal: Names = (),
 ) -> Relation:
-    """A temporal stream (TSA Def. 11): its schema, the attributes on which it progresses, relations of its instants.
+    """A stream of events: its schema, the attributes on which it progresses, relations of its instants.
 
     `schema` is DDL text, a `StructType` or a `pyarrow.Schema`. Attributes named in `progress`, `relations` or
     `temporal` hold instants and are never NULL; so do timestamps that are `not null`. `QueryError` TG111 for a schema
     that cannot be read, TG105 for an attribute that can hold no instants, TG106 where `progress` is left out.
+
+    From the papers: TSA Def. 11.
 
     Examples:
         >>> trips = tg.stream(
@@ -106,9 +108,11 @@ def result(
     relations: Condition | Iterable[Condition] | Callable[[Relation], Expression | Iterable[Expression]] = (),
     temporal: Names = (),
 ) -> Result:
-    """A declared result stream (TSA Def. 19): what `stream` says, as a promise of the queries given with `query`.
+    """A result with a schema of its own: what `stream` says, as a promise of the queries given with `query`.
 
     The analysis proves the promise, or refuses the program (TG201, TG203, TG205). The errors are those of `stream`.
+
+    From the papers: TSA Def. 19.
 
     Examples:
         >>> late = tg.result("Late", "order_id bigint, ordered timestamp", progress="ordered")

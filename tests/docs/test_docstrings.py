@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 #: The section in which mkdocstrings shows an example as code.
 SECTION = re.compile(r"^\nExamples:\n    >>> ", re.MULTILINE)
+#: A number in a paper: what something is, is said without it.
+CITATION = re.compile(r"\bTSA\b|\b(Def|Prop|Table|Listing|Algorithm)\. ?\d|§|\bet al\b")
 
 
 def documented() -> Iterator[tuple[str, str]]:
@@ -108,6 +110,13 @@ def on_spark(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> t
 
 def test_every_public_docstring_has_an_example() -> None:
     assert [name for name, docstring in DOCSTRINGS.items() if not is_shown(docstring)] == []
+
+
+def test_the_first_line_says_what_it_is_in_plain_words() -> None:
+    cited = [name for name, docstring in DOCSTRINGS.items() if CITATION.search(docstring.partition("\n")[0])]
+    assert cited == []
+    assert CITATION.search("TSA Def. 12: rows for which the condition is true.")
+    assert CITATION.search("Rows for which the condition is true (Def. 12).")
 
 
 @pytest.mark.parametrize("name", [name for name in DOCSTRINGS if name not in ON_SPARK])
