@@ -10,14 +10,14 @@ import tidegate as tg
 from tests.docs.browser import chromium, look_at
 from tests.docs.built_manual import BuiltManual
 
-WIDTHS = (1280, 1920, 390)
+WIDTHS = (1280, 1920, 500, 390)
 pytestmark = [
     pytest.mark.skipif(chromium() is None, reason="there is no Chromium on this machine: install the package chromium"),
     pytest.mark.xdist_group("browser"),
 ]
 
-#: What sticks out of the column, box or text, but for what lies in a frame that scrolls; what a table is about, broken in
-#: its first column; and whether the page itself scrolls sideways.
+#: What sticks out of the column, box or text, but for what lies in a frame that scrolls; words of code that a table breaks,
+#: such as parts of paths; and whether the page itself scrolls sideways.
 WIDER = """async (window, document) => {
   const column = document.querySelector('COLUMN');
   const right = Math.min(column.getBoundingClientRect().right, window.innerWidth) + 1;
@@ -33,8 +33,17 @@ WIDER = """async (window, document) => {
     return reaches && window.getComputedStyle(one).position !== 'absolute' && !inside(one);
   });
   const told = wide.map(one => one.tagName + ': ' + one.textContent.trim().slice(0, 60));
-  const names = [...column.querySelectorAll('td:first-child code')].filter(one => /^\\w+$/.test(one.textContent));
-  told.push(...names.filter(one => one.getClientRects().length > 1).map(one => 'broken: ' + one.textContent));
+  for (const code of column.querySelectorAll('td code')) {
+    const texts = document.createTreeWalker(code, window.NodeFilter.SHOW_TEXT);
+    while (texts.nextNode()) {
+      for (const word of texts.currentNode.data.matchAll(/\\w+/g)) {
+        const range = document.createRange();
+        range.setStart(texts.currentNode, word.index);
+        range.setEnd(texts.currentNode, word.index + word[0].length);
+        if (range.getClientRects().length > 1) { told.push('broken: ' + word[0]); }
+      }
+    }
+  }
   if (document.documentElement.scrollWidth > window.innerWidth + 1) { told.push('the page scrolls sideways'); }
   return told.slice(0, 5);
 }"""
