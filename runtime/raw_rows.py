@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.shown import shown
 from tidegate.runtime.columns import one_array
+from tidegate.runtime.sources import Source, reader_of
 from tidegate.runtime.state.errors import memory_errors
 from tidegate.runtime.values import Unreadable
 
@@ -101,6 +103,18 @@ def raw(data: Rows, schema: Schema, *, absent: Collection[str] = (), in_pieces: 
         return _with_absent(lists, len(next(iter(lists.values()), [])), missing)
     if isinstance(data, Iterable) and not isinstance(data, str | bytes):
         return _raw_rows(list(data), schema)
+    if isinstance(data, str | os.PathLike):
+        raise QueryError(
+            "TG311",
+            f"{shown(os.fspath(data))} is a path, and no table of rows",
+            hint=f'a source reads files: sources={{"Name": {reader_of(data)}}}',
+        )
+    if isinstance(data, Source):
+        raise QueryError(
+            "TG311",
+            "a source is no table of rows",
+            hint='a session takes sources as it is opened: sources={"Name": ...}',
+        )
     raise QueryError(
         "TG311",
         f"{type(data).__name__} is no table of rows",

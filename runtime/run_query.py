@@ -8,7 +8,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,7 +28,7 @@ from tidegate.algebra.types import Kind
 from tidegate.runtime.parquet_schema import FileSchema, schema_of_parquet
 from tidegate.runtime.places import is_below
 from tidegate.runtime.program import program
-from tidegate.runtime.sources import FileFormat, Files, Source
+from tidegate.runtime.sources import FileFormat, Files, Source, files_meant
 from tidegate.runtime.state.errors import linked, storage_errors
 from tidegate.runtime.timeline import Timeline, timeline
 
@@ -69,7 +69,7 @@ class QueryRun:
         if target.is_symlink():
             raise linked(str(out), target.name)
         for name, path in self.inputs.items():
-            real, input_ = os.path.realpath(target), os.path.realpath(path)
+            real, input_ = os.path.realpath(target), os.path.realpath(files_meant(path)[0])
             if real == input_ or is_below(real, input_):
                 raise QueryError(
                     "TG409",
@@ -137,16 +137,17 @@ class QueryRun:
 
 def _files(name: str, path: Path) -> Files:
     """The files of an input, by what their names end with; all are of one format."""
-    if not path.exists():
-        raise QueryError("TG413", f"{name}: there is no file or directory {path}", hint="check the path")
-    paths = [path] if path.is_file() else [Path(file.path) for file in Files(str(path), "parquet").found()]
-    formats = {_FORMATS.get(one.suffix.lower()) for one in paths}
+    place, pattern = files_meant(path)
+    if not os.path.exists(place):
+        raise QueryError("TG413", f"{name}: there is no file or directory {place}", hint="check the path")
+    files = Files(place, "parquet", pattern=pattern)
+    formats = {_FORMATS.get(Path(file.path).suffix.lower()) for file in files.found()}
     format_ = formats.pop() if len(formats) == 1 else None
     if format_ is None:
         raise QueryError(
             "TG177", f"{name}: {path} holds no files of one known format", hint="name them all .parquet, or all .csv"
         )
-    return Files(str(path.resolve()), format_)
+    return replace(files, format=format_)
 
 
 def _only_timestamp(name: str, schema: Schema, keys: Collection[str]) -> str:

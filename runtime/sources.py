@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -18,7 +19,7 @@ from tidegate.algebra.terms import unknown_attribute
 from tidegate.algebra.time import DurationLike, duration_ticks
 from tidegate.algebra.types import MAX_INSTANT, Kind
 from tidegate.runtime.given import mapping_of
-from tidegate.runtime.state.paths import local_directory
+from tidegate.runtime.state.paths import local_directory, without_secrets
 from tidegate.runtime.state.positions import OLDEST_FIRST, SourceFile
 
 FileFormat = Literal["parquet", "csv", "json"]
@@ -423,6 +424,8 @@ def _delay_ticks(stream: StreamDef, name: str, value: DurationLike | int) -> int
     return ticks
 
 
+#: What makes a part of a path a pattern.
+_PATTERN = re.compile(r"[*?[]")
 _BY_SUFFIX: Mapping[str, FileFormat] = {
     ".parquet": "parquet",
     ".csv": "csv",
@@ -442,21 +445,56 @@ def source_given(data: Any) -> Source:
         return data
     if not isinstance(data, str | os.PathLike):
         return Source(data)
-    local_directory(data)  # a location elsewhere is refused, without what it may have of passwords
-    folder, name = os.path.split(os.fspath(data))
-    pattern = name if any(sign in name for sign in "*?[") else None
-    directory = folder or "." if pattern is not None else os.fspath(data)
-    format_ = _BY_SUFFIX.get(os.path.splitext(name)[1].lower())
-    if format_ is None and pattern is None and os.path.isdir(directory):
-        formats = {_BY_SUFFIX.get(os.path.splitext(one.path)[1].lower()) for one in Files(directory, "parquet").found()}
+    directory, pattern = files_meant(data)
+    format_ = _format_of(os.fspath(data))
+    if format_ is None and os.path.isdir(directory):
+        formats = {_format_of(one.path) for one in Files(directory, "parquet", pattern=pattern).found()}
         format_ = formats.pop() if len(formats) == 1 else None
     if format_ is None:
         raise QueryError(
             "TG401",
             f"{shown(os.fspath(data))} is a path, and does not say the format of its files",
-            hint=f"write tg.parquet({os.fspath(data)!r}), tg.csv(...) or tg.json(...)",
+            hint=f"write {reader_of(data)}",
         )
-    return Source(Files(local_directory(directory), format_, pattern=pattern))
+    return Source(Files(directory, format_, pattern=pattern))
+
+
+def _format_of(path: str) -> FileFormat | None:
+    return _BY_SUFFIX.get(os.path.splitext(path)[1].lower())
+
+
+def reader_of(path: str | os.PathLike[str]) -> str:
+    """How a path is written as a source, by what its name says; all readers where it says nothing."""
+    text = without_secrets(os.fspath(path))
+    format_ = _format_of(text)
+    return f"tg.parquet({text!r}), tg.csv(...) or tg.json(...)" if format_ is None else f"tg.{format_}({text!r})"
+
+
+def files_meant(location: str | os.PathLike[str]) -> tuple[str, str | None]:
+    """The local directory or file that a path means, and the pattern of names in its last part, if it is one.
+
+    What is there by this very name is no pattern, and `**` before the last part is every folder, as without it.
+    `QueryError` TG401 for a pattern of folders, `StateError` TG500 for a place that is no local one.
+    """
+    path = local_directory(location)
+    there = path
+    while not os.path.lexists(there):
+        there = os.path.dirname(there)
+    parts = [part for part in path[len(there) :].split(os.sep) if part]
+    first = next((number for number, part in enumerate(parts) if _PATTERN.search(part)), None)
+    if first is None:
+        return path, None
+    *folders, name = parts[first:]
+    directory = os.path.join(there, *parts[:first])
+    if folders not in ([], ["**"]):
+        of_files = _PATTERN.search(name) or os.path.splitext(name)[1]
+        raise QueryError(
+            "TG401",
+            f"{shown(os.fspath(location))} has a pattern of folders, {shown('/'.join(folders))}",
+            because=("a pattern is one of names of files: of a directory all folders are read, however deep",),
+            hint=f"write {os.path.join(directory, '**', name) if of_files else directory!r}, and read all folders",
+        )
+    return directory, name
 
 
 class SourceKeywords(TypedDict, total=False):
@@ -529,7 +567,7 @@ def parquet(
     **options: Unpack[SourceKeywords],
 ) -> Source:
     """A directory of Parquet files; `per_batch` limits the files read in one batch, `pattern` takes some of the names.
-    Read files may leave it (`archive`, `delete`).
+    Read files may leave it (`archive`, `delete`). "in/*.parquet" is the directory "in" with this pattern.
 
     The options are those of `Source`. `QueryError` TG413 at the start of a run where there is no such directory, TG412
     for a file that cannot be read.
@@ -602,4 +640,11 @@ def _files(
     with Here():
         check_options(f"tg.{format_}", options, known)
         kept = None if archive is None else local_directory(archive)
-        return source(Files(local_directory(directory), format_, per_batch, kept, delete, pattern), **options)
+        place, names = files_meant(directory)
+        if names is not None and pattern is not None:
+            raise QueryError(
+                "TG401",
+                f"{shown(os.fspath(directory))} has a pattern of names, and pattern={shown(pattern)} is another",
+                hint=f"give one: tg.{format_}({place!r}, pattern={pattern!r})",
+            )
+        return source(Files(place, format_, per_batch, kept, delete, names or pattern), **options)

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 import tidegate
 from tidegate.algebra.dsl.calls import checked_calls
+from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.time import INF, Extended
@@ -210,7 +211,9 @@ class Session:
         definition = self._check_stream(stream)
         schema = self._setup.options[stream].judged(definition.schema)
         self._notices.pushed(stream, self._runner.progress.inputs)
-        self._pushed.setdefault(stream, []).append(Arrival("push", raw(rows, schema)))
+        with Here():
+            arrived = raw(rows, schema)
+        self._pushed.setdefault(stream, []).append(Arrival("push", arrived))
 
     def discard(self) -> None:
         """Forget what was pushed and advanced since the last batch, for instance after it made the batch fail; frames stay.

@@ -130,6 +130,17 @@ def test_errors_show_the_query_or_no_place(tmp_path: Path, capsys: pytest.Captur
     assert ".py:" not in error
 
 
+def test_an_input_may_be_a_pattern_of_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "out").mkdir()
+    pq.write_table(table(pa.timestamp("us", "UTC")), tmp_path / "out" / "cars-1.parquet")
+    (tmp_path / "out" / "read.me").touch()
+    given = ["run", "--query", query(tmp_path), "--input", f"CarSensors={tmp_path}/out/cars-*.parquet"]
+    assert main(given) == 0
+    assert capsys.readouterr().err == "1 result\n"
+    assert main([*given, "--out", str(tmp_path / "out")]) == 1
+    assert "TG409" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("path", "code"), [("CarSensors=nowhere", "TG413"), ("CarSensors", "TG401"), ("Cars=cars.parquet", "TG173")]
 )

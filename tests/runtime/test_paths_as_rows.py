@@ -28,7 +28,8 @@ def place(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    "path", ["parquet", "parquet/1.parquet", "parquet/*.parquet", "csv", "csv/1.csv", "rows.jsonl", "mixed/*.csv"]
+    "path",
+    ["parquet", "parquet/1.parquet", "parquet/*.parquet", "csv", "csv/1.csv", "rows.jsonl", "mixed/*.csv", "csv/*"],
 )
 @pytest.mark.parametrize("kind", [str, Path])
 def test_paths_and_patterns_are_read(place: Path, path: str, kind: type) -> None:
@@ -45,6 +46,44 @@ def test_static_tables_are_read_too(place: Path) -> None:
         session.finish()
         session.step()
         assert session.results("Out") == [{"t": 1, "kind": "odd"}]
+
+
+@pytest.mark.parametrize(
+    ("path", "names"),
+    [("csv/*.csv", ["1.csv"]), ("**/1.csv", ["1.csv"] * 3), ("csv/none-*.csv", []), ("[x]", ["1.csv"])],
+)
+def test_readers_take_a_pattern_of_names_in_a_path(place: Path, path: str, names: list[str]) -> None:
+    (place / "[x]").mkdir()
+    FRAME.write_csv(place / "[x]" / "1.csv")
+    found = tg.csv(place / path).data.found()
+    assert [Path(file.path).name for file in found] == names
+
+
+def test_a_pattern_of_folders_is_refused_with_what_is_read(place: Path) -> None:
+    with pytest.raises(tg.QueryError, match=r"TG401 .* has a pattern of folders, '\*'") as caught:
+        tg.csv(place / "*" / "1.csv")
+    assert caught.value.hint == f"write {str(place / '**' / '1.csv')!r}, and read all folders"
+    assert caught.value.site is not None
+    with pytest.raises(tg.QueryError, match=r"TG401 .*pattern of folders") as caught:
+        program.run({"E": str(place / "c*" / "days")})
+    assert caught.value.hint == f"write {str(place)!r}, and read all folders"
+    with pytest.raises(tg.QueryError, match=r"TG401 .* has a pattern of names, and pattern='a\*' is another"):
+        tg.csv(place / "*.csv", pattern="a*")
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ("in/*.csv", r"TG311 'in/\*.csv' is a path(?s:.*)sources=\{\"Name\": tg.csv\('in/\*.csv'\)\}"),
+        (Path("in"), r"TG311 'in' is a path(?s:.*)tg.parquet\('in'\), tg.csv\(...\) or tg.json\(...\)"),
+        (tg.csv("in"), r"TG311 a source is no table of rows(?s:.*)sources=\{\"Name\": ...\}"),
+    ],
+)
+def test_a_path_or_a_source_that_is_pushed_is_told_where_it_belongs(rows: object, said: str) -> None:
+    with program.session() as session, pytest.raises(tg.QueryError, match=said) as caught:
+        session.push("E", rows)
+    assert caught.value.site is not None
+    assert caught.value.site.file.endswith("test_paths_as_rows.py")
 
 
 @pytest.mark.parametrize("path", ["mixed", "nothing", "parquet/1.data"])
