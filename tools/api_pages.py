@@ -27,7 +27,12 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
-    """Adds the tables: every name with the first sentence of its docstring and a link to its page."""
+    """Adds the tables: every name with the first sentence of its docstring and a link to its page.
+
+    A search finds decisions, about the project, after what is for its users.
+    """
+    if page.file.src_uri.startswith("decisions/"):
+        page.meta["search"] = {"boost": 0.1}
     if page.file.src_uri != f"{FOLDER}.md":
         return markdown
     return "\n".join([markdown, *(_table(title, names) for title, names in api_names().items())])

@@ -6,9 +6,11 @@ other name leads nowhere, so what a page asks of elsewhere is found and never se
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import queue
+import re
 import shutil
 import signal
 import subprocess
@@ -83,19 +85,10 @@ def look_at(
     # What the browser started may still write to its profile, and be gone a moment later.
     profiles = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
     with _served(folder, host, without, found) as port, profiles as profile:
-        browser = chromium()
-        assert browser is not None
         command = [
-            browser,
-            "--headless",
-            "--no-sandbox",  # in a container nobody but root may be there
-            "--disable-gpu",
-            "--disable-dev-shm-usage",
-            "--no-first-run",
+            *_browser(profile),
             "--window-size=2000,1000",
-            f"--user-data-dir={profile}",
             "--remote-debugging-port=0",  # without it a headless browser ends at once
-            "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
             f"http://127.0.0.1:{port}/__host.html",
         ]
         nowhere = subprocess.DEVNULL
@@ -116,6 +109,45 @@ def look_at(
             one["told"],
         )
         for one in told
+    ]
+
+
+def look_from_disk(page: Path, script: str, width: int) -> Any:
+    """What a function of JavaScript gives for a page that is opened as a file, with the script in a copy beside it.
+
+    `script`: `async () => value`. A browser lets no other page look into a file.
+    """
+    tell = f"({script})().then(told => {{ document.documentElement.dataset.told = JSON.stringify(told); }})"
+    copy = page.with_name("__look.html")
+    profiles = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+    try:
+        copy.write_text(f"{page.read_text()}<script>window.onload = () => {tell};</script>", encoding="utf-8")
+        with profiles as profile:
+            # Time is the page's own: it stands while something is read, and 20 s of nothing to do are over at once.
+            more = [f"--window-size={width},900", "--virtual-time-budget=20000", "--dump-dom", copy.as_uri()]
+            shown = subprocess.run(
+                [*_browser(profile), *more], capture_output=True, text=True, timeout=PATIENCE, check=True
+            )
+    finally:
+        copy.unlink()
+    told = re.search(r'<html[^>]* data-told="([^"]*)"', shown.stdout)
+    assert told is not None, shown.stdout[-2000:]
+    return json.loads(html.unescape(told[1]))
+
+
+def _browser(profile: str) -> list[str]:
+    """The command that starts it; what it keeps lies in `profile`, and names lead nowhere."""
+    browser = chromium()
+    assert browser is not None
+    return [
+        browser,
+        "--headless",
+        "--no-sandbox",  # in a container nobody but root may be there
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--no-first-run",
+        f"--user-data-dir={profile}",
+        "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
     ]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import tidegate as tg
-from tests.docs.browser import chromium, look_at
+from tests.docs.browser import chromium, look_at, look_from_disk
 from tests.docs.built_manual import BuiltManual
 
 WIDTHS = (1280, 1920, 500, 390)
@@ -69,6 +69,31 @@ def test_no_page_of_the_manual_is_wider_than_its_column_or_asks_for_anything_els
     assert len(looks) == len(pages) * len(WIDTHS)
     assert {(one.page, one.width): one.told for one in looks if one.told} == {}
     assert {one.page: one.asked for one in looks if one.asked} == {}
+
+
+def test_the_manual_is_searched_where_its_pages_are_opened_from_disk(built_manual: BuiltManual) -> None:
+    told = look_from_disk(
+        built_manual.place / "how-to" / "install.html",
+        """async () => {
+          const field = document.querySelector('[data-md-component=search-query]');
+          document.querySelector('#__search').click();  // as focus does; a browser without a window gives none
+          field.value = 'tumbling';
+          field.dispatchEvent(new Event('keyup'));
+          const found = () => [...document.querySelectorAll('.md-search-result__link')].map(one => one.href);
+          while (found().length === 0) { await new Promise(done => setTimeout(done, 50)); }
+          const asked = window.performance.getEntriesByType('resource').map(entry => entry.name);
+          return {found: found(), elsewhere: asked.filter(name => !name.startsWith('file:') && !name.startsWith('data:')),
+                  wide: field.getBoundingClientRect().width};
+        }""",
+        1280,
+    )
+    manual = built_manual.place.as_uri()
+    found = [name.removeprefix(f"{manual}/").partition("?")[0] for name in told["found"]]
+    assert "reference/api/tumbling.html" in found
+    of_decisions = [name.startswith("decisions/") for name in found]
+    assert of_decisions == sorted(of_decisions), "what is about the project comes last"
+    assert told["elsewhere"] == []
+    assert told["wide"] > 100
 
 
 def test_what_is_too_wide_and_what_is_asked_for_is_found(tmp_path: Path) -> None:
