@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from tidegate.algebra.errors import Problem, QueryError, call_site
-from tidegate.algebra.pretty import count_of, printable
+from tidegate.algebra.pretty import count_of, printable, term_text
+from tidegate.algebra.terms import conjuncts
 from tidegate.algebra.time import INF
 from tidegate.runtime.moments import moment
-from tidegate.runtime.sources import Files, Source, SourceOptions
+from tidegate.runtime.sources import Files, Source
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from tidegate.algebra.schema import StreamDef
     from tidegate.algebra.time import Extended
     from tidegate.algebra.types import Kind
     from tidegate.runtime.batch_report import BatchReport
@@ -37,7 +39,6 @@ _MENDS: Final = {
     "missing column": "columns are matched by name, and small and capital letters differ",
     "null": "instants and what is declared `not null` cannot be missing: leave out `not null`, or correct the rows",
     "out of range": _TYPES,
-    "relation": "the rows break a relation that the stream declares",
     "unevaluable": "a term of a query has no value for these rows: `error` in the quarantine says which",
     "unparseable": _TYPES,
     "wrong type": _TYPES,
@@ -54,36 +55,51 @@ class RunWarning(UserWarning):
         >>> with warnings.catch_warnings(record=True, action="always") as told:
         ...     report = session.step()
         >>> print(told[0].message)
-        TG430 the only row of Payments was rejected: 1 null
+        TG430 the only row of Payments in batch 1 was rejected: 1 null
         ...
     """
 
 
-def check_accepted(counts: Mapping[str, SourceCounts], quarantine: Callable[[], Iterable[pa.RecordBatch]]) -> None:
+def check_accepted(
+    counts: Mapping[str, SourceCounts], streams: Mapping[str, StreamDef], quarantine: Iterable[pa.RecordBatch]
+) -> None:
     """`QueryError` TG430 for each input of which there were rows and none was accepted."""
-    nothing = [name for name, one in counts.items() if one.rows_in and not one.accepted]
+    nothing = [name for name, one in counts.items() if is_rejected(one)]
     if nothing:
-        raise QueryError.of([_all_rejected(name, counts[name], quarantine()) for name in nothing])
+        kept = list(quarantine)
+        raise QueryError.of([_all_rejected(streams[name], counts[name], kept, "") for name in nothing])
 
 
-def _all_rejected(name: str, counts: SourceCounts, quarantine: Iterable[pa.RecordBatch]) -> Problem:
+def is_rejected(counts: SourceCounts) -> bool:
+    """Whether there were rows, and none was accepted."""
+    return counts.rows_in > 0 and not counts.accepted
+
+
+def _all_rejected(stream: StreamDef, counts: SourceCounts, quarantine: Iterable[pa.RecordBatch], where: str) -> Problem:
+    """`quarantine` ends with rows of this stream, unless they are not kept."""
     reasons = sorted(counts.rejected, key=lambda reason: -counts.rejected[reason])
     told = ", ".join(f"{counts.rejected[reason]:,} {reason}" for reason in reasons)
     many = "the only row" if counts.rows_in == 1 else f"all {count_of(counts.rows_in, 'row')}"
-    row = next((row for batch in quarantine for row in _rows_of(batch, name)), None)
+    rows = [row for batch in quarantine for row in _last_of(batch, stream.name, reasons[0])]
+    hint = _MENDS.get(reasons[0], "the quarantine has the rows, with the reason for each")
+    if reasons[0] == "relation":
+        declared = " and ".join(map(term_text, conjuncts(stream.relations)))
+        hint = f"{stream.name} declares {declared}: correct the rows, or leave out what does not hold for all"
     return Problem(
         "TG430",
-        f"{many} of {name} {'was' if counts.rows_in == 1 else 'were'} rejected: {told}",
-        because=() if row is None else (_example(row),),
-        hint=_MENDS.get(reasons[0], "the quarantine has the rows, with the reason for each"),
+        f"{many} of {stream.name}{where} {'was' if counts.rows_in == 1 else 'were'} rejected: {told}",
+        because=tuple(map(_example, rows[-1:])),
+        hint=hint,
     )
 
 
-def _rows_of(batch: pa.RecordBatch, source: str) -> list[dict[str, Any]]:
+def _last_of(batch: pa.RecordBatch, source: str, reason: str) -> list[dict[str, Any]]:
     import pyarrow.compute as pc
 
-    rows: list[dict[str, Any]] = batch.filter(pc.equal(batch.column("source"), source)).slice(0, 1).to_pylist()
-    return rows
+    found = pc.and_(pc.equal(batch.column("source"), source), pc.equal(batch.column("reason"), reason))
+    rows = batch.filter(found)
+    last: list[dict[str, Any]] = rows.slice(max(0, rows.num_rows - 1)).to_pylist()
+    return last
 
 
 def _example(row: Mapping[str, Any]) -> str:
@@ -94,13 +110,15 @@ def _example(row: Mapping[str, Any]) -> str:
 
 @dataclass(slots=True)
 class Notices:
-    """What a run has to say of each source, once of each kind."""
+    """What a run has to say of each source, once of each kind; that all rows are rejected, whenever it begins."""
 
+    setup: Setup
     sources: Mapping[str, Source]
-    options: Mapping[str, SourceOptions]
     kinds: Mapping[tuple[str, str], Kind]
     """Of which type the attributes are on which the streams progress."""
     said: set[str] = field(default_factory=set)
+    rejecting: set[str] = field(default_factory=set)
+    """The sources of which the last rows that came were all rejected."""
     judged_at_end: bool = False
     """Whether `check_accepted` follows, for which no batch warns."""
     batches: int = 0
@@ -108,24 +126,30 @@ class Notices:
     @classmethod
     def of(cls, setup: Setup, sources: Mapping[str, Source]) -> Notices:
         kinds = {(name, a): s.schema[a].type.kind for name, s in setup.streams.items() for a in s.progress}
-        return cls(sources, setup.options, kinds)
+        return cls(setup, sources, kinds)
 
-    def after(
-        self,
-        report: BatchReport,
-        counts: Mapping[str, SourceCounts],
-        quarantine: Callable[[], Iterable[pa.RecordBatch]],
-    ) -> None:
-        """Warns of what has shown itself by this batch."""
+    def after(self, report: BatchReport, counts: Mapping[str, SourceCounts]) -> None:
+        """Warns of what has shown itself by this batch; `counts` are those since the beginning."""
+        from tidegate.runtime.quarantine import kept_rows
+
         self.batches += 1
         for name, one in counts.items():
-            if name in self.said:
-                continue
-            if one.rows_in and not one.accepted:
-                if not self.judged_at_end:
-                    self._say(name, _all_rejected(name, one, quarantine()))
-            elif one.accepted and self._stands_still(report, name):
+            begins = self._begins_to_reject(name, report.counts.get(name))
+            if begins and not self.judged_at_end and f"{name} ended" not in self.said:
+                checkpoint = self.setup.checkpoint
+                latest = kept_rows(checkpoint.store, checkpoint.manifest, since=report.clock)
+                where = f" in batch {report.seq}"
+                self._warn(_all_rejected(self.setup.streams[name], report.counts[name], latest, where))
+            if one.accepted and name not in self.said and self._stands_still(report, name):
                 self._say(name, _stands_still(name, pushed=self._is_pushed(name)))
+
+    def _begins_to_reject(self, name: str, batch: SourceCounts | None) -> bool:
+        """Whether all rows of this batch were rejected, and not all of the one before that brought some."""
+        if batch is None or not batch.rows_in:
+            return False
+        before = name in self.rejecting
+        (self.rejecting.add if is_rejected(batch) else self.rejecting.discard)(name)
+        return is_rejected(batch) and not before
 
     def advanced(self, known: Mapping[tuple[str, str], Extended], told: Mapping[tuple[str, str], Extended]) -> None:
         """Warns of an advance to before what a stream has progressed to: progress never goes back."""
@@ -165,7 +189,7 @@ class Notices:
 
     def _stands_still(self, report: BatchReport, name: str) -> bool:
         """Whether rows have come, and nothing says how far they are complete, or ever will but a call."""
-        source, options = self.sources.get(name), self.options[name]
+        source, options = self.sources.get(name), self.setup.options[name]
         bounds = [value for (stream, _), value in report.bounds.items() if stream == name]
         promised = options.delay or options.progress_columns or options.idle is not None or options.arrival is not None
         if promised or not bounds or any(bound != -INF for bound in bounds):
@@ -182,6 +206,9 @@ class Notices:
 
     def _say(self, name: str, problem: Problem) -> None:
         self.said.add(name)
+        self._warn(problem)
+
+    def _warn(self, problem: Problem) -> None:
         site = call_site(sys._getframe(1))
         file, line = ("<tidegate>", 1) if site is None else (site.file, site.line)
         warnings.warn_explicit(RunWarning(str(problem)), None, file, line)

@@ -21,7 +21,7 @@ from tidegate.runtime.state.checkpoint import inspect
 from tidegate.runtime.state.errors import DATA, StateError, memory_errors
 from tidegate.runtime.state.local import LocalStore
 from tidegate.runtime.state.manifest import Manifest
-from tidegate.runtime.state.quarantine import Quarantine, Retention
+from tidegate.runtime.state.quarantine import CLOCK, Quarantine, Retention
 from tidegate.runtime.state.segments import Segment, check_size
 from tidegate.runtime.state.store import Store
 
@@ -84,11 +84,15 @@ def quarantine_of(store: Store) -> pa.RecordBatchReader:
     raise AssertionError
 
 
-def kept_rows(store: Store, manifest: Manifest | None) -> pa.RecordBatchReader:
-    """The rows of all files that the manifest names, each once. The files are open from now on, so none can go meanwhile."""
+def kept_rows(store: Store, manifest: Manifest | None, *, since: int | None = None) -> pa.RecordBatchReader:
+    """The rows of all files that the manifest names, each once. The files are open from now on, so none can go meanwhile.
+
+    With `since`, of those alone that have a row of a batch with this clock or a later one.
+    """
     kept = Quarantine() if manifest is None else manifest.quarantine
     with ExitStack() as stack:
-        opened = [_opened(store, segment, stack) for segment in kept.files]
+        files = (one for one in kept.files if since is None or one.bounds[CLOCK][1] >= since)
+        opened = [_opened(store, segment, stack) for segment in files]
         rest = stack.pop_all()
 
     def batches() -> Iterator[pa.RecordBatch]:

@@ -116,6 +116,12 @@ class StateListing:
         return Quarantine() if self.snapshot.manifest is None else self.snapshot.manifest.quarantine
 
     @property
+    def rejected(self) -> dict[str, Mapping[str, int]]:
+        """Rows that were rejected since the beginning, per source and reason."""
+        counts = {} if self.snapshot.manifest is None else self.snapshot.manifest.counts
+        return {name: one.rejected for name, one in sorted(counts.items()) if one.rejected}
+
+    @property
     def rows(self) -> int:
         """Rows of buffers, and situations."""
         return sum(one.rows for one in self.buffers) + sum(one.rows for one in self.situations)
@@ -128,7 +134,7 @@ class StateListing:
     def __str__(self) -> str:
         parts = [_head(self), *map(_buffer_text, self.buffers), *map(situation_text, self.situations)]
         results = "\n".join(map(str, self.results))
-        return "\n\n".join(part for part in (*parts, _quarantine_text(self.quarantine), results) if part)
+        return "\n\n".join(part for part in (*parts, _quarantine_text(self), results) if part)
 
     def to_dict(self) -> dict[str, object]:
         manifest = self.snapshot.manifest
@@ -148,7 +154,7 @@ class StateListing:
             "bytes": self.bytes,
             "buffers": [_buffer_dict(one) for one in self.buffers],
             "situations": [situation_dict(one) for one in self.situations],
-            "quarantine": _quarantine_dict(self.quarantine),
+            "quarantine": _quarantine_dict(self.quarantine) | {"rejected": self.rejected},
             "results": [{"directory": r.directory, "files": r.files, "bytes": r.bytes} for r in self.results],
         }
 
@@ -337,8 +343,9 @@ def _buffer_text(one: BufferState) -> str:
     return "\n".join(lines)
 
 
-def _quarantine_text(kept: Quarantine) -> str:
-    if kept == Quarantine():
+def _quarantine_text(listing: StateListing) -> str:
+    kept = listing.quarantine
+    if kept == Quarantine() and not listing.rejected:
         return ""
     head = f"quarantine: {count_of(kept.rows, 'row')}"
     lines = [head + (f", {count_of(kept.bytes, 'byte')} in {count_of(len(kept.files), 'file')}" if kept.files else "")]
@@ -347,6 +354,12 @@ def _quarantine_text(kept: Quarantine) -> str:
     if kept.dropped.until is not None:
         what = f"{count_of(kept.dropped.rows, 'row')}, {count_of(kept.dropped.bytes, 'byte')}"
         lines.append(f"  dropped     {what}, up to {format_instant(kept.dropped.until)}")
+    for i, (name, reasons) in enumerate(listing.rejected.items()):
+        counted = sorted(reasons.items(), key=lambda one: (-one[1], one[0]))
+        told = ", ".join(f"{rows:,} {reason}" for reason, rows in counted)
+        lines.append(f"  {'' if i else 'rejected':<12}{name}: {told}, since the beginning")
+    if kept.files:
+        lines.append(f"  to see      tg.read_quarantine({listing.where!r}).read_all().to_pylist()")
     return "\n".join(lines)
 
 

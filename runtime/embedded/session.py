@@ -340,7 +340,7 @@ class Session:
         self.discard()
         if self.on_batch is not None:
             self.on_batch(report)
-        self._notices.after(report, self._runner.counts, self.quarantine)
+        self._notices.after(report, self._runner.counts)
         return report
 
     def _read_ahead(self, fresh: FoundFiles, reading: FoundFiles) -> None:

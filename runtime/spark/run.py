@@ -23,7 +23,6 @@ from tidegate.runtime.inputs import advances_of
 from tidegate.runtime.live_display import LiveDisplay
 from tidegate.runtime.notices import Notices
 from tidegate.runtime.progress import check_known
-from tidegate.runtime.quarantine import quarantine_of
 from tidegate.runtime.runner import Runner
 from tidegate.runtime.setup import Setup
 from tidegate.runtime.spark.calls import ProgressCalls
@@ -206,7 +205,7 @@ class SparkRun:
             display.after(report)
         if self.on_batch is not None:
             self.on_batch(report)
-        self.notices.after(report, self.runner.counts, lambda: quarantine_of(checkpoint.store))
+        self.notices.after(report, self.runner.counts)
         return False
 
     def _stored(self, frame: DataFrame, spark_batch: SparkBatch, clock: int) -> list[dict[str, Any]]:

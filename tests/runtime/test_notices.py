@@ -19,16 +19,16 @@ def test_an_input_of_which_every_row_is_rejected_is_an_error_of_run() -> None:
     with pytest.raises(tg.QueryError) as caught:
         program.run({"E": [("x", "2026-01-01"), ("y", "2026-01-01"), (1, None)]})
     assert str(caught.value).splitlines()[0] == "TG430 all 3 rows of E were rejected: 2 unparseable, 1 null"
-    assert 'such as {"n": "x", "t": "2026-01-01"}: unparseable, for n' in str(caught.value)
+    assert 'such as {"n": "y", "t": "2026-01-01"}: unparseable, for n' in str(caught.value)
     assert "compare the values with the types" in caught.value.hint
     assert len(program.run({"E": [("x", "2026-01-01"), (1, "2026-01-01")]})["All"]) == 1
     assert len(program.run({"E": []})["All"]) == 0
 
 
 def test_a_session_warns_of_it_once_and_goes_on() -> None:
-    with program.session() as session:
+    with program.session(sources={"E": tg.source(None, delay="1m")}) as session:
         session.push("E", [(1, None)])
-        with pytest.warns(tg.RunWarning, match="TG430 the only row of E was rejected: 1 null") as caught:
+        with pytest.warns(tg.RunWarning, match="TG430 the only row of E in batch 1 was rejected: 1 null") as caught:
             session.step()
         assert [Path(one.filename).name for one in caught] == ["test_notices.py"]
         with warnings.catch_warnings():
@@ -39,9 +39,44 @@ def test_a_session_warns_of_it_once_and_goes_on() -> None:
             session.step()
 
 
+def told_by(session: tg.Session, *batches: list[tuple[object, object]]) -> list[str]:
+    """What is warned of while these batches run."""
+    with warnings.catch_warnings(record=True, action="always") as caught:
+        for rows in batches:
+            session.push("E", rows)
+            session.step()
+    return [str(one.message) for one in caught]
+
+
+def test_a_session_warns_whenever_a_run_of_batches_without_an_accepted_row_begins() -> None:
+    late = (9, "2026-01-01")
+    with program.session(sources={"E": tg.source(None, delay="1m")}) as session:
+        assert told_by(session, [(1, "2026-01-02"), (2, "x")]) == []
+        (told,) = told_by(session, [(3, "y"), late, late], [late], [], [late])
+        assert told.splitlines()[0] == "TG430 all 3 rows of E in batch 2 were rejected: 2 late, 1 unparseable"
+        assert 'such as {"n": 9, "t": "2026-01-01"}: late, for t' in told
+        assert "delay= of the source" in told
+        assert told_by(session, [(4, "2026-01-03")]) == []
+        (told,) = told_by(session, [(5, "z")])
+        assert told.startswith("TG430 the only row of E in batch 7 was rejected: 1 unparseable")
+        assert 'such as {"n": 5, "t": "z"}: unparseable, for t' in told
+
+
+def test_a_broken_relation_is_said_with_its_stream() -> None:
+    columns = "a timestamp not null, b timestamp not null, c timestamp not null"
+    trips = tg.stream("Trips", columns, progress="c", relations=lambda one: (one.a < one.b, one.b < one.c))
+    both = tg.program(Done=trips, All=events)
+    wrong = ("2026-01-02", "2026-01-01", "2026-01-03")
+    said = "Trips declares a < b and b < c: correct the rows"
+    with pytest.raises(tg.QueryError, match="TG430 the only row of Trips was rejected: 1 relation") as caught:
+        both.run({"Trips": [wrong], "E": []})
+    assert caught.value.hint.startswith(said)
+
+
 def test_a_warning_that_is_an_error_comes_after_the_report() -> None:
     reports: list[tg.BatchReport] = []
-    with program.session(on_batch=reports.append) as session, warnings.catch_warnings():
+    source = {"E": tg.source(None, delay="1m")}
+    with program.session(sources=source, on_batch=reports.append) as session, warnings.catch_warnings():
         warnings.simplefilter("error", tg.RunWarning)
         session.push("E", [(1, None)])
         with pytest.raises(tg.RunWarning):

@@ -78,6 +78,8 @@ buffer Payments#1: 0 partial aggregates of Payments
 quarantine: 1 row, N bytes in 1 file
   oldest      2026-03-02T12:40:00Z, by the clock
   newest      2026-03-02T12:40:00Z
+  rejected    Orders: 1 null, since the beginning
+  to see      tg.read_quarantine('PLACE').read_all().to_pylist()
 """
 
 
@@ -90,6 +92,7 @@ def test_the_listing_says_what_is_held_and_until_when(tmp_path: Path, capsys: py
     assert main(["state", str(place), "--json", "--check"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert {path: path.read_bytes() for path in place.rglob("*") if path.is_file()} == before
+    assert answer["quarantine"]["rejected"] == {"Orders": {"null": 1}}
     orders_buffer = answer["buffers"][0]
     manifest = inspect(LocalStore(place)).manifest
     assert manifest is not None
@@ -113,6 +116,15 @@ def test_the_listing_says_what_is_held_and_until_when(tmp_path: Path, capsys: py
             }
         ],
     }
+
+
+def test_rows_that_were_dropped_are_counted_by_reason(tmp_path: Path) -> None:
+    dropping = {"Orders": tg.source(None, policy="drop", delay="1m")}
+    with program().session(checkpoint=tmp_path / "state", sources=dropping) as session:
+        session.push("Orders", [(1, "2026-03-02T12:00Z"), (2, "x"), (3, None), (4, None)])
+        session.step()
+    text = str(list_state(LocalStore(tmp_path / "state")))
+    assert text.endswith("quarantine: 0 rows\n  rejected    Orders: 2 null, 1 unparseable, since the beginning")
 
 
 def earlier() -> Program:
