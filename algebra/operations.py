@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, assert_never
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.kernels import DAY
 from tidegate.algebra.terms import Attr, Call, Lit, Param, Term, unknown_attribute
+from tidegate.algebra.time import duration_ticks
 from tidegate.algebra.typed import (
     Typed,
     apply,
@@ -129,7 +130,9 @@ def _suggestion(op: str, args: tuple[Typed, ...]) -> str:
     if Kind.TIMESTAMP in kinds and Kind.DATE in kinds:
         return "to_date of the timestamp or to_timestamp of the date makes both the same"
     if Kind.DATE in kinds and Kind.DURATION in kinds:
-        return "dates move by whole days: date + 1; or take to_timestamp of the date first"
+        return 'dates move by whole days: d + "1 day", or d + n for a number of them; else take to_timestamp of the date first'
+    if kinds == {Kind.STRING, Kind.BIGINT} and any(_is_duration(arg.source) for arg in args):
+        return "write a number here: integer time has no unit, and dates differ by a number of days"
     if Kind.STRING in kinds and len(kinds) > 1:
         return _text_suggestion(sorted(kind.value for kind in kinds - {Kind.STRING, Kind.NULL}))
     if Kind.DURATION in kinds and kinds & {Kind.BIGINT, Kind.DOUBLE}:
@@ -137,6 +140,14 @@ def _suggestion(op: str, args: tuple[Typed, ...]) -> str:
     if Kind.BOOLEAN in kinds and len(kinds) > 1:
         return "compare with something first; & | ~ take conditions"
     return "cast one side to the type of the other" if len(kinds) > 1 else f"{op} is not defined for such values"
+
+
+def _is_duration(term: Term) -> bool:
+    """Whether a constant is text that people write for a duration."""
+    try:
+        return isinstance(term, Lit) and isinstance(term.value, str) and duration_ticks(term.value) is not None
+    except QueryError:
+        return False
 
 
 def _time_suggestion(op: str, kinds: set[Kind]) -> str | None:
@@ -398,8 +409,13 @@ def _rounding(call: Call, args: tuple[Typed, ...]) -> Typed:
     )
     unit = args[1].source
     if unit_type is None or not isinstance(unit, Lit) or unit.type != unit_type:
-        needs = {DURATION: 'a duration as its unit: "1h"', BIGINT: "a whole number as its unit"}
-        raise mismatch(call, args, takes, f"{args[0].type} takes {needs[unit_type]}" if unit_type else "")
+        needs = {
+            Kind.TIMESTAMP: 'a duration as its unit: "1h"',
+            Kind.DURATION: 'a duration as its unit: "1h"',
+            Kind.DATE: 'whole days as its unit: "7 days", or 7',
+            Kind.BIGINT: "a whole number as its unit",
+        }
+        raise mismatch(call, args, takes, f"{args[0].type} takes {needs[args[0].type.kind]}" if unit_type else "")
     if not isinstance(unit.value, int) or not 0 < unit.value <= MAX_SHIFT:
         raise mismatch(call, args, takes, "the unit must be greater than zero")
     return apply(f"{call.op}_int", args, args[0].type, call)

@@ -59,6 +59,18 @@ def duration_ticks(value: DurationLike) -> int:
     return ticks
 
 
+def whole_days(value: object, ticks: int) -> int:
+    """The days of a duration, which is what moves dates; `QueryError` TG104 where something of a day is left over."""
+    days, rest = divmod(ticks, MICROSECONDS["d"])
+    if rest:
+        raise QueryError(
+            "TG104",
+            f"{shown(value)} is no whole number of days, and dates move by whole days",
+            hint='write "2d"; for a part of a day, make the date a timestamp: to_timestamp(), or timestamp in the schema',
+        )
+    return days
+
+
 def _parse(text: str) -> int:
     iso = _ISO.fullmatch(text.strip())
     if iso and any(iso[unit] for unit in "wdhms"):

@@ -149,7 +149,7 @@ def _on_spark(
         sinks=deployment.sinks,
         checkpoint=deployment.checkpoint,
         quarantine_keep=deployment.quarantine_keep,
-        trigger="available_now" if once else f"{deployment.seconds} seconds",
+        trigger="available_now" if once else deployment.every,
         on_batch=after,
         progress=False,
     )

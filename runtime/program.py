@@ -19,6 +19,7 @@ from tidegate.algebra.program import ProgramDef
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from tidegate.algebra.time import DurationLike
     from tidegate.analysis.pipeline import ProgramFacts
     from tidegate.runtime.batch_report import BatchReport
     from tidegate.runtime.clock import Clock
@@ -298,7 +299,7 @@ class Program:
         checkpoint: str | os.PathLike[str],
         statics: Mapping[str, Any] | None = None,
         sinks: Mapping[str, Sink] | None = None,
-        trigger: Mapping[str, Any] | str = "available_now",
+        trigger: Mapping[str, Any] | DurationLike = "available_now",
         driver_bytes: int | None = None,
         shard_bytes: int | None = None,
         collect_garbage: GarbageCollection = "amortised",
@@ -316,8 +317,8 @@ class Program:
         """Starts the program on Spark Structured Streaming; what it returns is Spark's streaming query, with results.
 
         `sources` per stream: a `Source` of files, a streaming DataFrame, or a batch DataFrame or frame, which is all there
-        will be of its stream. `trigger` is "available_now" (what is there, then end), a processing time such as "5
-        seconds", or Spark's own keyword as a dictionary. `checkpoint`: the directory in which state and progress survive.
+        will be of its stream. `trigger` is "available_now" (what is there, then end), a time between batches such as
+        "5s", or Spark's own keyword as a dictionary. `checkpoint`: the directory in which state and progress survive.
         An increment with at most `driver_bytes` of relevant data is evaluated in the driver, a larger one with a key to
         shard by and at most `shard_bytes` a task by shards, every other as DataFrames; 0 switches either off. `advance` and
         `close_at` are what `RunningQuery.advance` and `RunningQuery.close_open` say, before the first batch. `progress`

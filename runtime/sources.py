@@ -16,7 +16,7 @@ from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.shown import shown
 from tidegate.algebra.terms import unknown_attribute
-from tidegate.algebra.time import DurationLike, duration_ticks
+from tidegate.algebra.time import DurationLike, duration_ticks, whole_days
 from tidegate.algebra.types import MAX_INSTANT, Kind
 from tidegate.runtime.given import mapping_of
 from tidegate.runtime.state.paths import local_directory, without_secrets
@@ -177,8 +177,8 @@ def _is_left_out(name: str) -> bool:
 class Source:
     """Rows for one stream: `Files`, a frame (Arrow, pandas, Polars, rows) or a Spark DataFrame, with its options.
 
-    `delay`: no row is further than that behind the greatest value seen; a duration for timestamps, a number for integer
-    time and dates. `progress_columns`: per attribute the column that says up to where all rows have arrived. `policy`:
+    `delay`: no row is further than that behind the greatest value seen; a duration for timestamps, one of whole days or
+    their number for dates, a number for integer time. `progress_columns`: per attribute the column that says up to where all rows have arrived. `policy`:
     rejected rows are kept ("quarantine"), only counted ("drop"), or fail the batch ("fail"). `bounded`: a directory
     holds all the rows there will ever be, so the stream ends when its files are read. Frames and batch DataFrames are
     bounded by themselves. `skew_guard`: how far ahead of the clock a row may be, for all progressing attributes or per
@@ -402,15 +402,25 @@ def _positive(stream: StreamDef, option: str, value: DurationLike) -> int:
     return ticks
 
 
+#: What says how late rows may come, by the type of the time, and how to write it.
+_DELAYS: Mapping[Kind, tuple[Any, str]] = {
+    Kind.TIMESTAMP: (dt.timedelta | str, 'a duration such as "10m"'),
+    Kind.DATE: (dt.timedelta | str | int, 'whole days: "2d", or 2'),
+    Kind.BIGINT: (int, "a whole number"),
+}
+
+
 def _delay_ticks(stream: StreamDef, name: str, value: DurationLike | int) -> int:
-    """A delay in the ticks of its attribute: durations for timestamps, plain numbers for integer time and dates."""
-    is_timestamp = stream.schema[name].type.kind is Kind.TIMESTAMP
+    """A delay in the ticks of its attribute: durations for timestamps, whole days or their number for dates, else numbers."""
+    kind = stream.schema[name].type.kind
     if value == 0 and type(value) is int:
         return 0  # no delay, in any unit
-    if not isinstance(value, dt.timedelta | str if is_timestamp else int) or isinstance(value, bool):
-        wanted = 'a duration such as "10m"' if is_timestamp else "a whole number"
+    fitting, wanted = _DELAYS[kind]
+    if not isinstance(value, fitting) or isinstance(value, bool):
         raise QueryError("TG401", f"{stream.name}.{name}: {shown(value)} is no delay here", hint=f"give {wanted}")
     ticks = value if isinstance(value, int) else duration_ticks(value)
+    if kind is Kind.DATE and not isinstance(value, int):
+        ticks = whole_days(value, ticks)
     if ticks < 0:
         raise QueryError(
             "TG401", f"{stream.name}.{name}: delay {shown(value)} is negative", hint="give 0 where rows come in order"

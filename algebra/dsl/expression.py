@@ -19,12 +19,13 @@ from tidegate.algebra.dsl.here import Here, tests_membership, unknown_name
 from tidegate.algebra.dsl.literals import literal
 from tidegate.algebra.dsl.suggestions import VALUE_METHODS, nearest
 from tidegate.algebra.errors import QueryError, Site
-from tidegate.algebra.operations import result_type
+from tidegate.algebra.operations import resolve, result_type
 from tidegate.algebra.pretty import term_text
 from tidegate.algebra.schema import Attribute
 from tidegate.algebra.shown import shown
 from tidegate.algebra.terms import Attr, Call, Lit, Term
-from tidegate.algebra.types import BOOLEAN, DataType, Kind
+from tidegate.algebra.time import whole_days
+from tidegate.algebra.types import BIGINT, BOOLEAN, DATE, DURATION, DataType, Kind
 
 #: What may stand beside an expression: Python values become constants of the type that the other side asks for.
 Operand: TypeAlias = "Expression | bool | int | float | str | Decimal | dt.datetime | dt.date | dt.timedelta | None"
@@ -316,7 +317,7 @@ class Expression:
             >>> show(orders.pieces.try_add(2**63 - 1))
             None, None, 9223372036854775807
         """
-        return build("try_add", self, other)
+        return build("try_add", self, other, shift=True)
 
     def try_sub(self, other: Operand) -> Expression:
         """Difference; NULL where it does not fit the type.
@@ -325,7 +326,7 @@ class Expression:
             >>> show((-orders.pieces).try_sub(2**63 - 1))
             None, None, -9223372036854775807
         """
-        return build("try_sub", self, other)
+        return build("try_sub", self, other, shift=True)
 
     def try_mul(self, other: Operand) -> Expression:
         """Product; NULL where it does not fit the type.
@@ -623,7 +624,13 @@ def build(op: str, *operands: object, shift: bool = False, like: DataType | None
     """`op(operands)`, types checked; constants take the type `like`, else what the first real expression asks for."""
     with Here() as site:
         like = like or next((operand.type for operand in operands if isinstance(operand, Expression)), None)
-        parts = [to_expression(operand, like, shift=shift) for operand in operands]
+        in_days = any(isinstance(operand, Expression) and is_days_apart(operand) for operand in operands)
+        parts = [
+            to_expression(operand, DURATION if in_days and isinstance(operand, str) else like, shift=shift)
+            for operand in operands
+        ]
+        if in_days or (shift and any(part.type == DATE for part in parts)):
+            parts = [_in_days(part, operand) for part, operand in zip(parts, operands, strict=True)]
         args = tuple(part._term for part in parts)
         term = Call(op, args)
         type_ = result_type(op, args, tuple(part.type for part in parts))
@@ -631,6 +638,24 @@ def build(op: str, *operands: object, shift: bool = False, like: DataType | None
         if site is not None:
             sites.setdefault(term, site)
         return Expression(term, type_, merged_reads(parts), sites)
+
+
+def is_days_apart(value: Expression) -> bool:
+    """Whether it is how far two dates are apart: a number, but one of days."""
+    match value._term:
+        case Call("sub" | "try_sub", (first, _)) if value.type == BIGINT:
+            return resolve(first, {name: read.attribute for name, read in value._reads.items()}).type == DATE
+        case _:
+            return False
+
+
+def _in_days(part: Expression, given: object) -> Expression:
+    """A constant duration as its number of days, which is what dates move by and are apart; others as they are."""
+    match part._term:
+        case Lit(int() as ticks, type_) if type_ == DURATION:
+            return constant(Lit(whole_days(given, ticks), BIGINT))
+        case _:
+            return part
 
 
 def compare(op: str, left: object, right: object) -> Expression:

@@ -12,7 +12,7 @@ from tidegate.algebra.errors import QueryError
 from tidegate.algebra.shown import shown
 from tidegate.algebra.terms import Lit
 from tidegate.algebra.time import DurationLike, duration_ticks
-from tidegate.algebra.types import BIGINT, BOOLEAN, DURATION, NULL, TIMESTAMP
+from tidegate.algebra.types import BOOLEAN, DURATION, NULL
 
 
 @called()
@@ -160,7 +160,7 @@ def timestamp(value: dt.datetime | str) -> Expression:
 def floor(value: Operand, unit: DurationLike | int | Expression) -> Expression:
     """The last multiple of `unit` at or before the instant; multiples count from the epoch, 1970-01-01 UTC.
 
-    The unit is a duration for timestamps, a whole number for integers and dates.
+    The unit is a duration for timestamps, one of whole days or their number for dates, a whole number for integers.
 
     Examples:
         >>> show(tg.floor(orders.ordered, "15m"))
@@ -173,7 +173,7 @@ def floor(value: Operand, unit: DurationLike | int | Expression) -> Expression:
 def ceil(value: Operand, unit: DurationLike | int | Expression) -> Expression:
     """The first multiple of `unit` at or after the instant: the end of its window `( ]`, as the papers count.
 
-    The unit is a duration for timestamps, a whole number for integers and dates.
+    The unit is a duration for timestamps, one of whole days or their number for dates, a whole number for integers.
 
     Examples:
         >>> show(tg.ceil(orders.ordered, "15m"))
@@ -186,7 +186,7 @@ def ceil(value: Operand, unit: DurationLike | int | Expression) -> Expression:
 def tumbling(value: Operand, size: DurationLike | int | Expression) -> Expression:
     """The end of the window `[ )` of that size that contains the instant, as Spark counts: `floor(value, size) + size`.
 
-    The size is a duration for timestamps, a whole number for integers and dates.
+    The size is a duration for timestamps, one of whole days or their number for dates, a whole number for integers.
 
     Examples:
         >>> show(tg.tumbling(orders.ordered, "15m"))
@@ -196,14 +196,12 @@ def tumbling(value: Operand, size: DurationLike | int | Expression) -> Expressio
         2026-03-03 09:45:00+00:00, 1
     """
     with Here():
-        instant = _attribute(value, "tumbling")
-        return floor(instant, size) + _unit(instant, size)
+        return floor(_attribute(value, "tumbling"), size) + size
 
 
 def _rounded(op: str, value: object, unit: object) -> Expression:
     with Here():
-        instant = _attribute(value, op)
-        return build(op, instant, _unit(instant, unit))
+        return build(op, _attribute(value, op), unit, shift=True)
 
 
 def _attribute(value: object, what: str) -> Expression:
@@ -215,10 +213,6 @@ def _attribute(value: object, what: str) -> Expression:
             hint="give the attribute of a relation: r.time",
         )
     return to_expression(value)
-
-
-def _unit(instant: Expression, unit: object) -> Expression:
-    return to_expression(unit, DURATION if instant.type in (TIMESTAMP, DURATION) else BIGINT)
 
 
 @called()

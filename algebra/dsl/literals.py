@@ -33,7 +33,7 @@ def literal(value: object, like: DataType | None = None, *, shift: bool = False)
     """The constant that a Python value means beside an operand of type `like`.
 
     Text beside a duration is a duration, beside an instant it is an instant, or with `shift` (what is added to or
-    subtracted from an instant) a duration. Integers beside doubles and decimals become such. `QueryError` TG110 for
+    subtracted from an instant) a duration: of a date whole days, if it is no date itself. Integers beside doubles and decimals become such. `QueryError` TG110 for
     values that are none of a query's.
     """
     kind = None if like is None else like.kind
@@ -130,6 +130,8 @@ def _text(value: str, kind: Kind | None, shift: bool) -> Lit:
         try:
             return literal(dt.date.fromisoformat(value))
         except ValueError:
+            if shift:
+                return Lit(duration_ticks(value), DURATION)
             raise QueryError(
                 "TG110", f"{shown(value)} is no date", hint='write ISO text such as "2013-01-31"'
             ) from None

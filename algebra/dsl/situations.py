@@ -21,7 +21,7 @@ from tidegate.algebra.schema import checked_name
 from tidegate.algebra.shown import shown
 from tidegate.algebra.situations import END, START
 from tidegate.algebra.terms import Lit, Term, conjunction, conjuncts
-from tidegate.algebra.time import duration_ticks
+from tidegate.algebra.time import whole_days
 from tidegate.algebra.types import BIGINT, BOOLEAN, DURATION, DataType, Kind
 
 #: A duration: text such as "5s", a `timedelta`, or ticks on an integer timeline; on one of dates days in any of these ways.
@@ -225,10 +225,7 @@ def _ticks(value: Duration, type_: DataType, where: str) -> int:
     given = to_expression(value, DURATION if on_dates and isinstance(value, str) else wanted)
     term = given._term
     if on_dates and isinstance(term, Lit) and isinstance(term.value, int) and given._type == DURATION:
-        days, rest = divmod(term.value, duration_ticks("1d"))
-        if rest:
-            raise QueryError("TG160", f"{where} is whole days here, not {shown(value)}", hint='write "2d", or 2')
-        return days
+        return whole_days(value, term.value)
     if not isinstance(term, Lit) or not isinstance(term.value, int) or given._type != wanted:
         raise QueryError(
             "TG160",

@@ -11,7 +11,15 @@ from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
-from tidegate.algebra.dsl.expression import Expression, Operand, build, compare, constant, to_expression
+from tidegate.algebra.dsl.expression import (
+    Expression,
+    Operand,
+    build,
+    compare,
+    constant,
+    is_days_apart,
+    to_expression,
+)
 from tidegate.algebra.dsl.functions import ceil, duration, floor, timestamp, when
 from tidegate.algebra.dsl.here import written_at
 from tidegate.algebra.dsl.literals import literal
@@ -192,9 +200,7 @@ class Conditions:
 
     def _of_one_unit(self, op: str, values: list[Value]) -> tuple[list[Value], Unit | None]:
         """The values with quantities as numbers of one unit: that of the others, or of the first quantity."""
-        if any(
-            isinstance(v.operand, Expression) and v.operand.type.kind in (Kind.TIMESTAMP, Kind.DURATION) for v in values
-        ):
+        if any(isinstance(value.operand, Expression) and _is_of_time(value.operand) for value in values):
             return [_as_duration(value) if value.is_quantity else value for value in values], None
         measured = [value for value in values if value.unit is not None]
         if not measured:
@@ -280,6 +286,11 @@ def _in_unit(value: Value, unit: Unit) -> Value:
     if value.unit.factor == unit.factor:
         return Value(value.operand, unit, value.number)
     return Value(converted(value.number, value.unit, unit), unit)
+
+
+def _is_of_time(value: Expression) -> bool:
+    """Whether quantities beside it are durations."""
+    return value.type.kind in (Kind.TIMESTAMP, Kind.DATE, Kind.DURATION) or is_days_apart(value)
 
 
 def _as_duration(value: Value) -> Value:

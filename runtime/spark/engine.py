@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,6 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tidegate.algebra.dsl.calls import checked_calls
 from tidegate.algebra.errors import QueryError, TidegateError
 from tidegate.algebra.shown import shown
+from tidegate.algebra.time import DurationLike, duration_ticks
 from tidegate.analysis.pipeline import ProgramFacts
 from tidegate.runtime.batch_report import BatchReport
 from tidegate.runtime.clock import Clock, system_clock
@@ -287,7 +289,7 @@ def start(
     checkpoint: str | Path | LocalStore,
     statics: Mapping[str, Any] | None = None,
     sinks: Mapping[str, Sink] | None = None,
-    trigger: Mapping[str, Any] | str = "available_now",
+    trigger: Mapping[str, Any] | DurationLike = "available_now",
     driver_bytes: int = DRIVER_BYTES,
     shard_bytes: int = SHARD_BYTES,
     collect_garbage: GarbageCollection = "amortised",
@@ -306,7 +308,7 @@ def start(
     """Start a program on Spark Structured Streaming and return its streaming query.
 
     `sources` per stream: a `Source` of files, a streaming DataFrame, or a batch DataFrame or frame (bounded). `trigger` is
-    "available_now", a processing time such as "5 seconds", or Spark's own keyword. An increment with at most
+    "available_now", a time between batches such as "5s", or Spark's own keyword. An increment with at most
     `driver_bytes` of relevant data is evaluated in the driver, a larger one with a key to shard by and at most
     `shard_bytes` a task by shards, every other as DataFrames; 0 switches either off. `on_batch` is called after each
     commit; `clock` is read once per batch. `advance` is what `RunningQuery.advance` says, before the first batch, `close_at` what
@@ -395,18 +397,26 @@ def _trigger(spark: SparkSession, trigger: object) -> dict[str, Any]:
     match trigger:
         case "available_now" | "availableNow":
             return {"availableNow": True}
-        case str():
+        case str() | dt.timedelta():
             when: dict[str, Any] = {"processingTime": trigger}
         case Mapping():
             when = dict(trigger)
         case _:
             when = {"": trigger}
     try:
+        if "processingTime" in when:
+            when["processingTime"] = _processing_time(when["processingTime"])
         spark.readStream.format("rate").load().writeStream.trigger(**when)
-    except (PySparkException, TypeError) as error:
+    except (QueryError, PySparkException, TypeError) as error:
         raise QueryError(
             "TG401",
             f"{shown(trigger)} is no trigger",
-            hint='"available_now", a processing time such as "5 seconds", or one of Spark\'s arguments in a dictionary',
+            hint='"available_now", a time between batches such as "5s", or one of Spark\'s arguments in a dictionary',
         ) from error
     return when
+
+
+def _processing_time(given: object) -> str:
+    """A duration as Spark reads it, which knows fewer ways to write one, and its own `interval` before it."""
+    value = given.removeprefix("interval ") if isinstance(given, str) else given
+    return f"{duration_ticks(value)} microseconds"  # type: ignore[arg-type]  # `duration_ticks` tells what is none

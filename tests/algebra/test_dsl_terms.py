@@ -195,3 +195,44 @@ def test_numpy_s_values_without_an_equal_are_refused() -> None:
             tg.lit(value)
     with pytest.raises(tg.QueryError, match="TG110"):
         _ = r.x == np.array([1.0])
+
+
+def test_beside_dates_durations_of_whole_days_are_days() -> None:
+    for one, other in (
+        (r.d + "1 day", r.d + 1),
+        ("2 weeks" + r.d, 14 + r.d),
+        (r.d - "P1D", r.d - 1),
+        (r.d + dt.timedelta(3), r.d + 3),
+        (loose.d + np.timedelta64(3, "D"), r.d + 3),
+        (tg.days(3) + r.d, 3 + r.d),
+        (r.d.try_sub("24h"), r.d.try_sub(1)),
+        (tg.floor(r.d, "7 days"), tg.floor(r.d, 7)),
+        (tg.ceil(r.d, tg.days(7)), tg.ceil(r.d, 7)),
+        (tg.tumbling(r.d, "1d"), tg.tumbling(r.d, 1)),
+        (r.d - r.d <= "7 days", r.d - r.d <= 7),
+        ((r.d - (r.d + 1)).between("1d", tg.days(2)), (r.d - (r.d + 1)).between(1, 2)),
+        (r.d - "2026-01-31", r.d - dt.date(2026, 1, 31)),
+    ):
+        assert one._term == other._term
+
+
+@pytest.mark.parametrize(
+    ("wrong", "code", "hint"),
+    [
+        (lambda: r.d + "12h", "TG104", 'write "2d"'),
+        (lambda: r.d - tg.hours(36), "TG104", "to_timestamp"),
+        (lambda: tg.floor(r.d, "90m"), "TG104", 'write "2d"'),
+        (lambda: r.d - r.d < "1h", "TG104", 'write "2d"'),
+        (lambda: r.d + "1 dya", "TG104", "did you mean day"),
+        (lambda: r.d + r.w, "TG102", 'd + "1 day"'),
+        (lambda: tg.floor(r.d, r.n), "TG102", '"7 days", or 7'),
+        (lambda: r.n - r.n <= "7 days", "TG102", "write a number"),
+        (lambda: r.tick + "5s", "TG102", "write a number"),
+    ],
+)
+def test_beside_dates_and_numbers_other_durations_are_told_what_fits(
+    wrong: Callable[[], object], code: str, hint: str
+) -> None:
+    with pytest.raises(tg.QueryError, match=code) as told:
+        wrong()
+    assert hint in told.value.hint

@@ -215,6 +215,17 @@ TOLD: list[tuple[Callable[[], object], str, str]] = [
 ]
 
 
+def test_a_delay_of_dates_is_whole_days() -> None:
+    made: Any = tg.program(Out=days)
+    (stream,) = made.definition.inputs
+    for fitting in (2, "2 days", "48h", dt.timedelta(2), {"t": "2d"}):
+        assert start(None, delay=fitting).options(stream).delay == {"t": 2}
+    for delay, told in (("36h", "TG104 '36h' is no whole number of days"), (2.5, "TG401 .*2.5 is no delay")):
+        with pytest.raises(tg.QueryError, match=told) as caught:
+            made.session(sources={"D": start(None, delay=delay)})
+        assert '"2d"' in caught.value.hint
+
+
 @pytest.mark.parametrize("number", range(len(TOLD)))
 def test_a_wrong_call_is_told_with_a_way_out(number: int) -> None:
     call, message, hint = TOLD[number]

@@ -338,3 +338,16 @@ PAIR = CARS.partition_by(time="time").derive(A=tg.situation(CARS.speed > 1))
 
 def _pair() -> tg.Derived:
     return PAIR
+
+
+def test_beside_dates_quantities_of_time_are_whole_days() -> None:
+    days = tg.stream("S", "k bigint, time bigint, due date, paid date", progress="time")
+
+    def read(condition: str) -> tg.Relation:
+        text = f"FROM S PARTITION BY k DEFINE A AS {condition}, B AS due > paid PATTERN A before B WITHIN 9"
+        return tg.read_query(text, {"S": days})
+
+    assert read("paid > due + 2 DAYS")._node == read("paid > due + 2")._node
+    assert read("paid - due > 48h")._node == read("paid - due > 2")._node
+    with pytest.raises(tg.QueryError, match=r"TG104 .*no whole number of days"):
+        read("paid > due + 7h")

@@ -14,6 +14,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 import tidegate as tg
+from tidegate.runtime.spark.engine import _trigger
 from tidegate.runtime.state import StateError
 
 pytestmark = pytest.mark.spark
@@ -122,6 +123,11 @@ def test_triggers_and_garbage_collection_are_checked_before_anything_runs(spark:
     for name in ("camel", "timed"):
         with program.session(checkpoint=tmp_path / name) as session:
             assert [row["k"] for row in session.results("Out")] == [1]
+
+
+def test_the_time_between_batches_is_written_like_every_duration(spark: SparkSession) -> None:
+    for written in ("5 secs", "PT5S", "interval 5 seconds", dt.timedelta(seconds=5), {"processingTime": "5s"}):
+        assert _trigger(spark, written) == {"processingTime": "5000000 microseconds"}
 
 
 def test_where_spark_read_a_streaming_dataframe_a_session_only_reads(spark: SparkSession, tmp_path: Path) -> None:
