@@ -6,9 +6,9 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tidegate.algebra.errors import Problem, QueryError, TidegateError
 
@@ -36,11 +36,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says of a misspelt command, option or choice which one is probably meant, below the usage of the command."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        found, unknown = super().parse_known_args(args, namespace)
+        option = next((one.partition("=")[0] for one in unknown if one.startswith("-")), None)
+        if option is not None:
+            self.error(f"there is no option {option}{_meant(option, self._option_string_actions)}")
+        return found, unknown
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            known = ", ".join(action.choices)
+            told = f"{value!r} is none of {known}{_meant(value, action.choices)}"
+            raise argparse.ArgumentError(action, told)
+
+
+def _meant(given: str, known: Iterable[str]) -> str:
+    from tidegate.algebra.dsl.suggestions import nearest
+
+    found = nearest(given, known)
+    return f"; did you mean {' or '.join(found)}?" if found else ""
+
+
 def parser() -> argparse.ArgumentParser:
     """Every command with its options; each names the function that runs it as `command`."""
     import tidegate
 
-    top = argparse.ArgumentParser(prog="tidegate", description="Temporal relational algebra over event streams.")
+    top = _Parser(prog="tidegate", description="Temporal relational algebra over event streams.")
     top.add_argument("--version", action="version", version=f"tidegate {tidegate.__version__}")
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
 

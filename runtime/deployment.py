@@ -6,11 +6,12 @@ It stands in the program's file, as `tg.deployment(...)`, or beside it in a TOML
 from __future__ import annotations
 
 import os
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from tidegate.algebra.dsl.calls import called, check_options, checked_calls
 from tidegate.algebra.dsl.here import Here
@@ -24,6 +25,7 @@ from tidegate.runtime.sources import csv, json, parquet
 if TYPE_CHECKING:
     from tidegate.runtime.quarantine import Keep
 
+_T = TypeVar("_T")
 EngineName = Literal["embedded", "spark"]
 _READERS = {"parquet": parquet, "csv": csv, "json": json}
 _KEYS = ("sources", "statics", "sinks", "checkpoint", "engine", "every", "spark", "quarantine_keep")
@@ -114,11 +116,13 @@ def read_deployment(path: Path, program: Program) -> Deployment:
     `QueryError` TG143 for a file that can not be read, or says something else.
     """
     try:
-        told = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        told = tomllib.loads(text)
     except OSError as error:
         raise QueryError("TG143", f"{path} cannot be read: {error.strerror}", hint="check the path") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise QueryError("TG143", f"{path} is no TOML: {error}", hint="see the page of the command line") from error
+    places = _Places(path, text)
     try:
         check_options(str(path), told, _KEYS)
         for needed, written in (("sources", "[sources.Name] and parquet"), ("checkpoint", "checkpoint")):
@@ -128,23 +132,69 @@ def read_deployment(path: Path, program: Program) -> Deployment:
         options = {name: told[name] for name in ("engine", "every", "spark", "quarantine_keep") if name in told}
         return deployment(
             program,
-            sources=_each(told, "sources", lambda one, name: _source(one, name, folder)),
-            statics=_each(told, "statics", lambda one, name: _source(one, name, folder).data),
-            sinks=_each(told, "sinks", lambda one, name: _sink(one, name, folder)),
+            sources=_each(told, "sources", lambda one, name: _source(one, name, folder), places),
+            statics=_each(told, "statics", lambda one, name: _source(one, name, folder).data, places),
+            sinks=_each(told, "sinks", lambda one, name: _sink(one, name, folder), places),
             checkpoint=folder / str(told["checkpoint"]),
             **options,
         )
     except QueryError as error:
-        raise error.at(Site(str(path), 1)) from error.__cause__
+        raise error.at(places.of((), told, error.message)) from error.__cause__
 
 
-def _each(told: Mapping[str, Any], what: str, made: Any) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Where the tables and options of a TOML file stand, by their names from the top: `sources`, `E`, `delay`."""
+
+    path: Path
+    text: str
+
+    def of(self, table: tuple[str, ...], told: object, message: str) -> Site:
+        """The line of the option of a table that a message names, by itself or its value; else of the table."""
+        lines, options = self._lines(), told if isinstance(told, Mapping) else {}
+        named = [name for name in options if re.search(rf"(?<!\w){re.escape(name)}=", message)]
+        named += [name for name, value in options.items() if isinstance(value, str) and repr(value) in message]
+        at = next((lines[(*table, name)] for name in named if (*table, name) in lines), lines.get(table, 1))
+        return Site(str(self.path), at, "".join(self.text.splitlines()[at - 1 : at]).strip())
+
+    def _lines(self) -> dict[tuple[str, ...], int]:
+        found: dict[tuple[str, ...], int] = {}
+        table: tuple[str, ...] = ()
+        for number, line in enumerate(self.text.splitlines(), 1):
+            head, option = _HEAD.match(line), _OPTION.match(line)
+            if head is not None:
+                table = _names(head[1])
+            full = table if head is not None else table + _names(option[1]) if option is not None else ()
+            for end in range(1, len(full) + 1):
+                found.setdefault(full[:end], number)
+        return found
+
+
+#: The head of a table, and the name of an option, as lines of a TOML file.
+_HEAD = re.compile(r"\s*\[+([^\]]+)\]")
+_OPTION = re.compile(r"""\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=""")
+
+
+def _names(dotted: str) -> tuple[str, ...]:
+    return tuple(one.strip("\"'") for one in re.findall(r"""[\w-]+|"[^"]*"|'[^']*'""", dotted))
+
+
+def _each(
+    told: Mapping[str, Any], what: str, made: Callable[[dict[str, Any], str], _T], places: _Places
+) -> dict[str, _T]:
     given = told.get(what, {})
     if not isinstance(given, Mapping) or not all(isinstance(one, Mapping) for one in given.values()):
-        raise QueryError(
+        error = QueryError(
             "TG143", f"{what} is no table of tables", hint=f'write [{what}.Name] and parquet = "a directory"'
         )
-    return {name: made(dict(one), name) for name, one in given.items()}
+        raise error.at(places.of((what,), given, error.message))
+    found = {}
+    for name, one in given.items():
+        try:
+            found[name] = made(dict(one), name)
+        except QueryError as error:
+            raise error.at(places.of((what, name), one, error.message)) from error.__cause__
+    return found
 
 
 def _source(told: dict[str, Any], name: str, folder: Path) -> Any:

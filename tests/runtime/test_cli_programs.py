@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -166,3 +167,21 @@ def test_a_file_imports_what_lies_beside_it(tmp_path: Path) -> None:
         assert main(["check", path]) == 0
     finally:
         sys.modules.pop("streams_beside", None)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["expain", "x.py"], "'expain' is none of check, explain, (.*); did you mean explain\\?"),
+        (["something"], "'something' is none of check, explain, (.*), version$"),
+        (["check", "--jsn", "x.py"], "tidegate check: error: there is no option --jsn; did you mean --json\\?"),
+        (["start", "x.py", "--setting=x", "--ones"], "there is no option --ones; did you mean --once\\?"),
+        (["explain", "x.py", "--graph=sgv"], "--graph: 'sgv' is none of mermaid, svg$"),
+    ],
+)
+def test_what_is_misspelt_is_told_with_what_is_meant(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(arguments)
+    assert re.search(said, capsys.readouterr().err, re.MULTILINE)

@@ -226,6 +226,28 @@ def test_settings_that_say_something_else_are_told(
 
 
 @pytest.mark.parametrize(
+    ("settings", "line"),
+    [
+        ('checkpoint = "x"\n\n[sources.E]\nparquet = "in"\ndelai = "5m"', '5   delai = "5m"'),
+        ('checkpoint = "x"\n[sources."E"]\nparquet = "in"\ndelay = "5 minutess"', '4   delay = "5 minutess"'),
+        ('checkpoint = "x"\n[sources]\nE = {parquet = "in", policy = "no"}', '3   E = {parquet = "in", policy = "no"}'),
+        ('checkpoint = "x"\n[sources.E]\ndelay = "5m"', "2   [sources.E]"),
+        ('checkpoint = "x"\nsources = 3', "2   sources = 3"),
+        ('checkpoint = "x"\nengine = "flink"\n[sources.E]\nparquet = "in"', '2   engine = "flink"'),
+        ('checkpoint = "x"\n\n[source.E]\nparquet = "in"', "3   [source.E]"),
+        ('sources.E.parquet = "in"\nsources.E.delai = 1\ncheckpoint = "x"', "2   sources.E.delai = 1"),
+        ('checkpoint = "x"\n[sinks.Large]\nparquet = "x"\ncompac = 1\n[sources.E]\nparquet = "in"', "4   compac = 1"),
+    ],
+)
+def test_a_wrong_setting_is_told_at_its_line(
+    place: Path, settings: str, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (place / "run.toml").write_text(settings)
+    assert main(["start", "plain.py", "--settings", "run.toml", "--once"]) == 1
+    assert f"\n  run.toml:{line}\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["plain.py"], "TG141 plain.py says nothing of sources and checkpoint"),
