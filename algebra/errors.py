@@ -253,6 +253,12 @@ def is_ours(frame: FrameType) -> bool:
     return module == "tidegate" or module.startswith("tidegate.")
 
 
+def is_between(frame: FrameType) -> bool:
+    """Whether a frame is of what calls the library, or stands between its frames, and no user wrote."""
+    module = _module(frame)
+    return module == "contextlib" or module.startswith(("pyspark.", "py4j."))
+
+
 def is_shell(frame: FrameType) -> bool:
     """Whether a frame is that of the shell which runs the cells of a notebook."""
     return _module(frame).startswith("IPython.")
@@ -272,7 +278,7 @@ def call_site(frame: FrameType | None) -> Site | None:
         module = _module(frame)
         if module == COMMAND_LINE or module.startswith(("pyspark.", "py4j.")):
             return None
-        if not is_ours(frame) and module != "contextlib":
+        if not is_ours(frame) and not is_between(frame):
             file, line = frame.f_code.co_filename, frame.f_lineno
             return Site(cell_name(file) or file, line, linecache.getline(file, line).strip())
         frame = frame.f_back

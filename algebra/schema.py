@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.shown import shown
 from tidegate.algebra.terms import TRUE, Term
+from tidegate.algebra.tracebacks import trimmed_calls
 from tidegate.algebra.types import DataType, Kind
 
 
+@trimmed_calls
 @dataclass(frozen=True, slots=True)
 class Attribute:
     """An attribute of a row.
@@ -58,6 +60,7 @@ class Attribute:
         return f"{self.name} {self.type}" + ("" if self.nullable else " not null")
 
 
+@trimmed_calls
 @dataclass(frozen=True, slots=True)
 class Schema(Mapping[str, Attribute]):
     """The attributes of a relation, in order, by name.
@@ -120,6 +123,7 @@ class Schema(Mapping[str, Attribute]):
         return ", ".join(str(attribute) for attribute in self.attributes)
 
 
+@trimmed_calls
 @dataclass(frozen=True, slots=True)
 class StreamDef:
     """What is known of a stream, or of a static table (`static`, no progress): schema, progress, relations.

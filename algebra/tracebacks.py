@@ -1,36 +1,78 @@
 """Tracebacks of errors that users can mend: their own frames alone, since nothing inside the library is theirs to mend.
 
-`TIDEGATE_TRACEBACK=full` in the environment shows all frames, as errors of ours (`InternalError`) always do.
+An error loses the frames of the library where it leaves a public call, so whoever prints it, a logger or a thread, prints the
+short one. `TIDEGATE_TRACEBACK=full` in the environment keeps all frames, as errors of ours (`InternalError`) always do.
 """
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
-import sys
 import traceback
+from collections.abc import Callable
 from types import TracebackType
+from typing import ParamSpec, TypeVar
 
-from tidegate.algebra.errors import QueryError, cell_name, is_ours, is_shell
+from tidegate.algebra.errors import InternalError, QueryError, TidegateError, cell_name, is_between, is_ours, is_shell
 
-_BEFORE = sys.excepthook
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+_C = TypeVar("_C", bound=type)
+#: Methods that only Python calls while it makes and copies objects.
+_NO_CALLS = frozenset(
+    {"__new__", "__setattr__", "__delattr__", "__getattribute__", "__getstate__", "__setstate__", "__reduce__"}
+)
 
 
 def of_user(trace: TracebackType | None) -> TracebackType | None:
-    """The traceback without the frames of the library, and of the shell of a notebook; all of it where the user asks for that,
-    or nothing else is there.
+    """The traceback without the frames of the library, of what it calls itself by, and of the shell of a notebook; all of it
+    where the user asks for that.
     """
     if os.environ.get("TIDEGATE_TRACEBACK") == "full":
         return trace
     frames = []
-    current = trace
-    while current is not None:
-        if not is_ours(current.tb_frame) and not is_shell(current.tb_frame):
-            frames.append(current)
-        current = current.tb_next
+    while trace is not None:
+        if not is_ours(trace.tb_frame) and not is_between(trace.tb_frame) and not is_shell(trace.tb_frame):
+            frames.append(trace)
+        trace = trace.tb_next
     kept: TracebackType | None = None
     for one in reversed(frames):
         kept = TracebackType(kept, one.tb_frame, one.tb_lasti, one.tb_lineno)
-    return kept or trace
+    return kept
+
+
+def trim(error: BaseException | None) -> None:
+    """Takes the frames of the library from an error that its user can mend, and from its causes."""
+    while error is not None and not isinstance(error, InternalError):
+        error.__traceback__ = of_user(error.__traceback__)
+        error = error.__cause__
+
+
+def trimmed(function: Callable[_P, _T]) -> Callable[_P, _T]:
+    """The function, whose errors leave it without frames of the library. A bare `raise` adds none for this one."""
+
+    @functools.wraps(function)
+    def call(*arguments: _P.args, **named: _P.kwargs) -> _T:
+        try:
+            return function(*arguments, **named)
+        except TidegateError as error:
+            trim(error)
+            raise
+
+    call.trims = True  # type: ignore[attr-defined]  # by which tests know it
+    return call
+
+
+def trimmed_calls(cls: _C) -> _C:
+    """The class, with all that users call `trimmed`: public methods, properties, operators."""
+    for name, value in list(vars(cls).items()):
+        called = not name.startswith("_") or (name.startswith("__") and name not in _NO_CALLS)
+        if called and inspect.isfunction(value) and not hasattr(value, "trims"):
+            setattr(cls, name, trimmed(value))
+        elif called and isinstance(value, property) and value.fget is not None:
+            setattr(cls, name, value.getter(trimmed(value.fget)))
+    return cls
 
 
 def rendered(error: QueryError) -> list[str]:
@@ -39,17 +81,3 @@ def rendered(error: QueryError) -> list[str]:
     for frame in told.stack:
         frame.filename = cell_name(frame.filename) or frame.filename
     return "".join(told.format()).splitlines()
-
-
-def install() -> None:
-    """Errors of queries that end a program are shown so; every other goes to the hook that was there before."""
-    global _BEFORE
-    if sys.excepthook is not _show:
-        _BEFORE, sys.excepthook = sys.excepthook, _show
-
-
-def _show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    if isinstance(error, QueryError):
-        trace = of_user(trace)
-        error = error.with_traceback(trace)
-    _BEFORE(kind, error, trace)

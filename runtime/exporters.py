@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.time import INF
+from tidegate.algebra.tracebacks import trimmed
 from tidegate.runtime.batch_report import BatchReport
 from tidegate.runtime.metrics import Metrics, OnBatch
 
@@ -113,6 +114,7 @@ class Exporter:
         return Exporter(self.record, program)
 
 
+@trimmed
 def prometheus(registry: CollectorRegistry | None = None) -> Exporter:
     """A hook that keeps `tidegate_…` metrics in a registry of Prometheus, the default one if none is given.
 
@@ -148,6 +150,7 @@ def prometheus(registry: CollectorRegistry | None = None) -> Exporter:
     return Exporter({one.name: made(one) for one in INSTRUMENTS})
 
 
+@trimmed
 def opentelemetry(meter: Meter | None = None) -> Exporter:
     """A hook that records `tidegate.…` metrics with a meter of OpenTelemetry, the global provider's if none is given.
 

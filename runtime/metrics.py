@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tidegate.algebra.time import INF, Extended, format_instant
+from tidegate.algebra.tracebacks import trimmed
 from tidegate.algebra.types import Kind
 from tidegate.analysis.bounds import Bounded
 from tidegate.runtime.batch_report import BatchReport
@@ -213,6 +214,7 @@ class Metrics:
         }
 
 
+@trimmed
 def log(logger: logging.Logger | None = None, level: int = logging.INFO) -> OnBatch:
     """A hook that logs each batch as one line of JSON; the `Metrics` themselves are in the record's `metrics`.
 
@@ -236,6 +238,7 @@ def log(logger: logging.Logger | None = None, level: int = logging.INFO) -> OnBa
     return on_batch
 
 
+@trimmed
 def each(*hooks: OnBatch) -> OnBatch:
     """All of these hooks as one.
 

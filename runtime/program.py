@@ -15,6 +15,7 @@ from tidegate.algebra.dsl.sources import QueryHandle, Result, result_stream
 from tidegate.algebra.errors import Problem, QueryError
 from tidegate.algebra.pretty import node_text, preformatted
 from tidegate.algebra.program import ProgramDef
+from tidegate.algebra.tracebacks import trimmed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -360,6 +361,7 @@ class Program:
         )
 
 
+@trimmed
 def program(*queries: QueryHandle, **named: Relation) -> Program:
     """A program: `program(Name=relation)` for results that need no declaration, `program(query(result, relation))` else.
 

@@ -19,6 +19,7 @@ from tidegate.algebra.errors import QueryError
 from tidegate.algebra.pretty import count_of, printable
 from tidegate.algebra.shown import kind_of, shown
 from tidegate.algebra.time import instant_ticks
+from tidegate.algebra.tracebacks import trimmed
 from tidegate.runtime.columns import user_rows
 from tidegate.runtime.timeline_drawing import Axis, drawn, page, part
 
@@ -125,6 +126,7 @@ class Timeline:
         return Axis(first, max(last, first + 1), self.instants)
 
 
+@trimmed
 def timeline(
     situations: Mapping[str, Any],
     matches: Any = None,

@@ -45,7 +45,7 @@ from tidegate.algebra.errors import InternalError, Problem, QueryError, Site, Ti
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.text.printer import query_text
 from tidegate.algebra.text.reader import AmbiguousRelationWarning, read_query
-from tidegate.algebra.tracebacks import install as _install_tracebacks
+from tidegate.algebra.tracebacks import trimmed
 from tidegate.runtime.program import Program, program, result_of
 
 if TYPE_CHECKING:
@@ -68,8 +68,6 @@ __version__ = "0.1.0"
 # are what its allocator would do by itself. It asks when Polars is loaded; a value that is there stays (decision 18).
 os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:10000")
 
-_install_tracebacks()
-
 #: Names that only running a program needs, loaded when they are first used.
 _WHEN_USED = {
     **dict.fromkeys(("Source", "csv", "json", "parquet", "source"), "tidegate.runtime.sources"),
@@ -89,6 +87,7 @@ _WHEN_USED = {
 
 if not TYPE_CHECKING:  # type checkers shall refuse unknown names themselves
 
+    @trimmed
     def __getattr__(name: str) -> object:
         if name not in _WHEN_USED:
             if name.startswith("_"):

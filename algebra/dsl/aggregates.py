@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, NoReturn, overload
 
-from tidegate.algebra.dsl.calls import called
+from tidegate.algebra.dsl.calls import called, checked_calls
 from tidegate.algebra.dsl.expression import Expression, Operand, build, to_expression
 from tidegate.algebra.dsl.here import Here, unknown_name
 from tidegate.algebra.dsl.suggestions import aggregate_hint
@@ -16,6 +16,7 @@ _NO_ARGUMENT = ("TG132", "name what it aggregates: tg.sum(r.x); only count() wor
 _NO_ORDER = ("TG132", "name what the rows are ordered by: by=r.time")
 
 
+@checked_calls
 class AggregateExpression:
     """A value computed from the rows of a group; it gets its name in `agg(name=...)`.
 

@@ -12,6 +12,7 @@ from typing import NoReturn, ParamSpec, TypeVar
 from tidegate.algebra.dsl.here import Here, unknown_name
 from tidegate.algebra.dsl.suggestions import KEYWORDS, MEMBERS
 from tidegate.algebra.errors import QueryError
+from tidegate.algebra.tracebacks import trimmed, trimmed_calls
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -21,12 +22,13 @@ _C = TypeVar("_C", bound=type)
 def called(
     code: str = "TG114", hint: str = "", **missing: tuple[str, str]
 ) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
-    """The function, raising `QueryError` where arguments do not fit its signature.
+    """The function, raising `QueryError` where arguments do not fit its signature, with a traceback of the user's frames.
 
     `missing` gives the code and the hint for a parameter that was left out; without `hint` the signature is shown.
     """
 
     def decorate(function: Callable[_P, _T]) -> Callable[_P, _T]:
+        @trimmed
         @functools.wraps(function)
         def checked(*arguments: _P.args, **named: _P.kwargs) -> _T:
             try:
@@ -48,13 +50,14 @@ def called(
 
 
 def checked_calls(cls: _C) -> _C:
-    """The class, with all its public methods `called`, and an error of ours for members that it has not."""
+    """The class, with all its public methods `called`, all that users call `trimmed`, and an error of ours for members that it
+    has not."""
     for name, method in list(vars(cls).items()):
         if not name.startswith("_") and inspect.isfunction(method) and not hasattr(method, "__wrapped__"):
             setattr(cls, name, called()(method))
     if not hasattr(cls, "__getattr__"):
         cls.__getattr__ = _unknown_member  # type: ignore[attr-defined]  # type checkers shall refuse unknown names themselves
-    return cls
+    return trimmed_calls(cls)
 
 
 def _unknown_member(self: object, name: str) -> NoReturn:

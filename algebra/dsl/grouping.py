@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
 from tidegate.algebra.dsl.aggregates import AggregateExpression
-from tidegate.algebra.dsl.calls import called
+from tidegate.algebra.dsl.calls import called, checked_calls
 from tidegate.algebra.dsl.expression import Expression
 from tidegate.algebra.dsl.here import Here, unknown_name
 from tidegate.algebra.dsl.relation_checks import free_name, fresh_origins, renamed
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tidegate.algebra.dsl.relation import Relation
 
 
+@checked_calls
 class Grouped:
     """A relation in groups, waiting for `agg`.
 

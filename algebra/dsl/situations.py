@@ -39,6 +39,7 @@ class IntervalOrigin(Origin):
     intervals: Intervals
 
 
+@checked_calls
 class Situation:
     """A period to be derived: how long a condition holds, and what is computed of its events. Made by `situation`.
 
@@ -235,6 +236,7 @@ def _ticks(value: Duration, type_: DataType, where: str) -> int:
     return term.value
 
 
+@checked_calls
 class Derived(Mapping[str, "Intervals"]):
     """Situations by name, as attributes and as a mapping.
 
@@ -289,6 +291,7 @@ class Derived(Mapping[str, "Intervals"]):
             return match(*conditions, within=within, emission=emission, order=order)
 
 
+@checked_calls
 class Intervals(Relation):
     """Rows that are periods [ts, te): derived situations, or rows of a stream that says when they begin and end.
 

@@ -72,6 +72,7 @@ def table(name: str, schema: object) -> Relation:
         return _scan(Relation, StreamDef(_stream_name(name), to_schema(schema), static=True), {}, site)
 
 
+@checked_calls
 class Result(Relation):
     """A result stream that queries of the same program feed; it can be read before they are written.
 

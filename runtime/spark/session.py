@@ -12,6 +12,7 @@ from importlib.resources import as_file, files
 from pyspark.sql import SparkSession
 
 from tidegate.algebra.errors import QueryError
+from tidegate.algebra.tracebacks import trimmed
 from tidegate.runtime.spark.java import ensure_java
 
 ARROW_ROWS_PER_BATCH = 100_000
@@ -75,6 +76,7 @@ def session_settings(*, cores: int, local: bool) -> dict[str, str]:
     return settings
 
 
+@trimmed
 def spark_session(app_name: str, *, master: str | None = None, config: Mapping[str, str] | None = None) -> SparkSession:
     """A session with Tidegate's settings; `config` overrides any of them (`{"spark.ui.enabled": "true"}`).
 

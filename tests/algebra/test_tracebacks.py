@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import pkgutil
 import subprocess
 import sys
+import threading
+import traceback
+from collections.abc import Callable
 from pathlib import Path
 from types import FunctionType, ModuleType, SimpleNamespace
 
@@ -12,7 +17,8 @@ import pytest
 
 import tidegate as tg
 from tidegate.algebra.errors import Site, call_site
-from tidegate.algebra.tracebacks import rendered
+from tidegate.algebra.tracebacks import rendered, trimmed
+from tools.docs_reference import HELD
 
 SCRIPT = """
 import tidegate as tg
@@ -54,10 +60,110 @@ def test_all_frames_are_shown_to_who_asks(tmp_path: Path) -> None:
     assert "relation.py" in frames(said(SCRIPT, tmp_path, TIDEGATE_TRACEBACK="full"))
 
 
-def test_errors_of_others_go_to_the_hook_that_was_there(tmp_path: Path) -> None:
-    hook = "import sys\nsys.excepthook = lambda *_: print('theirs', file=sys.stderr)\nimport tidegate\n1 / 0\n"
-    assert said(hook, tmp_path) == "theirs\n"
-    assert "ZeroDivisionError" in said("import tidegate\n1 / 0\n", tmp_path)
+def refused() -> tg.Relation:
+    events = tg.stream("E", "n bigint, t timestamp", progress="t")
+    return events.where(events.m > 1)
+
+
+def by_a_logger() -> None:
+    try:
+        refused()
+    except tg.QueryError:
+        logging.getLogger("mine").exception("refused")
+
+
+def by_traceback() -> None:
+    try:
+        refused()
+    except tg.QueryError:
+        traceback.print_exc()
+
+
+def by_a_thread() -> None:
+    thread = threading.Thread(target=refused)
+    thread.start()
+    thread.join()
+
+
+def in_a_chain() -> None:
+    try:
+        try:
+            refused()
+        except tg.QueryError as error:
+            raise ValueError("no query") from error
+    except ValueError:
+        traceback.print_exc()
+
+
+@pytest.mark.parametrize("printed", [by_a_logger, by_traceback, by_a_thread, in_a_chain])
+def test_whoever_prints_it(
+    printed: Callable[[], None],
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(threading, "excepthook", threading.__excepthook__)  # pytest keeps what ends a thread
+    printed()
+    text = capfd.readouterr().err + caplog.text
+    assert "TG101 unknown attribute 'm'" in text
+    assert set(frames(text)) <= {"test_tracebacks.py", "threading.py"}
+
+
+def test_causes_are_printed_so_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = tg.program(All=tg.stream("E", "n bigint, t timestamp", progress="t")).run({"E": [(1, "2026-01-01T00:00Z")]})
+    table = rows["All"]
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(tg.QueryError) as caught:
+        table.pandas()
+    assert isinstance(caught.value.__cause__, ImportError)
+    assert set(frames("".join(traceback.format_exception(caught.value)))) == {"test_tracebacks.py"}
+
+
+def test_a_bug_of_ours_keeps_all_frames() -> None:
+    @trimmed
+    def broken() -> None:
+        raise tg.InternalError("TG901", "that cannot be")
+
+    with pytest.raises(tg.InternalError) as caught:
+        broken()
+    assert [frame.name for frame in traceback.extract_tb(caught.tb)] == [
+        "test_a_bug_of_ours_keeps_all_frames",
+        "call",
+        "broken",
+    ]
+
+
+def test_the_programs_own_hook_stays() -> None:
+    ours = "import sys\nbefore = sys.excepthook\nimport tidegate\nassert sys.excepthook is before\n"
+    subprocess.run([sys.executable, "-c", ours], check=True)
+
+
+def test_every_public_call_trims() -> None:
+    """Operators and properties too; not what errors and problems say of themselves."""
+    public = {name: getattr(tg, name) for name in tg.__all__}
+    public |= {path.rpartition(".")[2]: pkgutil.resolve_name(path) for path in HELD}
+    kept = []
+    for name, value in public.items():
+        if isinstance(value, type):
+            if not issubclass(value, Exception | tg.Problem | tg.Site):
+                called = [one.fget if isinstance(one, property) else one for one in vars(value).values()]
+                public_ = [one for one in called if isinstance(one, FunctionType) and is_called(one.__name__)]
+                kept += [f"{name}.{one.__name__}" for one in public_ if not hasattr(one, "trims")]
+        elif isinstance(value, FunctionType) and not hasattr(value, "trims"):
+            kept.append(name)
+    assert kept == []
+
+
+def is_called(name: str) -> bool:
+    return not name.startswith("_") or name in (
+        "__getattr__",
+        "__getitem__",
+        "__add__",
+        "__eq__",
+        "__lt__",
+        "__bool__",
+        "__init__",
+    )
 
 
 def test_a_notebook_is_given_the_users_frames() -> None:
