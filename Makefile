@@ -27,12 +27,8 @@ doctor: $(ready)  ## say what this machine has and what is missing
 	$(VENV)/bin/tidegate doctor
 
 # Where nothing is installed yet, an environment of its own: without linters and other engines it is there sooner.
-demo: $(if $(wildcard $(ready)),$(ready),$(VENV)-demo/.ready)  ## an operations room for New York's airports (ARGS="--year", ARGS="--embedded", ...)
-	$(if $(wildcard $(ready)),$(py),$(VENV)-demo/bin/python) -m examples.operations_room $(ARGS)
-
-$(VENV)-demo/.ready: requirements/demo.txt tools/setup_venv.py
-	$(PYTHON) tools/setup_venv.py $(VENV)-demo demo.txt
-	@touch $@
+demo: $(if $(wildcard $(ready)),$(ready))  ## an operations room for New York's airports (ARGS="--year", ARGS="--embedded", ...)
+	@$(if $(wildcard $(ready)),$(py) -m examples.operations_room,$(PYTHON) tools/demo.py $(VENV)-demo) $(ARGS)
 
 test: lint typecheck pytest  ## lint, types, import contracts, tests, docs and examples
 

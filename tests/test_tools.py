@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import fuzz, planted_bugs, processes, setup_venv, soak, test_all
+from tools import demo, fuzz, planted_bugs, processes, setup_venv, soak, test_all
 from tools.planted import GROUPS
 from tools.planted.bugs import Bug, Group, Patch
 
@@ -220,6 +220,28 @@ def test_a_place_of_others_is_refused_and_stays(tmp_path: Path, capsys: pytest.C
     assert setup_venv.main(tmp_path) == 1
     assert "remove it yourself" in capsys.readouterr().out
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_the_demo_runs_while_spark_is_installed(
+    installed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    python, ready = tmp_path / "bin" / "python", tmp_path / ".ready"
+    began = tmp_path / "began"  # the installation ends when the demo has begun, the demo when Spark is there
+    python.parent.mkdir()
+    python.write_text(f'#!/bin/sh\ntouch {began}\nuntil test -f "$5"; do :; done\necho demo "$@"\n')
+    python.chmod(0o755)
+    shell = ["sh", "-c", f"until test -f {began}; do :; done; echo what pip says; {'true' if installed else 'exit 3'}"]
+    monkeypatch.setattr(setup_venv, "main", lambda target, lock: 0)
+    monkeypatch.setattr(setup_venv, "install", lambda target, lock: shell)
+    assert demo.main(tmp_path, "--hours") == (0 if installed else 3)
+    printed = capfd.readouterr().out
+    if installed:
+        assert printed == f"demo -m examples.operations_room --hours --spark-after {ready}\n"
+        assert demo.current(ready)
+    else:
+        assert printed == "Spark could not be installed:\nwhat pip says\n\n"
+        assert not ready.exists()
 
 
 def says(text: str, status: int = 0) -> list[str]:

@@ -1,8 +1,8 @@
-"""Resolve the dependencies of pyproject.toml into requirements/dev.txt and demo.txt, using pip alone: `make lock`.
+"""Resolve the dependencies of pyproject.toml into the files of requirements/, using pip alone: `make lock`.
 
 Versions are resolved once, on the oldest Python that is supported (run this with Python 3.11), so that one file
 serves all. Hashes are then collected for every Python and platform below, so that pip can check each file it
-installs. The files name no registry: any mirror that serves the same files will do. What the demo needs is a part of it.
+installs. The files name no registry: any mirror that serves the same files will do. What the demo needs is a part of it, and what it needs first a part of that.
 With `--keep` (`make lock ARGS=--keep`) what the lock has keeps its version, and only what is new in pyproject.toml is added.
 """
 
@@ -109,10 +109,11 @@ def main(*arguments: str) -> int:
                 hashes[name_and_version(entry)[0]].add(sha256(entry))
     LOCKS.mkdir(exist_ok=True)
     write("dev", versions, hashes)
-    entries = constrained("demo", [f"{name}=={version}" for name, version in versions.items()])
-    demo = dict(name_and_version(entry) for entry in entries)
-    # The checkout is built with what is installed, so that nothing is downloaded beside the lock.
-    write("demo", {**demo, "setuptools": versions["setuptools"]}, hashes)
+    for extra in ("demo", "demo-embedded"):
+        entries = constrained(extra, [f"{name}=={version}" for name, version in versions.items()])
+        # The checkout is built with what is installed, so that nothing is downloaded beside the lock.
+        needed = dict(map(name_and_version, entries))
+        write(extra, {**needed, "setuptools": versions["setuptools"]}, hashes)
     return 0
 
 

@@ -29,11 +29,21 @@ def main(target: Path, lock: str = "dev.txt") -> int:
     except (subprocess.CalledProcessError, ImportError) as problem:
         print(f"Cannot create {target} ({problem}): is Python's venv module installed (Debian: python3-venv)?")
         return 1
-    pip = [str(target / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
-    print(f"installing the locked dependencies into {target} (once; about two minutes)", flush=True)
-    run([*pip, "--require-hashes", "-r", str(ROOT / "requirements" / lock)])
-    run([*pip, "--no-deps", "--no-build-isolation", "--editable", str(ROOT)])
+    print(f"installing the locked dependencies into {target} (once; a minute or two)", flush=True)
+    run(install(target, lock))
+    run([*pip(target), "--no-deps", "--no-build-isolation", "--editable", str(ROOT)])
     return 0
+
+
+def install(target: Path, lock: str) -> list[str]:
+    """The command that installs what a lock names and nothing else."""
+    return [*pip(target), "--require-hashes", "--no-deps", "-r", str(ROOT / "requirements" / lock)]
+
+
+def pip(target: Path) -> list[str]:
+    """What installs into an environment. Python compiles modules when they are first imported: most of them never are."""
+    python = str(target / "bin" / "python")
+    return [python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-compile"]
 
 
 def run(command: list[str]) -> None:

@@ -71,6 +71,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--embedded", action="store_true", help="in this process only")
     where.add_argument("--spark", action="store_true", help="on Spark only")
+    parser.add_argument("--spark-after", type=Path, metavar="FILE", help="Spark is there when this file is")
     parser.add_argument("--dataframes", action="store_true", help="every increment as Spark DataFrames, small ones too")
     parser.add_argument(
         "--per-batch", type=int, help="files of each stream in one batch (1 in this process, those of a day on Spark)"
@@ -113,6 +114,8 @@ def main(argv: Sequence[str] | None = None, out: TextIO | None = None) -> int:
         print("\n" + report.final_report(ran), file=screen, flush=True)
         reports.append(ran)
     if not chosen.embedded:
+        if chosen.spark_after is not None:
+            wait_for(chosen.spark_after, screen)
         print("on Spark, which takes some seconds to start", file=screen, flush=True)
         on_spark = engines.OnSpark(chosen.dataframes)
         ran = run(on_spark, replay, where / "spark", chosen.per_batch or a_day, wanted, screen)
@@ -124,6 +127,16 @@ def main(argv: Sequence[str] | None = None, out: TextIO | None = None) -> int:
     page.save(where / "report.html", reports, stops, situations)
     print(f"all of it as a page: {where / 'report.html'}", file=screen)
     return 0 if all(ran.ok for ran in reports) else 1
+
+
+def wait_for(file: Path, screen: TextIO) -> None:
+    """Returns when the file is there, and says every ten seconds that it is not."""
+    began = said = time.monotonic()
+    while not file.exists():
+        if time.monotonic() - said >= 10:
+            said = time.monotonic()
+            print(f"Spark is being installed ... {said - began:.0f} s", file=screen, flush=True)
+        time.sleep(0.1)
 
 
 def run(

@@ -13,7 +13,7 @@ import pytest
 
 from examples.operations_room import data, engines, expected
 from examples.operations_room.findings import fates, full_report, read
-from examples.operations_room.main import arguments, main
+from examples.operations_room.main import arguments, main, wait_for
 from tidegate.runtime.live_state import state_use
 
 if TYPE_CHECKING:
@@ -111,3 +111,16 @@ def test_what_cannot_be_run_is_refused(given: list[str], told: str, capsys: pyte
     with pytest.raises(SystemExit):
         arguments(given)
     assert told in capsys.readouterr().err
+
+
+def test_spark_waits_until_it_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now, looks, installed, screen = iter(range(0, 100, 3)), iter(range(8)), tmp_path / ".ready", io.StringIO()
+
+    def sleep(_: float) -> None:
+        if next(looks, None) is None:
+            installed.touch()
+
+    monkeypatch.setattr("time.monotonic", lambda: float(next(now)))
+    monkeypatch.setattr("time.sleep", sleep)
+    wait_for(installed, screen)
+    assert screen.getvalue().count("Spark is being installed") >= 2

@@ -44,7 +44,7 @@ def test_what_is_missing_is_named_with_what_to_do(
 
 
 def test_optional_packages_are_called_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "OPTIONAL", {"no-such-package-of-ours": "tidegate[plot]"})
+    monkeypatch.setattr(doctor, "OPTIONAL", {"no-such-package-of-ours": "tidegate[spark]"})
     monkeypatch.setattr(doctor, "USES", {"no-such-package-of-ours": "pictures"})
     monkeypatch.setattr(doctor, "find_java", lambda: None)
     diagnosis = doctor.diagnose()
