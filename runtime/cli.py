@@ -121,6 +121,8 @@ def parser() -> argparse.ArgumentParser:
     drawn.add_argument("--matches", type=Path, metavar="PATH", help="Parquet results of a match of them")
     drawn.add_argument("--by", action="append", default=[], metavar="ATTRIBUTE", help="what tells partitions apart")
     drawn.add_argument("--most", type=int, default=20, help="at most so many partitions, those with matches first")
+    drawn.add_argument("--most-matches", type=int, default=100, help="at most so many matches of each partition")
+    drawn.add_argument("--tz", default="UTC", metavar="ZONE", help="whose clocks are shown, such as America/New_York")
     drawn.add_argument("--out", type=Path, required=True, metavar="FILE", help="page.html, or picture.svg of the first")
     drawn.set_defaults(command=_timeline)
 
@@ -257,11 +259,12 @@ def _timeline(options: argparse.Namespace) -> int:
         raise QueryError(
             "TG402", "what is to be drawn?", hint="give --query and --input, or --situations NAME=PATH of results"
         )
+    drawing = {"most": options.most, "most_matches": options.most_matches, "tz": options.tz}
     if options.query is None:
         named = {name: Path(path) for name, path in pairs(options.situations, "--situations").items()}
-        shown = timeline_of_files(named, options.matches, options.by, options.most)
+        shown = timeline_of_files(named, options.matches, options.by, **drawing)
     else:
-        shown = _asked(options).timeline(options.most)
+        shown = _asked(options).timeline(**drawing)
     print(save_timeline(shown, options.out), file=sys.stderr)
     return 0
 

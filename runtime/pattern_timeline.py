@@ -19,9 +19,13 @@ from tidegate.runtime.timeline import Timeline, timeline
 
 
 def pattern_timeline(
-    program: ProgramDef, inputs: Mapping[str, Any], result: str | None, close_at: Any, most: int
+    program: ProgramDef, inputs: Mapping[str, Any], result: str | None, close_at: Any, **drawing: Any
 ) -> Timeline:
-    """Runs the pattern of a result with its situations; `QueryError` TG402 where it is not said which, or there is none."""
+    """Runs the pattern of a result with its situations; `QueryError` TG402 where it is not said which, or there is none.
+
+    `drawing`: how `timeline` is to draw it.
+    """
+    timeline({}, **drawing)  # what is wrong there is told before anything runs
     query = _pattern(program, result)
     whole = Relation(query.node, dict.fromkeys(query.node.schema, Origin(query.name)), {}, {})
     situations, matches, keys = parts_of_match(whole)
@@ -33,7 +37,7 @@ def pattern_timeline(
     needed = [one for one in program.queries if one.stream not in taken and one is not query]
     found = run(analyse(ProgramDef((*needed, *shown))), inputs, close_at=close_at)
     tables = {one: found[one] for one in situations}
-    return timeline(tables, found[name], partition_by=keys, most=most, title=query.stream)
+    return timeline(tables, found[name], partition_by=keys, title=query.stream, **drawing)
 
 
 def _pattern(program: ProgramDef, result: str | None) -> Query:

@@ -270,13 +270,21 @@ class Program:
         return why_checkpoint(self.facts, LocalStore(checkpoint), name, row)[name]
 
     def timeline(
-        self, inputs: Mapping[str, Any], *, result: str | None = None, close_at: Any = None, most: int = 20
+        self,
+        inputs: Mapping[str, Any],
+        *,
+        result: str | None = None,
+        close_at: Any = None,
+        most: int = 20,
+        most_matches: int = 100,
+        tz: str = "UTC",
     ) -> Timeline:
         """A picture of the situations and matches of a pattern over complete inputs, in this process.
 
         `result` names the pattern where the program has several (else `QueryError` TG402); `inputs` and `close_at` are
-        those of `run`. Of at most `most` partitions, those with matches first. A notebook shows it; `save("page.html")`
-        makes a page of it.
+        those of `run`. Of at most `most` partitions, those with matches first, and of at most `most_matches` matches in
+        each. Times are those of the zone `tz`, such as `"America/New_York"`. A notebook shows it; `save("page.html")` makes a
+        page of it.
 
         Examples:
             >>> hits = tg.program(Hits=tg.match(Fast.overlaps(Braking), within=10))
@@ -285,7 +293,7 @@ class Program:
         """
         from tidegate.runtime.pattern_timeline import pattern_timeline
 
-        return pattern_timeline(self._definition, inputs, result, close_at, most)
+        return pattern_timeline(self._definition, inputs, result, close_at, most=most, most_matches=most_matches, tz=tz)
 
     @called(
         sources=("TG114", 'sources={"Name": tg.parquet("a directory")}'),

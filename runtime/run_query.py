@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -77,8 +77,8 @@ class QueryRun:
                     hint="give --out another directory",
                 )
 
-    def timeline(self, most: int) -> Timeline:
-        """The situations of the query's pattern and its matches, as a picture."""
+    def timeline(self, **drawing: Any) -> Timeline:
+        """The situations of the query's pattern and its matches, as a picture; `drawing` as in `timeline`."""
         with in_words_of_text():
             relation, sources = self._read()
             situations, whole, keys = parts_of_match(relation)
@@ -86,7 +86,7 @@ class QueryRun:
             while name in situations:
                 name += "_"
             found = self._results({**situations, name: whole}, sources)
-        return timeline({one: found[one] for one in situations}, found[name], partition_by=keys, most=most)
+        return timeline({one: found[one] for one in situations}, found[name], partition_by=keys, **drawing)
 
     def _read(self) -> tuple[Relation, dict[str, Source]]:
         if not self.query.is_file():
@@ -164,8 +164,10 @@ def _only_timestamp(name: str, schema: Schema, keys: Collection[str]) -> str:
     return found[0]
 
 
-def timeline_of_files(situations: Mapping[str, Path], matches: Path | None, by: Sequence[str], most: int) -> Timeline:
-    """The timeline of results that were written as Parquet: situations by name, and a match of them."""
+def timeline_of_files(
+    situations: Mapping[str, Path], matches: Path | None, by: Sequence[str], **drawing: Any
+) -> Timeline:
+    """The timeline of results that were written as Parquet: situations by name, and a match of them; `drawing` as in `timeline`."""
     import pyarrow.parquet as pq
 
     def table(name: str, path: Path) -> pa.Table:
@@ -180,7 +182,7 @@ def timeline_of_files(situations: Mapping[str, Path], matches: Path | None, by: 
             ) from None
 
     tables = {name: table(name, path) for name, path in situations.items()}
-    return timeline(tables, None if matches is None else table("matches", matches), partition_by=tuple(by), most=most)
+    return timeline(tables, None if matches is None else table("matches", matches), partition_by=tuple(by), **drawing)
 
 
 def save_timeline(shown: Timeline, out: Path) -> str:

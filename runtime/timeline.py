@@ -6,8 +6,8 @@ A lane per name of situations, a lane per match below them, a line where each ma
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from tidegate.algebra.time import instant_ticks
 from tidegate.algebra.tracebacks import trimmed
 from tidegate.runtime.columns import user_rows
 from tidegate.runtime.timeline_drawing import Axis, drawn, page, part
+from tidegate.runtime.zones import in_zone, zone_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,8 @@ class Lane:
 class Timeline:
     """The lanes of each partition, by what its keys are; `instants`: times are timestamps, not plain numbers.
 
-    All partitions have one axis. In a browser Ctrl and the wheel zoom in time, dragging moves, pointing at a bar shows its
+    All partitions have one axis, in the clock of the zone `tz`. `left_out`: how many matches of a partition have no lane.
+    In a browser Ctrl and the wheel or two fingers zoom in time, dragging moves, pointing at a bar or a tap shows its
     values and how long it was, and a page has a field to search for partitions.
 
     Examples:
@@ -66,6 +68,8 @@ class Timeline:
     partitions: Mapping[str, tuple[Lane, ...]]
     instants: bool
     title: str = "Timelines"
+    tz: str = "UTC"
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     def svg(self, partition: str) -> str:
         """The timeline of a partition as one SVG element; text is escaped, and nothing in it loads anything.
@@ -81,7 +85,7 @@ class Timeline:
             with Here():
                 names = ", ".join(map(repr, list(self.partitions)[:5])) or "none"
                 raise QueryError("TG402", f"there is no partition {shown(partition)} here", hint=f"partitions: {names}")
-        return drawn(self.partitions[partition], self._axis())
+        return self._drawn(partition, self._axis())
 
     def html(self) -> str:
         """A page with all partitions, which needs nothing else.
@@ -91,7 +95,7 @@ class Timeline:
             >>> drawn.html()
             '<!DOCTYPE html>...'
         """
-        return page(self.title, self.partitions, self._axis())
+        return page(*self._shown())
 
     def save(self, path: str | Path) -> None:
         """Writes `html` to a file.
@@ -108,14 +112,24 @@ class Timeline:
         """A line for each partition."""
         lines = [
             f"  {name}: {count_of(sum(len(lane.bars) for lane in lanes if lane.detected is None), 'situation')}, "
-            + count_of(sum(lane.detected is not None for lane in lanes), "match")
+            + count_of(sum(lane.detected is not None for lane in lanes) + self.left_out.get(name, 0), "match")
             for name, lanes in self.partitions.items()
         ]
         return printable("\n".join([f"{self.title}: {count_of(len(lines), 'partition')}", *lines]))
 
     def _repr_html_(self) -> str:
         """For notebooks."""
-        return part(self.title, self.partitions, self._axis())
+        return part(*self._shown())
+
+    def _shown(self) -> tuple[str, dict[str, str], tuple[Lane, ...], str | None]:
+        """The title, the chart of each partition, lanes for a legend, and the zone."""
+        axis = self._axis()
+        charts = {name: self._drawn(name, axis) for name in self.partitions}
+        lanes = next(iter(self.partitions.values()), ())
+        return self.title, charts, lanes, self.tz if self.instants else None
+
+    def _drawn(self, partition: str, axis: Axis) -> str:
+        return drawn(self.partitions[partition], axis, self.left_out.get(partition, 0))
 
     def _axis(self) -> Axis:
         """From the first instant of any partition to the last."""
@@ -123,7 +137,7 @@ class Timeline:
         known = [at for lane in lanes for bar in lane.bars for at in (bar.start, bar.end) if at is not None]
         known += [lane.detected for lane in lanes if lane.detected is not None]
         first, last = (min(known), max(known)) if known else (0, 1)
-        return Axis(first, max(last, first + 1), self.instants)
+        return Axis(first, max(last, first + 1), zone_of(self.tz) if self.instants else None)
 
 
 @trimmed
@@ -133,13 +147,16 @@ def timeline(
     *,
     partition_by: str | Sequence[str] = (),
     most: int = 20,
+    most_matches: int = 100,
     title: str = "Timelines",
+    tz: str = "UTC",
 ) -> Timeline:
     """The timeline of results: tables of situations by name, with `ts` and `te`, and the table of a match of them.
 
     Tables are Arrow's, or frames that have Arrow data, such as those of Polars. Rows are told apart by the attributes
-    `partition_by`; of at most `most` partitions, those with matches first. `QueryError` TG402 for what is no such
-    table.
+    `partition_by`; of at most `most` partitions, those with matches first, and of at most `most_matches` matches in each:
+    a line says how many more there are. Times are shown as the clocks of the zone `tz` show them, `"America/New_York"`.
+    `QueryError` TG402 for what is no such table or zone.
 
     Examples:
         >>> hits = tg.match(Fast.overlaps(Braking), within=10)
@@ -156,18 +173,22 @@ def timeline(
                 f"situations are tables by name, not {kind_of(situations)}",
                 hint='write {"A": results["A"]}, or draw the pattern of a program: program.timeline(inputs)',
             )
-        if not (type(most) is int and most >= 1):
-            raise QueryError("TG402", f"most={shown(most)} is no number of partitions", hint="give 1 or more")
+        for option, given, what in (("most", most, "partitions"), ("most_matches", most_matches, "matches")):
+            if not (type(given) is int and given >= 1):
+                raise QueryError("TG402", f"{option}={shown(given)} is no number of {what}", hint="give 1 or more")
+        zone = zone_of(tz)
         tables = {name: _table(given) for name, given in situations.items()}
         of_matches = None if matches is None else _table(matches)
         keys = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by)
         found: dict[str, dict[str, list[Bar]]] = {}
         matched: dict[str, list[Lane]] = {}
-        instants = False
+        left_out: dict[str, int] = {}
+        instants = clocked = False
         for name, table in tables.items():
-            for row in user_rows(table):
+            for row in _rows(table, zone):
                 _require(row, (*keys, "ts", "te"), name)
                 instants = instants or isinstance(row["ts"], dt.date)
+                clocked = clocked or isinstance(row["ts"], dt.datetime)
                 lanes = found.setdefault(_key(row, keys), {})
                 lanes.setdefault(name, []).append(Bar(_ticks(row["ts"]), _ticks(row["te"]), _about(row), name))
         ends = {
@@ -176,10 +197,21 @@ def timeline(
             for name, bars in lanes.items()
             for bar in bars
         }
-        for number, row in enumerate(() if of_matches is None else user_rows(of_matches), start=1):
+        for number, row in enumerate(() if of_matches is None else _rows(of_matches, zone), start=1):
             _require(row, (*keys, "detected"), "matches")
             instants = instants or isinstance(row["detected"], dt.date)
-            matched.setdefault(_key(row, keys), []).append(_match(number, row, keys, ends))
+            clocked = clocked or isinstance(row["detected"], dt.datetime)
+            key = _key(row, keys)
+            lanes_of_matches = matched.setdefault(key, [])
+            if len(lanes_of_matches) < most_matches:
+                lanes_of_matches.append(_match(number, row, keys, ends))
+            else:
+                left_out[key] = left_out.get(key, 0) + 1
+        if tz != "UTC" and (found or matched) and not clocked:
+            what = "dates" if instants else "numbers"
+            raise QueryError(
+                "TG402", f"tz={shown(tz)}: times here are {what}, the same in every zone", hint="leave tz out"
+            )
         order = [*matched, *(key for key in found if key not in matched)][:most]
         return Timeline(
             {
@@ -191,6 +223,8 @@ def timeline(
             },
             instants,
             title,
+            tz,
+            {key: left_out[key] for key in order if key in left_out},
         )
 
 
@@ -211,6 +245,12 @@ def _match(
         then += [f"{symbol} began"] if start == detected else [f"{symbol} ended"] if told == detected else []
     why = " and ".join(then)
     return Lane(f"match {number}", tuple(bars), detected, why and f"when {why}")
+
+
+def _rows(table: pa.Table, zone: dt.tzinfo) -> Iterator[dict[str, Any]]:
+    """Rows with their instants as the clocks of the zone show them."""
+    for row in user_rows(table):
+        yield {name: in_zone(value, zone) if isinstance(value, dt.datetime) else value for name, value in row.items()}
 
 
 def _table(given: Any) -> pa.Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from tidegate.algebra.pretty import printable
 from tidegate.algebra.time import format_duration, ticks_instant
+from tidegate.runtime.timeline_script import SCRIPT
+from tidegate.runtime.zones import in_zone, ticks_of_wall, wall_ticks
 
 if TYPE_CHECKING:
     from tidegate.runtime.timeline import Bar, Lane
@@ -19,105 +22,71 @@ _TICKS: Final = 8
 #: What instants of the axis may lie apart: seconds to days, in microseconds; further apart, days as round numbers are.
 _STEPS: Final = tuple(1_000_000 * seconds for seconds in (1, 5, 15, 60, 300, 900, 3600, 10_800, 21_600, 43_200, 86_400))
 _MINUTE: Final = 60_000_000
-#: The wheel (with Ctrl, as without it the page scrolls) and drag move the part of the axis that all charts of a page show. Names at
-#: the left stay, and letters keep their width, as bars and lines are placed anew. A notebook has the script once for each chart: those that listen are left alone.
-_SCRIPT: Final = """
-(function () {
-  var full = WIDTH, shown = [0, full], from = null, charts = [];
-  function draw() {
-    var scale = full / shown[1];
-    charts.forEach(function (svg) {
-      svg.querySelectorAll('[data-x]').forEach(function (one) {
-        var x = (one.dataset.x - shown[0]) * scale;
-        if (one.tagName === 'line') { one.setAttribute('x1', x); one.setAttribute('x2', x); }
-        else { one.setAttribute('x', x); }
-        if (one.dataset.w) { one.setAttribute('width', Math.max(one.dataset.w * scale, 1)); }
-      });
-    });
-  }
-  function show(x, w) {
-    w = Math.max(full / 5000, Math.min(full, w));
-    shown = [Math.max(0, Math.min(full - w, x)), w];
-    draw();
-  }
-  document.querySelectorAll('svg.timeline').forEach(function (svg) {
-    if (svg.listens) { return; }
-    svg.listens = true;
-    charts.push(svg);
-    var inner = svg.querySelector('svg');
-    function at(event) {
-      var box = inner.getBoundingClientRect();
-      return shown[0] + (event.clientX - box.left) / box.width * shown[1];
-    }
-    inner.addEventListener('wheel', function (event) {
-      if (!event.ctrlKey && !event.metaKey) { return; }
-      event.preventDefault();
-      var x = at(event), by = event.deltaY > 0 ? 1.25 : 0.8;
-      show(x - (x - shown[0]) * by, shown[1] * by);
-    });
-    inner.addEventListener('dblclick', function () { show(0, full); });
-    inner.addEventListener('mousedown', function (event) { from = at(event); event.preventDefault(); });
-    window.addEventListener('mouseup', function () { from = null; });
-    window.addEventListener('mousemove', function (event) {
-      if (from !== null) { show(shown[0] + from - at(event), shown[1]); }
-    });
-  });
-  document.querySelectorAll('input.timelines').forEach(function (field) {
-    field.addEventListener('input', function () {
-      var text = field.value.toLowerCase();
-      field.parentElement.querySelectorAll('[data-partition]').forEach(function (one) {
-        one.style.display = one.dataset.partition.toLowerCase().indexOf(text) < 0 ? 'none' : '';
-      });
-    });
-  });
-})();
-""".replace("WIDTH", f"{_WIDTH:.0f}")
+_HOUR: Final = 60 * _MINUTE
+_FITTED: Final = (
+    SCRIPT.replace("WIDTH", f"{_WIDTH:.0f}").replace("LABELS", f"{_LABELS:.0f}").replace("MARGIN", f"{_MARGIN:.0f}")
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """The instants that are drawn, from the first to the last; `instants`: they are timestamps, not plain numbers."""
+    """The instants that are drawn, from the first to the last; `zone`: whose clocks are shown, None for plain numbers."""
 
     first: int
     last: int
-    instants: bool
+    zone: dt.tzinfo | None
 
     def x(self, instant: int) -> float:
         """Where an instant lies."""
         return (instant - self.first) * _WIDTH / (self.last - self.first)
 
-    def text(self, instant: int) -> str:
+    def text(self, instant: int, timespec: str = "auto") -> str:
         """An instant in full."""
-        return ticks_instant(instant).isoformat(sep=" ") if self.instants else str(instant)
+        if self.zone is None:
+            return str(instant)
+        return in_zone(ticks_instant(instant), self.zone).isoformat(sep=" ", timespec=timespec)
 
     def length(self, ticks: int) -> str:
         """How long a period is."""
-        return format_duration(ticks) if self.instants else str(ticks)
+        return str(ticks) if self.zone is None else format_duration(ticks)
+
+    def marks(self, step: int) -> list[int]:
+        """Instants a step apart, round as the zone's clocks show them."""
+        if self.zone is None:
+            return list(range(-(-self.first // step) * step, self.last + 1, step))
+        first, last = wall_ticks(self.first, self.zone), wall_ticks(self.last, self.zone)
+        if step > _HOUR:  # days of 23 hours too begin at midnight
+            walls = range(-(-first // step) * step, last + 1, step)
+            return [ticks_of_wall(wall, self.zone) for wall in walls]
+        offset = first - self.first  # an hour that clocks show twice has its marks twice
+        return [wall - offset for wall in range(-(-first // step) * step, self.last + offset + 1, step)]
 
 
-def page(title: str, partitions: Mapping[str, Sequence[Lane]], axis: Axis) -> str:
+def page(title: str, charts: Mapping[str, str], lanes: Sequence[Lane], tz: str | None) -> str:
     """A page of HTML that needs nothing else."""
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta name="viewport" content="width=device-width"><title>{_text(title)}</title></head>\n'
-        f'<body style="font-family: sans-serif; margin: 1em">\n{part(title, partitions, axis)}\n</body></html>\n'
+        f'<body style="font-family: sans-serif; margin: 1em">\n{part(title, charts, lanes, tz)}\n</body></html>\n'
     )
 
 
-def part(title: str, partitions: Mapping[str, Sequence[Lane]], axis: Axis) -> str:
-    """All partitions with a title, a legend and a field to search for them, as a part of a page or notebook."""
-    charts = [
-        # A chart that is wider than the screen scrolls alone: letters that shrink with it could not be read.
-        f'<div data-partition="{_text(name)}"><h4>{_text(name)}</h4>\n'
-        f'<div style="overflow-x: auto">{drawn(lanes, axis)}</div></div>'
-        for name, lanes in partitions.items()
+def part(title: str, charts: Mapping[str, str], lanes: Sequence[Lane], tz: str | None) -> str:
+    """The charts of all partitions with a title, a legend and a field to search for them, as a part of a page or notebook.
+
+    `lanes`: those of one of them; `tz`: the zone whose clocks they show, None for plain numbers.
+    """
+    parts = [
+        # Without its script a chart that is wider than the screen scrolls: letters that shrink with it could not be read.
+        f'<div data-partition="{_text(name)}"><h4>{_text(name)}</h4>\n<div style="overflow-x: auto">{chart}</div></div>'
+        for name, chart in charts.items()
     ]
-    lanes = next(iter(partitions.values()), ())
-    search = '<input class="timelines" type="search" placeholder="find a partition">' if len(charts) > 1 else ""
+    zone = "" if tz is None else f' <small style="font-weight: normal">times in {_text(tz)}</small>'
+    search = '<input class="timelines" type="search" placeholder="find a partition">' if len(parts) > 1 else ""
     return (
-        f"<div><h3>{_text(title)}</h3>\n{_legend(lanes)}{search}\n"
-        + "\n".join(charts or ["<p>No situations.</p>"])
-        + f"\n<script>{_SCRIPT}</script></div>"
+        f"<div><h3>{_text(title)}{zone}</h3>\n{_legend(lanes)}{search}\n"
+        + "\n".join(parts or ["<p>No situations.</p>"])
+        + f"\n<script>{_FITTED}</script></div>"
     )
 
 
@@ -127,24 +96,28 @@ def _legend(lanes: Sequence[Lane]) -> str:
         f'height: 0.9em; background: {colour}; opacity: 0.8"></span> {_text(name)}</span>'
         for name, colour in _colours(lanes).items()
     )
-    signs = "Ctrl and the wheel zoom, dragging moves, a double click shows all."
+    signs = "Ctrl and the wheel or two fingers zoom, dragging moves, a double click shows all, pointing or a tap says what a bar is."
     if any(lane.detected is not None for lane in lanes):
         signs = f"red line: when a match was detected; dashed: had not ended then. {signs}"
     return f'<p style="font-size: 90%">{names}{signs}</p>\n' if lanes else ""
 
 
-def drawn(lanes: Sequence[Lane], axis: Axis) -> str:
-    """One partition as an SVG element."""
-    height = _AXIS + _LANE * len(lanes) + _MARGIN
+def drawn(lanes: Sequence[Lane], axis: Axis, left_out: int) -> str:
+    """One partition as an SVG element; `left_out`: matches that have no lane in it."""
+    rows = len(lanes) + (left_out > 0)
+    height = _AXIS + _LANE * rows + _MARGIN
     names = [
         f'<text x="{_LABELS - 8:.0f}" y="{_AXIS + _LANE * k + 15:.0f}" text-anchor="end">{_text(lane.name)}</text>'
         for k, lane in enumerate(lanes)
     ]
-    step = _step(axis.first, axis.last, axis.instants)
-    inside = [
-        _tick(axis.x(at), at, height, step if axis.instants else None)
-        for at in range(-(-axis.first // step) * step, axis.last + 1, step)
-    ]
+    if left_out:
+        whole = sum(lane.detected is not None for lane in lanes) + left_out
+        told = f"{left_out:,} more {'match' if left_out == 1 else 'matches'}: most_matches={whole} draws all"
+        names.append(
+            f'<text x="8" y="{_AXIS + _LANE * (rows - 1) + 15:.0f}" font-size="12" fill="#666666">{told}</text>'
+        )
+    step = _step(axis.first, axis.last, axis.zone is not None)
+    inside = [_tick(at, height, step, axis) for at in axis.marks(step)]
     colours = _colours(lanes)
     for k, lane in enumerate(lanes):
         y = _AXIS + _LANE * k + 4
@@ -213,18 +186,18 @@ def _round_number(least: int) -> int:
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= least)
 
 
-def _tick(x: float, instant: int, height: float, step: int | None) -> str:
-    """A line of the axis with its label; `step` is how far apart they are, None on a timeline of numbers."""
-    label, text = (str(instant),) * 2 if step is None else _labels(instant, step)
+def _tick(instant: int, height: float, step: int, axis: Axis) -> str:
+    """A line of the axis with its label; `step` is how far apart they are."""
+    x = axis.x(instant)
+    label, text = (str(instant),) * 2 if axis.zone is None else _labels(axis.text(instant, "microseconds"), step)
     return (
         f'<line data-x="{x:.2f}" x1="{x:.2f}" x2="{x:.2f}" y1="{_AXIS - 6:.0f}" y2="{height:.0f}" stroke="#dddddd"/>'
         f'<text data-x="{x + 2:.2f}" x="{x + 2:.2f}" y="14" fill="#666666">{label}<title>{text}</title></text>'
     )
 
 
-def _labels(instant: int, step: int) -> tuple[str, str]:
+def _labels(text: str, step: int) -> tuple[str, str]:
     """What tells an instant from those a step apart, and all of it."""
-    text = ticks_instant(instant).isoformat(sep=" ", timespec="microseconds")
     if step >= _STEPS[-1]:
         return text[:10], text[:19]
     if step >= _MINUTE:

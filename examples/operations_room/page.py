@@ -10,7 +10,6 @@ from typing import Final
 import polars as pl
 
 import tidegate as tg
-from examples.operations_room.findings import local
 from examples.operations_room.picture import svg_picture
 from examples.operations_room.report import (
     Report,
@@ -59,7 +58,7 @@ def page(reports: Sequence[Report], stops: Sequence[Stop], situations: Mapping[s
         f"<p>{_RESULTS}</p>",
         *(_result(result) for result in told.results),
         f'<h2 id="timeline">{_PLACES["timeline"]}</h2>',
-        "<p>A match was detected at its red line. What had not ended then is dashed. Times are New York's.</p>",
+        "<p>A match was detected at its red line. What had not ended then is dashed.</p>",
         f'<div class="wide">{_timeline(situations)}</div>',
         f'<h2 id="finality">{_PLACES["finality"]}</h2>',
         "<p>In the time of the replay: from the event that a row tells of to the end of the batch with which the row was final.</p>",
@@ -159,11 +158,11 @@ def _table(table: Table) -> str:
 
 def _timeline(situations: Mapping[str, pl.DataFrame]) -> str:
     """The situations that a match is of, and the matches."""
-    shown = {name: local(rows) for name, rows in situations.items()}
-    matches = shown["LateInFog"]
+    matches = situations["LateInFog"]
     of_matches = {
-        name: shown[name].join(matches, left_on=["origin", "ts"], right_on=["origin", f"{name}.ts"], how="semi")
+        name: situations[name].join(matches, left_on=["origin", "ts"], right_on=["origin", f"{name}.ts"], how="semi")
         for name in ("Fog", "Wave")
     }
-    drawn = tg.timeline(of_matches, matches.sort("detected"), partition_by="origin", title="Late in fog")
+    detected = matches.sort("detected")
+    drawn = tg.timeline(of_matches, detected, partition_by="origin", title="Late in fog", tz="America/New_York")
     return drawn._repr_html_()

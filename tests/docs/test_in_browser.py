@@ -130,7 +130,7 @@ def test_a_timeline_zooms_says_what_a_bar_is_and_finds_a_partition(tmp_path: Pat
         """async (window, document, settled) => {
           const bars = () => [...document.querySelectorAll('svg.timeline rect[data-w]')].map(one => one.getBoundingClientRect().width);
           const before = bars();
-          const chart = document.querySelector('svg.timeline svg'), box = chart.getBoundingClientRect();
+          const chart = document.querySelector('svg.timeline'), box = chart.getBoundingClientRect();
           const wheel = {deltaY: -100, clientX: box.left + box.width / 2, clientY: box.top + 40, bubbles: true, cancelable: true};
           const scrolled = new window.WheelEvent('wheel', wheel);
           chart.dispatchEvent(scrolled);
@@ -167,3 +167,66 @@ def test_a_timeline_zooms_says_what_a_bar_is_and_finds_a_partition(tmp_path: Pat
 def test_a_timeline_is_read_on_every_screen(tmp_path: Path) -> None:
     looks = look_at(drawn(tmp_path), [("/timeline.html", WIDTHS)], WIDER.replace("COLUMN", "body"))
     assert {one.width: one.told for one in looks if one.told} == {}
+
+
+def test_a_timeline_is_moved_zoomed_and_asked_with_fingers(tmp_path: Path) -> None:
+    (found,) = look_at(
+        drawn(tmp_path),
+        [("/timeline.html", [390])],
+        """async (window, document, settled) => {
+          const chart = document.querySelector('svg.timeline'), box = chart.getBoundingClientRect();
+          const bars = () => [...chart.querySelectorAll('rect[data-w]')].map(one => one.getBoundingClientRect());
+          const touch = (kind, id, x, target) => (target || chart).dispatchEvent(new window.PointerEvent(kind, {
+            pointerId: id, pointerType: 'touch', clientX: box.left + x, clientY: box.top + 40, bubbles: true, cancelable: true}));
+          const tip = () => (document.querySelector('.timeline-tip') || {}).textContent;
+          const plot = box.width - 128, before = bars();
+          touch('pointerdown', 1, 120 + 0.25 * plot); touch('pointerdown', 2, 120 + 0.5 * plot);
+          touch('pointermove', 1, 120); touch('pointermove', 2, 120 + plot);
+          touch('pointerup', 1, 120); touch('pointerup', 2, 120 + plot);
+          await settled();
+          const zoomed = bars(), afterZoom = tip();
+          touch('pointerdown', 1, 200); touch('pointermove', 1, 250); touch('pointerup', 1, 250);
+          await settled();
+          const moved = bars(), afterMove = tip();
+          chart.dispatchEvent(new window.MouseEvent('dblclick', {bubbles: true}));
+          await settled();
+          const first = bars()[0];
+          touch('pointerdown', 1, first.left - box.left + 5); touch('pointerup', 1, first.left - box.left + 5);
+          const said = tip(), shown = document.querySelector('.timeline-tip').getBoundingClientRect();
+          touch('pointerdown', 1, 5, document.body);
+          return {grown: zoomed[0].width / before[0].width, by: moved[0].left - zoomed[0].left, afterZoom, afterMove, said,
+                  left: shown.left, right: shown.right, hidden: tip() === undefined,
+                  taken: window.getComputedStyle(chart).touchAction};
+        }""",
+    )
+    told = found.told
+    assert told["grown"] == pytest.approx(4, rel=0.01)
+    assert told["by"] == pytest.approx(50, abs=0.5)
+    assert "afterZoom" not in told, "two fingers are no tap"
+    assert "afterMove" not in told, "nor is a finger that moves"
+    assert told["said"].startswith("Busy from 2026-01-01 00:01:00+00:00 to 2026-01-01 00:03:00+00:00 (2m)")
+    assert told["left"] >= 0
+    assert told["right"] <= 390
+    assert told["hidden"], "the next tap takes it away"
+    assert told["taken"] == "pan-y", "the page still scrolls"
+
+
+def test_a_timeline_fits_a_phone_with_letters_that_are_read(tmp_path: Path) -> None:
+    looks = look_at(
+        drawn(tmp_path),
+        [("/timeline.html", WIDTHS)],
+        """async (window, document) => {
+          const chart = document.querySelector('svg.timeline'), frame = chart.parentElement;
+          const labels = [...chart.querySelectorAll('text[data-x]')].filter(one => one.getAttribute('visibility') !== 'hidden');
+          const boxes = labels.map(one => one.getBoundingClientRect());
+          return {sideways: frame.scrollWidth > frame.clientWidth, filled: chart.getBoundingClientRect().width / frame.clientWidth,
+                  letters: Number.parseFloat(window.getComputedStyle(labels[0]).fontSize) * chart.getBoundingClientRect().width / chart.viewBox.baseVal.width,
+                  labels: labels.length, over: boxes.filter((box, k) => k > 0 && box.left < boxes[k - 1].right).length};
+        }""",
+    )
+    for look in looks:
+        assert not look.told["sideways"], look
+        assert look.told["filled"] == pytest.approx(1, abs=0.01)
+        assert look.told["letters"] == pytest.approx(14 if look.width < 600 else 12, rel=0.01)
+        assert look.told["labels"] >= 2
+        assert look.told["over"] == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -63,6 +64,16 @@ def test_a_picture_of_the_first_partition_with_what_is_open(files: Path, capsys:
     assert one.startswith("<svg")
     assert one.count("te: ") < closed.count("te: ")
     assert "te: 12" in closed
+
+
+def test_a_limit_of_matches_and_a_zone(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    matches = files / "many.parquet"
+    pq.write_table(pa.table({"A.ts": [1, 2], "A.te": [2, 3], "detected": [2, 3]}), matches)
+    given = ["timeline", f"--situations=A={files}/A.parquet", f"--matches={matches}", f"--out={files}/page.html"]
+    assert main([*given, "--most-matches=1"]) == 0
+    assert "1 more match: most_matches=2 draws all" in (files / "page.html").read_text()
+    assert main([*given, "--tz=Mars/Olympus"]) == 1
+    assert "tz='Mars/Olympus' is no time zone" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -172,3 +172,99 @@ def test_a_program_draws_its_pattern() -> None:
         tg.program(All=readings.select("t")).timeline({"R": values})
     with pytest.raises(QueryError, match="TG402 the program has no pattern called 'A'"):
         program.timeline({"R": values}, result="A")
+
+
+def in_new_york(tick: dt.timedelta, number: int, first: dt.datetime) -> tg.Timeline:
+    rows = [{"ts": first + tick * n, "te": first + tick * (n + 1)} for n in range(number)]
+    return tg.timeline({"On": pa.Table.from_pylist(rows)}, tz="America/New_York")
+
+
+@pytest.mark.parametrize(
+    ("tick", "number", "first", "labels"),
+    [
+        (dt.timedelta(minutes=10), 12, "2026-03-02T14:00", ["03-02 09:00", "03-02 09:15", "03-02 09:30"]),
+        (dt.timedelta(hours=12), 8, "2026-03-06T05:00", ["03-06 00:00", "03-06 12:00", "03-07 00:00"]),
+        (dt.timedelta(days=1), 6, "2026-03-06T05:00", ["2026-03-06", "2026-03-07", "2026-03-08", "2026-03-09"]),
+    ],
+)
+def test_an_axis_is_round_in_the_clock_of_its_zone(
+    tick: dt.timedelta, number: int, first: str, labels: list[str]
+) -> None:
+    drawn = in_new_york(tick, number, dt.datetime.fromisoformat(first).replace(tzinfo=dt.UTC))
+    texts = [text for text in ET.fromstring(drawn.svg("")).iter(f"{SVG}text") if text.get("y") == "14"]
+    assert [text.text for text in texts][: len(labels)] == labels
+    assert all((text.findtext(f"{SVG}title") or "").endswith((":00", ":30")) for text in texts)
+
+
+def test_days_on_which_clocks_change_begin_at_midnight() -> None:
+    drawn = in_new_york(dt.timedelta(days=1), 6, dt.datetime(2026, 3, 6, 5, tzinfo=dt.UTC))
+    at = {text.text: float(text.get("x", "")) for text in ET.fromstring(drawn.svg("")).iter(f"{SVG}text")}
+    hour = 880 / (6 * 24)
+    assert at["2026-03-08"] - at["2026-03-07"] == pytest.approx(24 * hour, abs=0.02)
+    assert at["2026-03-09"] - at["2026-03-08"] == pytest.approx(23 * hour, abs=0.02)
+
+
+def test_the_hour_that_clocks_show_twice_has_its_marks_twice() -> None:
+    drawn = in_new_york(dt.timedelta(minutes=20), 6, dt.datetime(2026, 11, 1, 5, tzinfo=dt.UTC))
+    texts = [text.text for text in ET.fromstring(drawn.svg("")).iter(f"{SVG}text") if text.get("y") == "14"]
+    assert texts.count("11-01 01:00") == 2
+
+
+def test_bars_matches_and_the_title_say_the_zone() -> None:
+    states = tg.stream("S", "t timestamp, x bigint", progress="t")
+    found = states.partition_by().derive(A=tg.situation(states.x > 0), B=tg.situation(states.x < 1))
+    hits = tg.program(Hits=tg.match(found.A.meets(found.B), within="1h"))
+    rows = [(f"2026-07-01T14:{minute:02}Z", minute % 2) for minute in range(4)]
+    for drawn in (hits.timeline({"S": rows}, tz="Asia/Kolkata"), hits.timeline({"S": rows})):
+        zone, offset = (drawn.tz, "19:31:00+05:30") if drawn.tz != "UTC" else ("UTC", "14:01:00+00:00")
+        for shown in (drawn.html(), drawn._repr_html_()):
+            assert f"times in {zone}</small></h3>" in shown
+            assert f"A from 2026-07-01 {offset} to " in shown
+            assert f"ts: 2026-07-01 {offset}" in shown
+            assert "match 1: detected 2026-07-01 " in shown
+
+
+@pytest.mark.parametrize(
+    ("tz", "said"),
+    [
+        ("New York", "tz='New York' is no time zone(?s:.*)did you mean 'America/New_York'"),
+        ("Europe/Berlim", "did you mean 'Europe/Berlin'"),
+        ("America", "is no time zone"),
+        ("../UTC", "is no time zone"),
+        ("", "America/New_York"),
+        (None, "tz=None is no time zone"),
+        ("America/New_York", "tz='America/New_York': times here are numbers"),
+    ],
+)
+def test_a_zone_that_is_none_is_refused_where_it_is_written(tz: str, said: str) -> None:
+    with pytest.raises(QueryError, match=said) as refused:
+        program.timeline({"R": [("a", 0, 1), ("a", 1, 0)]}, tz=tz)
+    assert "test_timeline.py" in str(refused.value)
+
+
+def test_dates_are_in_no_zone() -> None:
+    days = pa.Table.from_pylist([{"ts": dt.date(2026, 3, 1), "te": dt.date(2026, 3, 4)}])
+    with pytest.raises(QueryError, match="times here are dates, the same in every zone"):
+        tg.timeline({"On": days}, tz="America/New_York")
+
+
+def test_an_end_of_time_is_drawn_in_every_zone() -> None:
+    ever = [{"ts": dt.datetime(9999, 12, 31, tzinfo=dt.UTC), "te": dt.datetime.max.replace(tzinfo=dt.UTC)}]
+    drawn = tg.timeline({"On": pa.Table.from_pylist(ever)}, tz="Asia/Tokyo")
+    assert "9999-12-31 23:59:59" in drawn.svg("")
+
+
+def test_ten_thousand_matches_are_counted_and_a_hundred_drawn() -> None:
+    matches = pa.table(
+        {"A.ts": list(range(10_000)), "A.te": list(range(1, 10_001)), "detected": list(range(1, 10_001))}
+    )
+    situations = {"A": pa.table({"ts": [0], "te": [10_000]})}
+    drawn = tg.timeline(situations, matches)
+    assert len(drawn.html()) < 150_000
+    assert "9,900 more matches: most_matches=10000 draws all" in drawn.svg("")
+    assert repr(drawn).endswith(": 1 situation, 10,000 matches")
+    whole = tg.timeline(situations, matches, most_matches=10_000)
+    assert whole.svg("").count("detected") == 10_000
+    assert "more matches" not in whole.html()
+    with pytest.raises(QueryError, match="TG402 most_matches=0 is no number of matches"):
+        tg.timeline(situations, matches, most_matches=0)

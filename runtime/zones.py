@@ -1,0 +1,52 @@
+"""Time zones by name: the clock in which instants are shown."""
+
+from __future__ import annotations
+
+import datetime as dt
+from difflib import get_close_matches
+from zoneinfo import ZoneInfo, available_timezones
+
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.shown import shown
+from tidegate.algebra.time import instant_ticks, ticks_instant
+
+
+def zone_of(name: object) -> dt.tzinfo:
+    """The zone of that name; `QueryError` TG402 for a name that no zone of this machine has."""
+    if name == "UTC":
+        return dt.UTC  # needs no data of zones, which not every machine has
+    try:
+        return ZoneInfo(name)  # type: ignore[arg-type]  # what is no text is refused as a name is that no zone has
+    except (LookupError, ValueError, TypeError, AttributeError, OSError):
+        zones = available_timezones()
+        hint = (
+            'write a name such as "America/New_York"'
+            if zones
+            else "pip install tzdata: this machine has no data of zones"
+        )
+        by_name = {zone.rpartition("/")[2].casefold(): zone for zone in zones} | {
+            zone.casefold(): zone for zone in zones
+        }
+        asked = name.strip().replace(" ", "_").casefold() if isinstance(name, str) else ""
+        near = get_close_matches(asked, by_name, n=1)
+        hint = f"did you mean {by_name[near[0]]!r}?" if near else hint
+        raise QueryError("TG402", f"tz={shown(name)} is no time zone", hint=hint) from None
+
+
+def in_zone(value: dt.datetime, zone: dt.tzinfo) -> dt.datetime:
+    """An instant as the clocks of a zone show it; in UTC at the ends of time, which have no other name in some zones."""
+    instant = value if value.tzinfo is not None else value.replace(tzinfo=dt.UTC)
+    try:
+        return instant.astimezone(zone)
+    except OverflowError:
+        return instant
+
+
+def wall_ticks(instant: int, zone: dt.tzinfo) -> int:
+    """What the clocks of a zone show at an instant, as ticks of a zone without an offset."""
+    return instant_ticks(in_zone(ticks_instant(instant), zone).replace(tzinfo=dt.UTC))
+
+
+def ticks_of_wall(wall: int, zone: dt.tzinfo) -> int:
+    """The first instant at which the clocks of a zone show that; one that they leave out is taken as just after."""
+    return instant_ticks(ticks_instant(wall).replace(tzinfo=zone))
