@@ -248,11 +248,13 @@ class Program:
             on_error=on_error,
         )
 
-    def why(self, checkpoint: str | os.PathLike[str], name: str, row: Mapping[str, Any] | None = None) -> Why:
+    def why(
+        self, checkpoint: str | os.PathLike[str], name: str | None = None, row: Mapping[str, Any] | None = None
+    ) -> Why:
         """What holds a result back in a checkpoint, whether a run has it open or not; with the instants of a row of it,
         when that row is final or why it never is.
 
-        `QueryError` TG402 for a name that is no result; `StateError` TG501 for the checkpoint of another program.
+        Without a name, of the only result. `QueryError` TG402 for a name that is no result; `StateError` TG501 for the checkpoint of another program.
 
         Examples:
             >>> with program.session(checkpoint="state") as session:
@@ -265,9 +267,11 @@ class Program:
             ...
         """
         from tidegate.runtime.state.local import LocalStore
-        from tidegate.runtime.why import why_checkpoint
+        from tidegate.runtime.why import asked_result, why_checkpoint
 
-        return why_checkpoint(self.facts, LocalStore(checkpoint), name, row)[name]
+        with Here():
+            asked = asked_result(self.facts, name)
+        return why_checkpoint(self.facts, LocalStore(checkpoint), asked, row)[asked]
 
     def timeline(
         self,

@@ -31,18 +31,41 @@ from tidegate.runtime.turns import from_json as missed_turns
 from tidegate.runtime.why_answer import Hold, Part, Wait, Why
 
 
-def why(facts: ProgramFacts, manifest: Manifest | None, name: str, row: Mapping[str, Any] | None = None) -> Why:
+def why(
+    facts: ProgramFacts, manifest: Manifest | None, name: str | None = None, row: Mapping[str, Any] | None = None
+) -> Why:
     """What holds a result back in the state that a manifest describes, or, for a row of it, what its finality waits for.
 
-    `row` has the instants of the row: those on which the result progresses at least.
+    `row` has the instants of the row: those on which the result progresses at least. Of a program's only result the name
+    may be left out.
     """
-    check_known(name, facts.streams, "result")
+    name = asked_result(facts, name)
     state = _State(facts, manifest)
     queries = [query for query in facts.queries if query.query.stream == name]
     if row is None:
         return Why(tuple(state.held_back(query, frozenset()) for query in queries))
     instants = _instants(facts.streams[name], row)
     return Why(tuple(state.about_row(query, instants) for query in queries))
+
+
+def asked_result(facts: ProgramFacts, name: str | None) -> str:
+    """The result by this name, or the only one; `QueryError` TG402 for a name that is no result, or none where there are several."""
+    results = _results(facts)
+    if name is None and len(results) == 1:
+        return results[0]
+    if name is None:
+        raise QueryError(
+            "TG402",
+            "why of which result? The program has several",
+            hint=f"name one: why({results[0]!r}); it has {', '.join(results)}",
+        )
+    check_known(name, results, "result")
+    return name
+
+
+def _results(facts: ProgramFacts) -> list[str]:
+    """Those that a user has named, without stages."""
+    return list(dict.fromkeys(query.query.stream for query in facts.queries if not query.query.inner))
 
 
 def why_checkpoint(
@@ -68,7 +91,7 @@ def why_checkpoint(
             because=tuple(differing),
             hint="name the file with the program that made it",
         )
-    names = list(facts.streams) if name is None else [name]
+    names = _results(facts) if name is None else [name]
     return {each: why(facts, found.manifest, each, row) for each in names}
 
 

@@ -186,7 +186,8 @@ def final_report(report: Report) -> str:
         "Of each result the rows that tell most. Times are New York's here, and UTC in the files.",
         *(_result(result) for result in report.results),
         "Rows by fate\n" + _indent(str(fates_table(report.fates))),
-        "Live state against its proven bound (most rows after any batch)\n" + _indent(str(states_table(report.states))),
+        "Live state against its proven bound (most rows after any batch; below it, the bound as proven)\n"
+        + _indent(states_text(report.states)),
         "How long after what it tells a row was final, in replay time\n"
         + _indent(str(finality_table(report.finality))),
         text_picture(report.picture),
@@ -256,6 +257,14 @@ def states_table(states: Sequence[State]) -> Table:
     return Table(["buffer", "most", "bound", "used", "bound as proven"], rows)
 
 
+def states_text(states: Sequence[State]) -> str:
+    """The same for the screen, with the formula below each buffer: beside it, a line would be wider than most windows."""
+    shown = states_table(states)
+    head, rule, *lines = table(shown.columns[:-1], [row[:-1] for row in shown.rows]).splitlines()
+    below = (f"{line}\n  {state.formula}" for line, state in zip(lines, states, strict=True))
+    return "\n".join([head, rule, *below])
+
+
 def again(report: Report) -> str:
     """A further run of the same replay, in a few lines."""
     wrong = [f"{result.name} {judgement(result)}" for result in report.results if result.differences]
@@ -313,7 +322,7 @@ def cell_text(value: Cell) -> str:
         case bool():
             return str(value).lower()
         case int():
-            return str(value)
+            return f"{value:,}"
         case float():
             return f"{value:,.1f}"
         case datetime():

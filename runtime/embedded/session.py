@@ -519,10 +519,10 @@ class Session:
         """
         return {name: dict(values) for name, values in self._runner.progress.queries.items()}
 
-    def why(self, name: str, row: Mapping[str, Any] | None = None) -> Why:
+    def why(self, name: str | None = None, row: Mapping[str, Any] | None = None) -> Why:
         """What holds a result back after the last step, or, with the instants of a row of it, when that row is final.
 
-        `QueryError` TG402 for a name that is no result, TG401 where an instant is missing on which the result progresses.
+        Without a name, of the only result. `QueryError` TG402 for a name that is no result, TG401 where an instant is missing on which the result progresses.
 
         Examples:
             >>> session = program.session()
@@ -533,8 +533,8 @@ class Session:
               held back by    Orders.ordered, of which nothing is known to have arrived
             ...
         """
-        check_known(name, self.facts.streams, "result")
-        return why(self.facts, self._setup.checkpoint.manifest, name, row)
+        with Here():
+            return why(self.facts, self._setup.checkpoint.manifest, name, row)
 
     def quarantine(self) -> pa.RecordBatchReader:
         """All quarantined rows as of the last step, with reason, source and position: a stream of Arrow batches.

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate.algebra.dsl.calls import checked_calls
+from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.errors import QueryError, TidegateError
 from tidegate.algebra.shown import shown
 from tidegate.algebra.time import DurationLike, duration_ticks
@@ -150,17 +151,18 @@ class RunningQuery(StreamingQuery):
         setup = self._run.setup
         return ProgramExplanation(setup.plan.facts, False, setup.timetable, self._run.executor.limits, setup.plan)
 
-    def why(self, name: str, row: Mapping[str, Any] | None = None) -> Why:
+    def why(self, name: str | None = None, row: Mapping[str, Any] | None = None) -> Why:
         """What holds a result back after the last batch, or, with the instants of a row of it, when that row is final.
 
-        `QueryError` TG402 for a name that is no result, TG401 where an instant is missing on which the result progresses.
+        Without a name, of the only result. `QueryError` TG402 for a name that is no result, TG401 where an instant is missing on which the result progresses.
 
         Examples:
             >>> print(query.why("Unpaid"))
             Unpaid is complete: all that it reads has ended
               accepted rows  3 of Orders, 2 of Payments
         """
-        return why(self._run.setup.plan.facts, self._run.setup.checkpoint.manifest, name, row)
+        with Here():
+            return why(self._run.setup.plan.facts, self._run.setup.checkpoint.manifest, name, row)
 
     def advance(self, stream: str, progress: Mapping[str, Any]) -> None:
         """Declare that, with the files that are in its directory, everything up to these instants (inclusive) has arrived.

@@ -122,6 +122,15 @@ def test_an_unproven_bound_and_an_uncompared_result_are_not_failures() -> None:
     assert "not compared" in report.final_report(given)
 
 
+def test_the_table_of_state_fits_a_hundred_columns() -> None:
+    buffers = "Departure for NotDeparted, WorstDelay, Bunching, Wave, LateInFog"
+    formula = "rate(Departure) × matches(Airports) × (59m 59s 999ms 999us + skew(Departure)) + 12345678"
+    text = report.states_text([State(buffers, 2_053_000, 2_114_000, formula), State("x", 5, None, "unbounded")])
+    assert max(map(len, text.splitlines())) <= 98
+    assert f"{buffers}  2,053,000  2,114,000  97%\n  {formula}\n" in text
+    assert text.endswith("unbounded")
+
+
 def test_rows_rejected_for_other_reasons_than_they_should_be_are_told() -> None:
     right = Fate("departure", 10, 8, {"late": 2}, {"late": 2, "null": 0})
     wrong = Fate("departure", 10, 8, {"null": 2}, {"late": 2})

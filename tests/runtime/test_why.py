@@ -73,6 +73,23 @@ Unpaid is final up to ordered = 2026-03-02T11:34:59.999999Z
   accepted rows  2 of Orders, 1 of Payments"""
 
 
+def test_without_a_name_it_is_the_only_result(unpaid: tg.Program, tmp_path: Path) -> None:
+    with unpaid.session(checkpoint=tmp_path / "state") as session:
+        assert str(session.why()) == str(session.why("Unpaid"))
+        session.step()
+    assert str(unpaid.why(tmp_path / "state")) == str(unpaid.why(tmp_path / "state", "Unpaid"))
+    events = tg.stream("E", "k bigint, v bigint, t bigint", progress="t")
+    high = events.partition_by("k").derive(High=tg.situation(events.v > 5)).High
+    several = tg.program(
+        Ends=high.group_by(high.k, end=tg.tumbling(high.te, 10)).agg(n=tg.count()), All=events.select("t")
+    )
+    with several.session() as session, pytest.raises(QueryError, match="TG402 why of which result") as caught:
+        session.why()
+    assert caught.value.hint == "name one: why('Ends'); it has Ends, All"
+    assert caught.value.site is not None
+    assert caught.value.site.file.endswith("test_why.py")
+
+
 def test_the_input_that_holds_a_result_back(start: Start, unpaid: tg.Program) -> None:
     with start(unpaid, sources={"Payments": tg.source(None, delay="5m")}, clock=at("12:00")) as run:
         assert str(run.why("Unpaid")).startswith("no row of Unpaid is final yet\n  held back by    Orders.ordered, of")
