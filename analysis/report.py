@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from tidegate.algebra.dsl.calls import checked_calls
@@ -15,6 +16,14 @@ from tidegate.analysis.progress_sets import minimal_progressing_sets
 from tidegate.analysis.recursion import rank_text, step_text
 from tidegate.analysis.sites import zone_lines
 
+#: The words of what is kept and how much, for who has not read the manual.
+_MEANINGS = {
+    "p(t)": "up to which t the result is final",
+    "rate": "rows of the stream in a unit of time",
+    "skew": "how far its rows are ahead of the time up to which it is complete",
+    "lag": "how far the slowest stream is behind the fastest",
+}
+
 
 @checked_calls
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,10 +34,11 @@ class Explanation:
     zones: bool = False
 
     def __str__(self) -> str:
-        return "\n\n".join(
+        queries = [
             _query_text(query, self.facts.recursions.get(query.query.stream), zones=self.zones)
             for query in self.facts.queries
-        )
+        ]
+        return "\n\n".join([*queries, *_words(self.facts)])
 
     def __repr__(self) -> str:
         return str(self)
@@ -103,6 +113,17 @@ def _query_text(query: QueryFacts, recursion: Recursion | None, *, zones: bool) 
         for number, zone in enumerate(query.federation.zones, 1):
             lines.append(_entry(f"zone {number}", list(zone_lines(query.federation, zone)) or ["no constraint"]))
     return "\n".join(lines)
+
+
+def _words(facts: ProgramFacts) -> list[str]:
+    """What the words mean by which it is said what is kept: a block with those that occur."""
+    said = " ".join(f"{_kept(o)} {o.bound}" for query in facts.queries for o in query.occurrences)
+    found = [
+        _entry(word, [meaning])
+        for word, meaning in _MEANINGS.items()
+        if re.search(rf"\b{word.removesuffix('(t)')}[()]", said)
+    ]
+    return ["\n".join(["where", *found])] if found else []
 
 
 def _entry(name: str, values: list[str]) -> str:

@@ -22,6 +22,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+#: What the words of a plan mean, for who has not read how it runs.
+_PLAN = """\
+how it runs
+  buffer      the stored rows of a stream, such as Orders#0; `chain` says how they are made of those that come
+  increment   what a batch adds to a result; `tree` says how it is computed from the buffers"""
+
+
 @checked_calls
 @dataclass(frozen=True, slots=True, eq=False)
 class ProgramExplanation:
@@ -49,7 +56,7 @@ class ProgramExplanation:
     """The plan of a run; a program that does not run is planned as it would be by default."""
 
     def __str__(self) -> str:
-        return f"{self.report}\n\n{self.plan}"
+        return f"{self.report}\n\n{_PLAN}\n\n{self.plan}"
 
     def __repr__(self) -> str:
         return str(self)
@@ -79,7 +86,7 @@ class ProgramExplanation:
             buffer Orders#0
               holds       rows
               read by     Unpaid
-              freed by    kill rule: a stored row of Payments discards it in Unpaid
+              freed when  a row of Payments that has come keeps it out of Unpaid
             ...
         """
         return Shown(plan_text(self.lowered(), self.timetable, self.limits))

@@ -59,7 +59,8 @@ class Program:
 
     def __repr__(self) -> str:
         return "\n".join(
-            f"{query.name} feeds {query.stream}:\n{node_text(query.node)}" for query in self._definition.queries
+            f"query {query.name}{f' feeds {query.stream}' if query.stream != query.name else ''}:\n{node_text(query.node)}"
+            for query in self._definition.queries
         )
 
     def _repr_html_(self) -> str:

@@ -67,11 +67,11 @@ def _buffer_text(plan: Plan, buffer: Buffer, limits: Limits) -> str:
     holds = buffer.holds if buffer.partial is None else f"{buffer.holds}: {_aggregates(buffer.partial)}"
     head = [f"buffer {buffer.id}", f"  holds       {holds}", f"  read by     {', '.join(_readers(plan, buffer))}"]
     freed_by = _freed_by(plan, buffer)
-    head += [f"  {'freed by' if k == 0 else '':<12}{rule}" for k, rule in enumerate(freed_by)]
+    head += [f"  {'freed when' if k == 0 else '':<12}{rule}" for k, rule in enumerate(freed_by)]
     if freed_by:
         together = next(some for some in plan.purged() if buffer in some)
         names = listed([one.id for one in together])
-        head += [f"  at most     {bound}, which is the bound without these rules" for bound in _bounds(plan, buffer)]
+        head += [f"  at most     {bound}, also without that" for bound in _bounds(plan, buffer)]
         head.append(f"  on Spark    {_swept(names, limits)}")
     if buffer.stretches is not None:
         by = ", ".join((*buffer.stretches.keys, buffer.stretches.time))
@@ -94,7 +94,7 @@ def _query_text(plan: Plan, query: QueryPlan, timetable: Timetable, limits: Limi
             if held := bound_lines(query.ordered.node):
                 lines.append(_indented("holds", "\n".join(held)))
             if freed := freed_lines(query.ordered):
-                lines.append(_indented("freed by", "\n".join(freed)))
+                lines.append(_indented("freed when", "\n".join(freed)))
     lines.append(f"  on Spark    {limits.describe(query)}")
     for part, names in sharers(plan.queries, query):
         operator = node_text(part).splitlines()[0]
@@ -150,13 +150,13 @@ def _freed_by(plan: Plan, buffer: Buffer) -> list[str]:
         if leaf.kill:
             for rule in query.purge.kills_of(leaf.occurrence.index):
                 found[
-                    f"kill rule: a stored row of {federation.occurrence_name(rule.other)} discards it in {query.name}"
+                    f"a row of {federation.occurrence_name(rule.other)} that has come keeps it out of {query.name}"
                 ] = None
         if leaf.partner:
             for pair in query.purge.partners_of(leaf.occurrence.index):
                 keys = f" with equal {', '.join(a for a, _ in pair.keys)}" if pair.keys else ""
                 name = federation.occurrence_name(pair.other)
-                found[f"partner rule: no row of {name}{keys} in {query.name}, and none to come"] = None
+                found[f"no row of {name}{keys} is there for {query.name}, and none to come"] = None
     return list(found)
 
 

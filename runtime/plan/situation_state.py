@@ -99,7 +99,7 @@ def freed_lines(ordered: Ordered) -> list[str]:
         names = " or ".join(one.symbols)
         if one.partners:
             others = " or no ".join(one.partners)
-            lines.append(f"partner rule: {names} that has no {others}, and none to come, or no match still open")
+            lines.append(f"{names} has no {others}, and none to come, or no match is still open")
         else:
-            lines.append(f"partner rule: {names} that is over")
+            lines.append(f"{names} is over")
     return lines

@@ -32,14 +32,35 @@ query Fire
   state       FireStart  rate(FireStart) × (1d + skew(FireStart) + lag)
               FireEnd    rate(FireEnd) × (skew(FireEnd) + lag)"""
 
+WORDS = """
+
+where
+  p(t)        up to which t the result is final
+  rate        rows of the stream in a unit of time
+  skew        how far its rows are ahead of the time up to which it is complete
+  lag         how far the slowest stream is behind the fastest"""
+
 
 def test_the_text_of_a_query() -> None:
-    assert frames().explain().report == TEXT
+    assert frames().explain().report == TEXT + WORDS
 
 
 def test_zones_come_on_request() -> None:
     text = str(explain(frames().facts, zones=True))
-    assert text == TEXT + "\n  zone 1      end <= start + 1d\n              start + 1m <= end"
+    assert text == TEXT + "\n  zone 1      end <= start + 1d\n              start + 1m <= end" + WORDS
+
+
+def test_words_are_explained_where_they_occur_and_rules_are_not_named() -> None:
+    rooms = tg.stream("Rooms", "room string, time timestamp", progress="time")
+    assert "lag" not in tg.program(Copy=rooms).explain().report
+    assert "where" not in tg.program(Copy=tg.table("Rooms", "room string")).explain().report
+    o = tg.stream("O", "id bigint, time timestamp", progress="time").as_("o")
+    p = tg.stream("P", "id bigint, time timestamp", progress="time").as_("p")
+    unpaid = o.anti_join(p, o.id == p.id, o.time <= p.time, p.time <= o.time + minutes(30))
+    text = str(tg.program(Unpaid=unpaid).explain())
+    assert "rule" not in text
+    assert "freed when  a row of P that has come keeps it out of Unpaid" in text
+    assert text.index("\n  buffer      the stored rows of a stream") < text.index("\nbuffer O#0")
 
 
 def test_json_says_the_same() -> None:

@@ -146,8 +146,8 @@ def test_what_has_gone_is_gone_after_a_restart_too(tmp_path: Path, monkeypatch: 
 
 def test_explain_says_it() -> None:
     plan = str(chain().explain().plan)
-    assert "freed by    partner rule: A that has no B, and none to come, or no match still open" in plan
-    assert "partner rule: B that has no A, and none to come, or no match still open" in plan
+    assert "freed when  A has no B, and none to come, or no match is still open" in plan
+    assert "B has no A, and none to come, or no match is still open" in plan
     query = chain().explain().to_dict()["plan"]["queries"][0]  # type: ignore[index]  # plain values
     assert len(query["freed_by"]) == 3
     unbounded = tg.program(M=tg.match(on.A.before(on.B), on.B.ts - on.A.te <= 8))
