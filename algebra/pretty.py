@@ -41,7 +41,7 @@ from tidegate.algebra.nodes import (
     children,
 )
 from tidegate.algebra.terms import Attr, Call, Lit, Param, Term, Value
-from tidegate.algebra.time import format_duration, format_instant
+from tidegate.algebra.time import format_duration, format_instant, signed_duration
 from tidegate.algebra.types import DataType, Kind
 
 _BINDING = {"or": 1, "and": 2, "not": 3, "eq": 4, "ne": 4, "lt": 4, "le": 4, "gt": 4, "ge": 4, "eq_null_safe": 4}
@@ -129,6 +129,8 @@ def _term(term: Term) -> tuple[str, int]:
             return name, _ATOM
         case Lit(value, type_):
             text = value_text(value, type_)
+            if type_.kind is Kind.DURATION and any(sign in text for sign in (" - ", " + ")):
+                return text, _BINDING["sub"]
             return text, 7 if text.startswith("-") else _ATOM
         case Param(name):
             return f"${name}", _ATOM
@@ -187,7 +189,9 @@ def temporal_text(term: TemporalTerm, *, integer: bool = False) -> str:
         case Var(name):
             return name
         case Shift(inner, by):
-            return f"{temporal_text(inner, integer=integer)} {'-' if by < 0 else '+'} {amount(abs(by))}"
+            sign = "-" if by < 0 else "+"
+            moved = f"{sign} {abs(by)}" if integer else signed_duration(by)
+            return f"{temporal_text(inner, integer=integer)} {moved}"
         case Least(terms):
             return f"min({', '.join(temporal_text(t, integer=integer) for t in terms)})"
         case Greatest(terms):

@@ -24,7 +24,7 @@ MICROSECONDS = {name: ticks for ticks, names in _NAMES.items() for name in names
     f"{name}s": ticks for ticks, names in _NAMES.items() for name in names if len(name) > 2 or name == "hr"
 }
 _UNITS = (("d", 86_400_000_000), ("h", 3_600_000_000), ("m", 60_000_000), ("s", 1_000_000), ("ms", 1_000), ("us", 1))
-_SHORT = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-z\u00b5\u03bc]+)", re.IGNORECASE)
+_SHORT = re.compile(r"\s*([+-]?\s*\d+(?:\.\d+)?)\s*([a-z\u00b5\u03bc]+)", re.IGNORECASE)
 _AND = re.compile(r"\s*,\s*|\s+and\s+", re.IGNORECASE)
 _ISO = re.compile(
     r"(?P<sign>-)?P(?:(?P<w>\d+)W)?(?:(?P<d>\d+)D)?(?:T(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+(?:\.\d{1,6})?)S)?)?"
@@ -82,7 +82,7 @@ def _parse(text: str) -> int:
         part = _SHORT.match(text, position)
         if part is None or part[2].lower() not in MICROSECONDS:
             break
-        total += _fraction(part[1], MICROSECONDS[part[2].lower()], text)
+        total += _fraction("".join(part[1].split()), MICROSECONDS[part[2].lower()], text)
         position = part.end()
         if (between := _AND.match(text, position)) and _SHORT.match(text, between.end()):
             position = between.end()
@@ -108,15 +108,29 @@ def _fraction(number: str, unit: int, text: str) -> int:
 
 
 def format_duration(ticks: int) -> str:
-    """A duration as people read it: `1h 30m`, `-500ms`, `0s`; one tick left over reads `1us`."""
-    if ticks == 0:
-        return "0s"
-    parts, rest = [], abs(ticks)
+    """A duration as people read it: `1h 30m`, `-500ms`, `0s`; `1d - 1us` where that has fewer parts."""
+    sign, other = ("-", "+") if ticks < 0 else ("", "-")
+    parts = in_units(abs(ticks))
+    rounder = [(in_units(abs(ticks) + size), unit) for unit, size in _UNITS[-3:]]
+    shortest, unit = min(rounder, key=lambda one: len(one[0]))
+    if len(shortest) + 1 < len(parts):
+        return f"{sign}{' '.join(shortest)} {other} 1{unit}"
+    return sign + " ".join(parts)
+
+
+def signed_duration(ticks: int) -> str:
+    """A duration as it moves an instant: `+ 30m`, `- 1d + 1us`."""
+    return f"{'-' if ticks < 0 else '+'} {format_duration(ticks).removeprefix('-')}"
+
+
+def in_units(ticks: int) -> list[str]:
+    """A duration of 0 or more as the sum of its units: `59m`, `59s`."""
+    parts = []
     for unit, size in _UNITS:
-        count, rest = divmod(rest, size)
+        count, ticks = divmod(ticks, size)
         if count:
             parts.append(f"{count}{unit}")
-    return ("-" if ticks < 0 else "") + " ".join(parts)
+    return parts or ["0s"]
 
 
 def instant_ticks(value: dt.datetime) -> int:

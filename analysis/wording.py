@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidegate.algebra.pretty import value_text
-from tidegate.algebra.time import INF, Extended, format_duration
+from tidegate.algebra.time import INF, Extended, format_duration, signed_duration
 from tidegate.algebra.types import DataType, Kind
 
 
@@ -16,7 +16,8 @@ def shifted(name: str, by: int, type_: DataType) -> str:
     """`name`, `name + 5m` or `name - 5m`."""
     if by == 0:
         return name
-    return f"{name} {'+' if by > 0 else '-'} {amount(abs(by), type_)}"
+    sign = "-" if by < 0 else "+"
+    return f"{name} {signed_duration(by) if type_.kind is Kind.TIMESTAMP else f'{sign} {abs(by)}'}"
 
 
 def at_most(v: str, w: str, c: int, type_: DataType) -> str:

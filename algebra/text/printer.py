@@ -21,7 +21,7 @@ from tidegate.algebra.text.conditions import WRITTEN
 from tidegate.algebra.text.parsing import keywords
 from tidegate.algebra.text.reader import DIALECTS, MIRRORED, Dialect
 from tidegate.algebra.text.returned import AGGREGATES, plain_name
-from tidegate.algebra.time import format_duration
+from tidegate.algebra.time import in_units
 from tidegate.algebra.types import Kind
 
 #: How tightly operations bind; what binds less tightly than its place asks for gets parentheses.
@@ -143,7 +143,7 @@ def _definition(node: Derive) -> str:
 
 
 def _ticks(amount: int, node: Derive) -> str:
-    return format_duration(amount) if node.input.schema[node.time].type.kind is Kind.TIMESTAMP else str(amount)
+    return " ".join(in_units(amount)) if node.input.schema[node.time].type.kind is Kind.TIMESTAMP else str(amount)
 
 
 # PATTERN -------------------------------------------------------------------------------------------------------------

@@ -133,3 +133,34 @@ def test_durations_as_people_write_them(text: str, ticks: int) -> None:
     from tidegate.algebra.time import duration_ticks
 
     assert duration_ticks(text) == ticks
+
+
+@pytest.mark.parametrize(
+    ("written", "printed"),
+    [
+        ("23h 59m 59s 999ms 999us", "1d - 1us"),
+        ("1h 29m 59s 999ms 999us", "1h 30m - 1us"),
+        ("-1m + 1us", "-1m + 1us"),
+        ("59s 999ms", "59s 999ms"),
+        ("1d 23h 59m 59s", "2d - 1s"),
+        ("1d 1us", "1d 1us"),
+        ("1h 30m", "1h 30m"),
+        ("0s", "0s"),
+        ("1us", "1us"),
+        ("999us", "999us"),
+    ],
+)
+def test_durations_are_printed_as_people_read_them_and_read_as_they_are_printed(written: str, printed: str) -> None:
+    from tidegate.algebra.time import duration_ticks, format_duration
+
+    ticks = duration_ticks(written)
+    assert format_duration(ticks) == printed
+    assert duration_ticks(printed) == ticks
+
+
+def test_a_duration_a_tick_short_keeps_its_place_in_a_sum() -> None:
+    events = tg.stream("E", "t timestamp, u timestamp", progress="t")
+    short = tg.duration("1d - 1us")
+    assert repr(events.t + short) == "t + 1d - 1us"
+    assert repr(events.t - short) == "t - (1d - 1us)"
+    assert repr(events.t - events.u > short * 3) == "t - u > (1d - 1us) * 3"
