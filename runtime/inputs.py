@@ -59,16 +59,20 @@ def instant_of(value: Any, stream: StreamDef, attribute: str) -> Extended:
     )
 
 
-def advances_of(
-    stream: StreamDef, progress: Mapping[str, Any], arrival: str | None = None
-) -> dict[tuple[str, str], Extended]:
-    """Progress values given by a user for one stream, in ticks; `QueryError` TG401 for what no call can move."""
+def advances_of(stream: StreamDef, progress: Any, arrival: str | None = None) -> dict[tuple[str, str], Extended]:
+    """Progress values given by a user for one stream, in ticks: by attribute, or an instant of the only one.
+
+    `QueryError` TG401 for what no call can move, TG403 for what is no instant.
+    """
     if not isinstance(progress, Mapping):
-        raise QueryError(
-            "TG403",
-            f"{stream.name}: {shown(progress)} does not say which attribute progresses",
-            hint=f'write advance("{stream.name}", {{"{next(iter(stream.progress), "time")}": {shown(progress)}}})',
-        )
+        moved = [attribute for attribute in stream.progress if attribute != arrival] or list(stream.progress)
+        if len(moved) != 1:
+            raise QueryError(
+                "TG403",
+                f"{stream.name}: {shown(progress)} does not say which attribute progresses: {' or '.join(stream.progress)}",
+                hint=f'write advance("{stream.name}", {{"{stream.progress[0]}": {shown(progress)}}})',
+            )
+        progress = {moved[0]: progress}
     for attribute in progress:
         if attribute not in stream.progress:
             raise QueryError(

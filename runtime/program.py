@@ -197,8 +197,8 @@ class Program:
 
     def session(
         self,
-        *,
         sources: Mapping[str, Any] | None = None,
+        *,
         statics: Mapping[str, Any] | None = None,
         sinks: Mapping[str, Sink] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
@@ -320,7 +320,7 @@ class Program:
         name: str | None = None,
         on_batch: Callable[[BatchReport], None] | None = None,
         clock: Clock | None = None,
-        advance: Mapping[str, Mapping[str, Any]] | None = None,
+        advance: Mapping[str, Any] | None = None,
         close_at: Any = None,
         purging: PurgeMode = "planned",
         schedule: Schedule | None = None,

@@ -15,6 +15,7 @@ from tidegate.algebra.dsl.grouping import Grouped
 from tidegate.algebra.dsl.here import Here, UnknownAttributeError
 from tidegate.algebra.dsl.relation_checks import (
     attribute_name,
+    check_condition,
     free_name,
     fresh_origins,
     is_identifier,
@@ -30,7 +31,7 @@ from tidegate.algebra.dsl.relation_checks import (
     short_name,
     what_else,
 )
-from tidegate.algebra.dsl.suggestions import condition_hint, join_hint, method_hint
+from tidegate.algebra.dsl.suggestions import join_hint, method_hint
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.nodes import (
     Difference,
@@ -572,13 +573,7 @@ class Relation:
         return Expression(rename_attributes(part._term, names), part._type, reads, sites)
 
     def _condition(self, condition: object) -> Expression:
-        if isinstance(condition, bool | int | float | str | bytes | None):
-            hint = (
-                '== builds a condition only from attributes: is one of them named like a method? write relation["name"]'
-                if isinstance(condition, bool)
-                else condition_hint(condition)
-            )
-            raise QueryError("TG114", f"{shown(condition)} is no condition on rows", hint=hint)
+        check_condition(condition)
         return self._column(condition)
 
     def _name_of(self, column: object, where: str) -> str:

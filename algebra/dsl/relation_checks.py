@@ -6,12 +6,13 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from tidegate.algebra.dsl.expression import Expression, Origin
+from tidegate.algebra.dsl.suggestions import condition_hint
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.formulas import And, Formula, Not, Opaque, Or, temporal_formula
 from tidegate.algebra.nodes import Match, Node, Rename, Scan, children
 from tidegate.algebra.pretty import term_text
 from tidegate.algebra.schema import Schema
-from tidegate.algebra.shown import kind_of
+from tidegate.algebra.shown import kind_of, shown
 from tidegate.algebra.terms import Attr, Term
 
 
@@ -74,6 +75,17 @@ def listed_names(names: Iterable[str]) -> str:
 def listed(value: Any) -> list[Any]:
     one = isinstance(value, str | bytes | Expression) or callable(value) or not isinstance(value, Iterable)
     return [value] if one else list(value)
+
+
+def check_condition(condition: object) -> None:
+    """`QueryError` TG114 for a plain value in the place of a condition on rows."""
+    if isinstance(condition, bool | int | float | str | bytes | None):
+        hint = (
+            '== builds a condition only from attributes: is one of them named like a method? write relation["name"]'
+            if isinstance(condition, bool)
+            else condition_hint(condition)
+        )
+        raise QueryError("TG114", f"{shown(condition)} is no condition on rows", hint=hint)
 
 
 def is_identifier(name: object) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
@@ -12,8 +13,9 @@ from tidegate.algebra.dsl.aggregates import AggregateExpression
 from tidegate.algebra.dsl.calls import called, checked_calls
 from tidegate.algebra.dsl.expression import Expression, Origin, compare, merged_reads, merged_sites, to_expression
 from tidegate.algebra.dsl.here import Here, UnknownAttributeError, unknown_name
+from tidegate.algebra.dsl.literals import plain
 from tidegate.algebra.dsl.relation import Relation
-from tidegate.algebra.dsl.relation_checks import is_identifier, place, renamed, what_else
+from tidegate.algebra.dsl.relation_checks import check_condition, is_identifier, place, renamed, what_else
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.nodes import Aggregate, Derive, Emission, Given, Match, Node, Project, Rename, children
 from tidegate.algebra.row_wise import is_static
@@ -21,7 +23,7 @@ from tidegate.algebra.schema import checked_name
 from tidegate.algebra.shown import shown
 from tidegate.algebra.situations import END, START
 from tidegate.algebra.terms import Lit, Term, conjunction, conjuncts
-from tidegate.algebra.time import whole_days
+from tidegate.algebra.time import duration_ticks, whole_days
 from tidegate.algebra.types import BIGINT, BOOLEAN, DURATION, DataType, Kind
 
 #: A duration: text such as "5s", a `timedelta`, or ticks on an integer timeline; on one of dates days in any of these ways.
@@ -113,6 +115,9 @@ def situation(
                     hint='write between=("4s", "30s"), or at_least and at_most',
                 )
             at_least, at_most = between
+        check_condition(condition)
+        _check_duration("at_least", at_least)
+        _check_duration("at_most", at_most)
         return Situation(condition, at_least, at_most, aggregates, site)
 
 
@@ -217,6 +222,15 @@ def _is_pair(value: object) -> bool:
 def _check_symbol(name: str) -> None:
     if not is_identifier(name):
         raise QueryError("TG114", f"{shown(name)} is no name for situations", hint="use letters, digits and _")
+
+
+def _check_duration(option: str, value: object) -> None:
+    """`QueryError` TG104 or TG160 for what is no duration on any timeline; whether it fits is for the timeline to say."""
+    given = plain(value)
+    if isinstance(given, str):
+        duration_ticks(given)
+    elif isinstance(given, bool) or not isinstance(given, dt.timedelta | int | Expression | None):
+        raise QueryError("TG160", f"{option}={shown(value)} is no duration", hint='write "5s", or a number of ticks')
 
 
 def _ticks(value: Duration, type_: DataType, where: str) -> int:

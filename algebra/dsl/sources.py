@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -19,6 +20,8 @@ from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.shown import shown
 from tidegate.algebra.terms import Term, conjunction, unknown_attribute
 
+#: Characters of a text that a hint writes anew.
+_LONGEST = 80
 Names = str | Iterable[str]
 _R = TypeVar("_R", bound=Relation)
 
@@ -254,6 +257,12 @@ def _definition(
     parts: list[Expression] = []
     for relation in listed(relations):
         for stated in listed(relation(probe) if callable(relation) else relation):
+            if isinstance(stated, str):
+                raise QueryError(
+                    "TG114",
+                    f"{shown(stated)} is text, and a relation of instants is a comparison of attributes",
+                    hint=f"write relations={_as_formula(stated, given)}",
+                )
             part = probe._condition(stated)
             instants |= {read.attribute.name for read in part._reads.values() if read.attribute.type.can_be_time}
             parts.append(part)
@@ -266,6 +275,14 @@ def _definition(
     together = conjunction([part._term for part in parts])
     sites: dict[Term | Node, Site] = {term: at for part in parts for term, at in part._sites.items()}
     return StreamDef(_stream_name(name), full, together, progressing), sites
+
+
+def _as_formula(text: str, schema: Schema) -> str:
+    """The function that says what a text seems to say of the attributes, or one such as is wanted."""
+    words = {word for word in re.findall(r"\w+", text) if word.isidentifier()}
+    if not words or not words <= set(schema) or len(text) > _LONGEST:
+        return "lambda s: s.start <= s.end"
+    return "lambda s: " + re.sub("|".join(rf"\b{word}\b" for word in words), lambda word: f"s.{word[0]}", text)
 
 
 def _probe(name: str, schema: Schema) -> Relation:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
@@ -262,6 +263,10 @@ def group_hint(name: str) -> str:
     return GROUP_METHODS.get(name, "say what each group yields: .agg(n=tg.count())")
 
 
+#: A condition as it would be text, as other libraries take it.
+_COMPARISON = re.compile(r"\s*([a-z_]\w*)\s*(<=|>=|==|=|!=|<|>)\s*(.{1,80}?)\s*", re.IGNORECASE)
+
+
 def condition_hint(given: object) -> str:
     """How the condition is written for which something else was given: an attribute's name, or the kind of a join."""
     if given in ("inner", "left", "semi", "anti"):
@@ -270,6 +275,11 @@ def condition_hint(given: object) -> str:
         return JOINS[given]
     if isinstance(given, str) and given.isidentifier():
         return f"write a condition on attributes, such as r.{given} > 5, or a.{given} == b.{given} of two relations"
+    if isinstance(given, str) and (found := _COMPARISON.fullmatch(given)) is not None:
+        name, sign, rest = found.groups()
+        return (
+            f"conditions are made of attributes, not text: write relation.{name} {'==' if sign == '=' else sign} {rest}"
+        )
     return "write a condition on attributes, such as relation.time > 5"
 
 

@@ -230,10 +230,11 @@ class Session:
         self._declared.clear()
         self._close_at = None
 
-    def advance(self, stream: str, progress: Mapping[str, Any]) -> None:
+    def advance(self, stream: str, progress: Any) -> None:
         """Declare that, with the rows pushed so far, everything up to these instants (inclusive) has arrived.
 
-        Instants are datetimes or ISO text for timestamps, numbers for integer time. Progress never goes back: an earlier
+        Instants are datetimes or ISO text for timestamps, numbers for integer time; by attribute, or one alone where the
+        stream progresses on one attribute. Progress never goes back: an earlier
         instant changes nothing, with a warning (TG432). `QueryError` TG401 for an attribute on which the stream does not
         progress, TG403 for what is no instant.
 
@@ -241,7 +242,7 @@ class Session:
             >>> session = program.session()
             >>> session.push("Orders", inputs["Orders"])
             >>> session.advance("Orders", {"ordered": "2026-03-03T10:00Z"})
-            >>> session.advance("Payments", {"paid": "2026-03-02T12:40Z"})
+            >>> session.advance("Payments", "2026-03-02T12:40Z")  # it progresses on paid alone
             >>> session.step().results  # orders up to 12:10 are final
             {'Unpaid': 2}
         """

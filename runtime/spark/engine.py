@@ -164,7 +164,7 @@ class RunningQuery(StreamingQuery):
         with Here():
             return why(self._run.setup.plan.facts, self._run.setup.checkpoint.manifest, name, row)
 
-    def advance(self, stream: str, progress: Mapping[str, Any]) -> None:
+    def advance(self, stream: str, progress: Any) -> None:
         """Declare that, with the files that are in its directory, everything up to these instants (inclusive) has arrived.
 
         Of a streaming DataFrame: with the rows that Spark finds when it next plans a batch. The call is kept in the
@@ -298,7 +298,7 @@ def start(
     name: str | None = None,
     on_batch: Callable[[BatchReport], None] | None = None,
     clock: Clock = system_clock,
-    advance: Mapping[str, Mapping[str, Any]] | None = None,
+    advance: Mapping[str, Any] | None = None,
     close_at: Any = None,
     purging: PurgeMode = "planned",
     schedule: Schedule | None = None,

@@ -70,7 +70,7 @@ class SparkRun:
     def __post_init__(self) -> None:
         self.notices = Notices.of(self.setup, self.setup.sources)
 
-    def advance(self, stream: str, progress: Mapping[str, Any]) -> None:
+    def advance(self, stream: str, progress: Any) -> None:
         check_known(stream, self.setup.streams, "stream")
         told = advances_of(self.setup.streams[stream], progress, self.setup.options[stream].arrival)
         self.notices.advanced(self.runner.progress.inputs, told)

@@ -270,7 +270,58 @@ def test_results_say_which_streams_they_have() -> None:
 def test_progress_of_a_session_names_its_attribute() -> None:
     with tg.program(Out=r).session() as session:
         with pytest.raises(tg.QueryError, match="TG403") as raised:
-            session.advance("R", "2020")  # type: ignore[arg-type]  # wrong on purpose
-        assert raised.value.hint == """write advance("R", {"time": '2020'})"""
+            session.advance("R", "soon")
+        assert "R.time: 'soon' is no instant" in raised.value.message
         with pytest.raises(tg.QueryError, match="TG114"):
             session.push("R")  # type: ignore[call-arg]  # wrong on purpose
+
+
+def test_progress_on_one_attribute_needs_no_name() -> None:
+    two = tg.stream("Two", "a timestamp, b timestamp", progress=("a", "b"))
+    with tg.program(Out=r, Both=two).session({"Two": tg.source(None, arrival="b")}) as session:  # sources by position
+        session.advance("R", "2026-03-02T12:00Z")
+        session.advance("Two", "2026-03-02T12:00Z")
+        told = session.step().progress
+        assert told["Out"]["time"] == 1_772_452_800_000_000
+    with tg.program(Both=two).session() as session, pytest.raises(tg.QueryError, match=r"TG403 .* a or b") as raised:
+        session.advance("Two", "2026-03-02")
+    assert raised.value.hint == """write advance("Two", {"a": '2026-03-02'})"""
+
+
+@pytest.mark.parametrize(
+    ("stated", "hint"),
+    [
+        (["begun <= ended"], "write relations=lambda s: s.begun <= s.ended"),
+        ("ended < begun", "write relations=lambda s: s.ended < s.begun"),
+        (lambda s: "x", "write relations=lambda s: s.start <= s.end"),
+    ],
+)
+def test_relations_as_text_are_told_what_goes_there(stated: Any, hint: str) -> None:
+    with pytest.raises(tg.QueryError, match=r"TG114 .* is text") as raised:
+        tg.stream("S", "begun timestamp, ended timestamp", progress="ended", relations=stated)
+    assert raised.value.hint == hint
+
+
+def test_a_condition_as_text_is_written_as_one_of_attributes() -> None:
+    wrong: Callable[[], object]
+    for wrong in (lambda: r.where("x = 5"), lambda: tg_.situation("x = 5")):
+        with pytest.raises(tg.QueryError, match="TG114 'x = 5' is no condition") as raised:
+            wrong()
+        assert raised.value.hint.endswith("write relation.x == 5")
+        assert raised.value.site is not None
+
+
+@pytest.mark.parametrize(
+    ("limit", "code", "hint"),
+    [
+        ({"at_least": "1 minut"}, "TG104", "did you mean minute"),
+        ({"at_most": 2.5}, "TG160", '"5s"'),
+        ({"at_most": True}, "TG160", '"5s"'),
+        ({"between": ("4s", ["30s"])}, "TG160", '"5s"'),
+    ],
+)
+def test_durations_of_a_situation_are_checked_where_it_is_written(limit: Any, code: str, hint: str) -> None:
+    with pytest.raises(tg.QueryError, match=code) as raised:
+        tg_.situation(r.k > 1, **limit)
+    assert hint in raised.value.hint
+    assert raised.value.site is not None
