@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.nodes import (
@@ -27,6 +28,9 @@ from tidegate.algebra.nodes import (
 from tidegate.algebra.program import ProgramDef, Query
 from tidegate.algebra.row_wise import has_ordered_operator, is_row_wise, is_static, ordered_operator
 from tidegate.algebra.schema import StreamDef
+
+if TYPE_CHECKING:
+    from tidegate.analysis.facts import ProgramFacts
 
 #: The definition that the analysis infers of the stream that a query feeds.
 Infer = Callable[[Query], StreamDef]
@@ -101,3 +105,24 @@ class _Cutter:
             number += 1
         self.taken.add(f"{stream}~{number}")
         return f"{stream}~{number}"
+
+
+def stage_names(facts: ProgramFacts) -> dict[str, str]:
+    """What people read in the place of a stage's name: of which query it is a part, and of what its rows tell."""
+    found: dict[str, str] = {}
+    for query in (one.query for one in facts.queries if one.query.inner):
+        what = {Derive: "situations", Match: "matches"}.get(type(_told(query.node)), "rows")
+        owner = query.stream.rpartition("~")[0]
+        name, number = f"{owner} (its {what})", 1
+        while name in found.values():
+            number += 1
+            name = f"{owner} (its {what}, {number})"
+        found[query.stream] = name
+    return found
+
+
+def _told(node: Node) -> Node:
+    """The operator below what only renames, chooses and computes."""
+    while isinstance(node, Select | Project | Rename | Imbed):
+        (node,) = children(node)
+    return node

@@ -9,6 +9,7 @@ from typing import Final, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from tidegate.algebra.pretty import count_of
 from tidegate.runtime.state.codec import decode, encode
 from tidegate.runtime.state.errors import DATA, REPLAY, StateError, storage_errors
 from tidegate.runtime.state.paths import slug
@@ -27,7 +28,7 @@ class Content:
     digest: str
 
     def __str__(self) -> str:
-        return f"{self.rows} row{'' if self.rows == 1 else 's'} of {', '.join(self.columns)}"
+        return f"{count_of(self.rows, 'row')} of {', '.join(self.columns)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ import pyarrow as pa
 from pyarrow import csv
 
 from tidegate.algebra.errors import QueryError
+from tidegate.algebra.pretty import count_of
 from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.shown import shown
 from tidegate.algebra.time import EPOCH, INF, Extended, instant_ticks
@@ -113,7 +114,7 @@ def _hold_rows(stream: StreamDef, rows: Rows, file: str = "") -> pl.DataFrame:
         first = checked.rejected.to_pylist()[0]
         raise QueryError(
             "TG404",
-            f"table {stream.name}: {checked.rejected.num_rows} malformed rows; row {first['position']}"
+            f"table {stream.name}: {count_of(checked.rejected.num_rows, 'malformed row')}; row {first['position']}"
             f"{f' of {file}' if file else ''}: {first['attribute']} is {first['value']!r} ({first['reason']})",
             hint="correct the table, or declare the attribute's type so that it fits",
         )

@@ -291,10 +291,10 @@ class Runner:
     def _check_policies(self, ingested: Mapping[str, Ingested]) -> None:
         for name, one in ingested.items():
             if self.options[name].policy == "fail" and one.counts.rejected:
-                counts = ", ".join(f"{rows} {reason}" for reason, rows in sorted(one.counts.rejected.items()))
+                counts = ", ".join(f"{rows:,} {reason}" for reason, rows in sorted(one.counts.rejected.items()))
                 raise QueryError(
                     "TG410",
-                    f"{name}: rows were rejected ({counts}, of {one.counts.rows_in}), and its policy is to fail",
+                    f"{name}: rows were rejected ({counts}, of {one.counts.rows_in:,}), and its policy is to fail",
                     because=(one.first_rejected,),
                     hint='correct the input, declare a longer delay, or use policy="quarantine" to set such rows aside',
                 )

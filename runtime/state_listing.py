@@ -17,6 +17,7 @@ from tidegate.algebra.types import Kind
 from tidegate.runtime.keys import memory_of
 from tidegate.runtime.moments import moment, plain_moment
 from tidegate.runtime.plan.layout import Held, Kinds, Layout, Reader
+from tidegate.runtime.plan.steps import one_of
 from tidegate.runtime.progress import not_of_this_program, parsed_key
 from tidegate.runtime.situation_listing import (
     SituationState,
@@ -36,8 +37,6 @@ from tidegate.runtime.state.store import Store
 
 #: Readings of a checkpoint that a running writer leaves behind meanwhile, before it is taken to be damaged.
 _TRIES: Final = 5
-#: One of what a buffer holds, where that is not what it holds without an s.
-_WORDS: Final = {"stretches of events": "stretch"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,7 +324,7 @@ def _head(listing: StateListing) -> str:
 
 def _buffer_text(one: BufferState) -> str:
     held = one.held
-    what = _WORDS.get(held.holds, held.holds.removesuffix("s"))
+    what = one_of(held.holds)
     head = f"buffer {held.buffer}: {count_of(one.rows, what)} of {held.stream}"
     if one.rows:
         head += f", {count_of(one.bytes, 'byte')} in {count_of(one.segments, 'segment')}"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
 from tidegate.algebra.dsl.calls import checked_calls
 from tidegate.algebra.pretty import count_of, listed, printable
+from tidegate.analysis.stages import stage_names
 from tidegate.runtime.moments import moment
+from tidegate.runtime.plan.steps import one_of
 
 if TYPE_CHECKING:
     from tidegate.algebra.time import Extended
@@ -80,8 +82,8 @@ def fates(about: str, counts: Mapping[str, SourceCounts]) -> tuple[Line, ...]:
 
 
 def finals(plan: Plan, progress: Mapping[str, Mapping[str, Extended]]) -> dict[str, str]:
-    """Of each query up to which instants its result is final."""
-    schemas = {query.name: query.facts.output.schema for query in plan.queries}
+    """Of each query up to which instants its result is final; stages, whose results nobody reads, are left out."""
+    schemas = {query.name: query.facts.output.schema for query in plan.queries if not query.facts.query.inner}
     return {
         name: _final({a: moment(value, schemas[name][a].type.kind) for a, value in values.items()})
         for name, values in progress.items()
@@ -100,13 +102,26 @@ def _final(values: Mapping[str, str]) -> str:
 
 
 def kept(plan: Plan, live_rows: Mapping[str, int]) -> tuple[Line, ...]:
-    """Rows that are stored of each stream, and situations of each query."""
-    streams = {buffer.id: buffer.stream.name for buffer in plan.buffers}
-    rows: dict[str, int] = {}
+    """What is stored of each stream, by its kind and in how many buffers, and situations of each query."""
+    buffers = {buffer.id: buffer for buffer in plan.buffers}
+    names = stage_names(plan.facts)
+    found: dict[str, dict[str, list[int]]] = {}
     for name, number in live_rows.items():
-        shown = streams.get(name, name)
-        rows[shown] = rows.get(shown, 0) + number
-    return tuple(Line("kept", name, count_of(number, "row")) for name, number in rows.items())
+        buffer = buffers.get(name)
+        if buffer is None:
+            owner, situations, _ = name.rpartition(": situations")
+            stream, what = (owner, "situation") if situations else (name, "row")
+        else:
+            stream, what = buffer.stream.name, one_of(buffer.holds)
+        found.setdefault(names.get(stream, stream), {}).setdefault(what, []).append(number)
+    return tuple(
+        Line("kept", name, ", ".join(_stored(numbers, what) for what, numbers in by_kind.items()))
+        for name, by_kind in found.items()
+    )
+
+
+def _stored(numbers: Sequence[int], what: str) -> str:
+    return count_of(sum(numbers), what) + (f" in {len(numbers)} buffers" if len(numbers) > 1 else "")
 
 
 def joined(parts: Iterable[str]) -> str:

@@ -15,6 +15,7 @@ from tidegate.analysis.facts import ProgramFacts, QueryFacts
 from tidegate.analysis.propagation import Clause, Propagation, difference
 from tidegate.analysis.recursion import component_progress
 from tidegate.analysis.sites import edge_lines
+from tidegate.analysis.stages import stage_names
 from tidegate.analysis.wording import amount, instant, shifted
 from tidegate.analysis.zones import Edge
 from tidegate.runtime.heard import HEARD, Heard, from_json
@@ -43,9 +44,11 @@ def why(
     state = _State(facts, manifest)
     queries = [query for query in facts.queries if query.query.stream == name]
     if row is None:
-        return Why(tuple(state.held_back(query, frozenset()) for query in queries))
-    instants = _instants(facts.streams[name], row)
-    return Why(tuple(state.about_row(query, instants) for query in queries))
+        parts = [state.held_back(query, frozenset()) for query in queries]
+    else:
+        instants = _instants(facts.streams[name], row)
+        parts = [state.about_row(query, instants) for query in queries]
+    return Why(tuple(part.with_names(stage_names(facts)) for part in parts))
 
 
 def asked_result(facts: ProgramFacts, name: str | None) -> str:
@@ -127,6 +130,11 @@ def _instants(stream: StreamDef, row: Mapping[str, Any]) -> dict[str, int]:
             hint=f"give {', '.join(stream.progress)} of the row",
         )
     return found
+
+
+def _roughly(ticks: int) -> str:
+    """A duration by its two largest units: what is left of a clock's microseconds tells nobody anything."""
+    return " ".join(format_duration(ticks).split()[:2])
 
 
 @dataclass(slots=True)
@@ -260,16 +268,16 @@ class _State:
                 else "has no delay, progress column or idle policy: only calls and its end move it",
             )
             if self.manifest is not None and (silent := self.manifest.clock - known.clock) > 0:
-                yield f"{stream}.{y}", f"was silent for the last {format_duration(silent)} of clock"
+                yield f"{stream}.{y}", f"was silent for the last {_roughly(silent)} of clock"
         rejected = self.counts[stream].rejected if stream in self.counts else {}
         if rejected:
-            said = ", ".join(f"{rows} {reason}" for reason, rows in sorted(rejected.items()))
+            said = ", ".join(f"{rows:,} {reason}" for reason, rows in sorted(rejected.items()))
             yield f"{stream}.{y}", f"rejected rows: {said}"
 
     def _read_rows(self, query: QueryFacts) -> tuple[tuple[str, str], ...]:
         """How many rows of each input there are: a result may be empty because nothing came, or nothing fits."""
         streams = dict.fromkeys(o.stream.name for o in query.occurrences)
-        found = [f"{self.counts[name].accepted} of {name}" for name in streams if name in self.counts]
+        found = [f"{self.counts[name].accepted:,} of {name}" for name in streams if name in self.counts]
         return (("accepted rows", ", ".join(found)),) if found else ()
 
     def _feeding(self, stream: str) -> list[QueryFacts]:

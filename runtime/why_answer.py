@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from tidegate.algebra.dsl.calls import checked_calls
 from tidegate.algebra.pretty import preformatted
@@ -81,6 +82,18 @@ class Part:
 
     def __str__(self) -> str:
         return "\n".join(self._text(0))
+
+    def with_names(self, names: Mapping[str, str]) -> Part:
+        """The statement as people read it: `names` stand in the place of those of stages."""
+
+        def named(text: str) -> str:
+            for stage, name in names.items():
+                text = re.sub(rf"(?<!\w){re.escape(stage)}(?!\d)", name, text)
+            return text
+
+        lines = tuple((named(label), named(text)) for label, text in self.lines)
+        inner = tuple(part.with_names(names) for part in self.inner)
+        return replace(self, says=named(self.says), lines=lines, inner=inner)
 
     def _text(self, depth: int) -> Iterator[str]:
         yield "  " * depth + self.says

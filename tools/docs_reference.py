@@ -31,8 +31,8 @@ column. [Values](values.md) says how values compare and overflow.
 _TAIL = """\
 ## Instants
 
-A term is **temporal** if it is made of instants with these operations only: `x + c` and `x - c` with a constant duration (a number for integer time
-and dates), `tg.min` and `tg.max` of several, `tg.floor`, `tg.ceil` and `tg.tumbling` with a constant unit, in any nesting
+A term is **temporal** if it is made of instants with these operations only: `x + c` and `x - c` with a constant duration (a number for integer time,
+whole days or their number for dates), `tg.min` and `tg.max` of several, `tg.floor`, `tg.ceil` and `tg.tumbling` with a constant unit, in any nesting
 (TSA Def. 2). A comparison of two temporal terms, and what `&`, `|` and `~` make of such, is a **temporal relation formula**
 (TSA Def. 3): the analysis understands it. Any other condition on instants, such as `x.hour() < 12`, is applied when the query runs, but
 tells the analysis nothing.

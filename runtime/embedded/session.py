@@ -171,9 +171,9 @@ class Session:
               kept  Orders    0 rows
                     Payments  2 rows
         """
-        queries = ", ".join(query.name for query in self.plan.queries)
         last = self._setup.checkpoint.manifest
         final = finals(self.plan, self._runner.progress.queries)
+        queries = ", ".join(final)
         return Status(
             f"session of {queries} in {self.store.where}, after batch {last.seq if last else 0}"
             + (", closed" if self._closed else ""),

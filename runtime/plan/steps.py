@@ -89,6 +89,11 @@ class Buffer:
         return "rows" if self.partial is None else "partial aggregates"
 
 
+def one_of(holds: str) -> str:
+    """One of what a buffer holds."""
+    return "stretch" if holds == "stretches of events" else holds.removesuffix("s")
+
+
 @dataclass(frozen=True, slots=True)
 class Leaf:
     """One input of a query's tree: a buffer, with the occurrence whose keep and relevance it obeys, or a static table.

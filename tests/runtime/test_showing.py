@@ -112,7 +112,7 @@ def test_a_batch_is_shown_by_what_one_asks_first() -> None:
             "  in    E       3 rows, 2 accepted, 1 rejected: 1 null",
             "  out   Large   0 rows, final up to t 2026-01-01T12:00:00Z",
             "        Counts  0 rows, final up to day 2025-12-31T12:00:00.000001Z",
-            "  kept  E       3 rows",
+            "  kept  E       1 row, 2 partial aggregates",
         ]
         assert "final up to t 2026-01-01T12:00:00Z" in report._repr_html_()
         assert [line.split(",")[0] for line in repr(session.process()).splitlines() if "ms" in line] == ["batch 2"]
@@ -162,6 +162,18 @@ def test_explaining_loads_nothing_that_computes() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", script], env=os.environ, capture_output=True, text=True, check=True)
     assert ran.stdout == "[]\n"
+
+
+def test_what_is_kept_of_a_stream_is_said_by_its_kind() -> None:
+    events = tg.stream("E", "k bigint, v bigint, t bigint", progress="t")
+    a, b = events.as_("a"), events.as_("b")
+    pairs = a.join(b, a.k == b.k, a.t < b.t, b.t <= a.t + 2000)
+    high = events.partition_by("k").derive(High=tg.situation(events.v > 5)).High
+    every = tg.program(Pairs=pairs, Counts=events.group_by(w=tg.tumbling(events.t, 5000)).agg(n=tg.count()), High=high)
+    with every.session(sources={"E": tg.source(None, delay=5)}) as session:
+        session.push("E", [(k, 7, k) for k in range(1500)])
+        kept = {line.name: line.text for line in session.step().status().lines if line.about == "kept"}
+    assert kept == {"E": "1,500 rows, 1 partial aggregate, 6 stretches", "High": "1,494 situations"}
 
 
 def test_stages_of_a_query_are_no_results() -> None:

@@ -90,6 +90,36 @@ def test_without_a_name_it_is_the_only_result(unpaid: tg.Program, tmp_path: Path
     assert caught.value.site.file.endswith("test_why.py")
 
 
+def test_stages_have_names_that_say_what_they_are() -> None:
+    events = tg.stream("E", "k bigint, v bigint, t bigint", progress="t")
+    both = events.partition_by("k").derive(High=tg.situation(events.v > 5), Low=tg.situation(events.v < 2))
+    high, low = both.High, both.Low
+    ends = high.select(k=high.k, te=high.te).union(low.select(k=low.k, te=low.te))
+    program = tg.program(Ends=ends.group_by(end=tg.tumbling(ends.te, 10)).agg(n=tg.count()))
+    with program.session(sources={"E": tg.source(None, delay=5)}) as session:
+        session.push("E", [(1, 7, 1), (1, 3, 20), (1, 1, 30), (1, 8, 41)])
+        report = session.step()
+        for told in map(str, (report, session, session.why())):
+            assert "~" not in told
+        assert "Ends (its situations).te, which has arrived up to 35" in str(session.why())
+        assert "Ends (its situations) is final up to te = 35" in str(session.why())
+        assert "Ends (its situations, 2)  0 rows" in str(session)
+        assert [line.name for line in report.status().lines if line.about == "out"] == ["Ends"]
+        assert str(session).splitlines()[0] == "session of Ends in memory, after batch 1"
+
+
+def test_a_silence_is_told_roughly(unpaid: tg.Program) -> None:
+    start = dt.datetime(2026, 3, 2, 13, tzinfo=dt.UTC)
+    clock = iter([start, start + dt.timedelta(hours=3, minutes=2, seconds=1, microseconds=123_456)])
+    with unpaid.session(clock=lambda: next(clock)) as session:
+        session.push("Payments", [(1, at("12:00"))])
+        session.step()
+        session.push("Orders", [(1, at("12:00"))])
+        session.advance("Orders", {"ordered": at("12:00")})
+        session.step()
+        assert "was silent for the last 3h 2m of clock" in str(session.why())
+
+
 def test_the_input_that_holds_a_result_back(start: Start, unpaid: tg.Program) -> None:
     with start(unpaid, sources={"Payments": tg.source(None, delay="5m")}, clock=at("12:00")) as run:
         assert str(run.why("Unpaid")).startswith("no row of Unpaid is final yet\n  held back by    Orders.ordered, of")
