@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tidegate.algebra.errors import QueryError
 from tidegate.analysis.pipeline import ProgramFacts
 from tidegate.runtime.extras import spark_extra
-from tidegate.runtime.given import mapping_of
+from tidegate.runtime.given import check_progress, mapping_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -106,10 +106,13 @@ def run(
     from tidegate.runtime.progress import check_known
     from tidegate.runtime.results import Results, ResultTable
     from tidegate.runtime.sinks import CallbackSink, DiscardSink
+    from tidegate.runtime.sources import check_rows_given
 
+    check_progress(progress)
     inputs = mapping_of("inputs", inputs, "rows")
-    for name in inputs:
+    for name, data in inputs.items():
         check_known(name, [stream.name for stream in facts.program.inputs], "input")
+        check_rows_given(name, data)
     missing = [stream.name for stream in facts.program.inputs if not stream.static and stream.name not in inputs]
     if missing:
         raise QueryError(

@@ -18,9 +18,13 @@ from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.shown import shown
 from tidegate.algebra.time import DurationLike, duration_ticks
+from tidegate.runtime.given import mapping_of
 from tidegate.runtime.program import Program
+from tidegate.runtime.progress import check_known
+from tidegate.runtime.quarantine import retention
 from tidegate.runtime.sinks import Sink, parquet_sink
-from tidegate.runtime.sources import csv, json, parquet
+from tidegate.runtime.sources import check_rows_given, csv, json, parquet, source_given
+from tidegate.runtime.state.paths import local_directory
 
 if TYPE_CHECKING:
     from tidegate.runtime.quarantine import Keep
@@ -97,16 +101,44 @@ def deployment(
             )
         if duration_ticks(every) <= 0:
             raise QueryError("TG401", f"every={shown(every)} is no time to wait", hint='give one such as "1s"')
+        local_directory(checkpoint)
+        retention(quarantine_keep)
+        given = mapping_of("sources", sources, 'tg.parquet("a directory")')
+        tables = mapping_of("statics", statics, "rows")
+        results = mapping_of("sinks", sinks, 'tg.parquet_sink("a directory")')
+        settings = mapping_of("spark", spark, '"value"')
+        _check_fits(program, given, tables, results)
         return Deployment(
             program,
-            dict(sources),
+            dict(given),
             os.fspath(checkpoint),
-            dict(sinks or {}),
-            dict(statics or {}),
+            dict(results),
+            dict(tables),
             engine,
             every,
-            dict(spark or {}),
+            dict(settings),
             quarantine_keep,
+        )
+
+
+def _check_fits(
+    program: Program, sources: Mapping[str, Any], statics: Mapping[str, Any], sinks: Mapping[str, Any]
+) -> None:
+    """`QueryError` for names that the program does not have, inputs that are missing, and options that do not fit them."""
+    inputs = {stream.name: stream for stream in program.definition.inputs}
+    for name, data in sources.items():
+        check_known(name, inputs, "input")
+        check_rows_given(name, data)
+        if not inputs[name].static:
+            source_given(data).options(inputs[name])
+    for name in statics:
+        check_known(name, [name for name, stream in inputs.items() if stream.static], "static table")
+    for name in sinks:
+        check_known(name, {query.stream for query in program.definition.queries}, "result")
+    missing = sorted(set(inputs) - set(sources) - set(statics))
+    if missing:
+        raise QueryError(
+            "TG407", f"no source for {', '.join(missing)}", hint='sources={"Name": tg.parquet("a directory")}'
         )
 
 

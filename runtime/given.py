@@ -50,6 +50,16 @@ def check_bytes(option: str, value: object) -> None:
         )
 
 
+def check_progress(value: object) -> None:
+    """`QueryError` TG401 for what does not say whether batches are shown."""
+    if value is not None and not isinstance(value, bool):
+        raise QueryError(
+            "TG401",
+            f"progress={shown(value)} says neither yes nor no",
+            hint="give True or False; leave it out to show batches on a terminal and in a notebook",
+        )
+
+
 def check_count(option: str, value: object) -> None:
     """`QueryError` TG401 for what is no number of times."""
     if not isinstance(value, int) or value < 0:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from tidegate.algebra.dsl.calls import called, checked_calls
+from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.shown import shown
 from tidegate.algebra.time import DurationLike, duration_ticks, format_duration
@@ -40,8 +41,13 @@ class Schedule:
     budget: DurationLike | None = None
 
     def __post_init__(self) -> None:
-        mapping_of("every", self.every, "10")
-        mapping_of("priority", self.priority, "1")
+        with Here():
+            for name, value in mapping_of("every", self.every, "10").items():
+                _cadence(name, value)
+            for name, value in mapping_of("priority", self.priority, "1").items():
+                _priority(name, value)
+            if self.budget is not None:
+                _ticks("budget", self.budget)
 
     def checked(self, facts: ProgramFacts) -> Timetable:
         """The schedule in ticks, for every stream that it concerns; `QueryError` TG401 or TG402 where it does not fit.

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypedDict, Unpack
 
 from tidegate.algebra.dsl.calls import called, check_options, checked_calls
 from tidegate.algebra.dsl.here import Here
-from tidegate.algebra.errors import QueryError
+from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.shown import shown
 from tidegate.algebra.terms import unknown_attribute
@@ -214,9 +214,13 @@ class Source:
     on_error: OnError = "quarantine"
     ties: OnError = "quarantine"
     on_bad_file: OnBadFile = "fail"
+    site: Site | None = field(default=None, compare=False, repr=False)
+    """Where it was written."""
 
     def __post_init__(self) -> None:
-        with Here():
+        with Here() as site:
+            if self.site is None:
+                object.__setattr__(self, "site", site)
             self._check()
 
     def _check(self) -> None:
@@ -242,11 +246,20 @@ class Source:
                 hint='give archive= instead of delete=True, or on_bad_file="fail"',
             )
         for option, value in (("delay", self.delay), ("skew_guard", self.skew_guard), ("idle", self.idle)):
-            for duration in value.values() if isinstance(value, Mapping) else (value,):
-                if isinstance(duration, str) and duration != "auto" and duration_ticks(duration) < 0:
-                    raise QueryError(
-                        "TG401", f"{option}={shown(duration)} is negative", hint=f'give one such as {option}="10m"'
-                    )
+            for duration in value.values() if isinstance(value, Mapping) and option != "idle" else (value,):
+                _check_duration(option, duration)
+        object.__setattr__(self, "key", _names(self.key))
+        columns = mapping_of("progress_columns", self.progress_columns, '"column"')
+        object.__setattr__(self, "progress_columns", columns)
+        for column in columns.values():
+            if not isinstance(column, str):
+                raise QueryError("TG401", f"{shown(column)} names no progress column", hint="give the column's name")
+        if self.arrival is not None and not isinstance(self.arrival, str):
+            raise QueryError(
+                "TG401",
+                f"arrival={shown(self.arrival)} names no attribute",
+                hint="give the name of the attribute that the rows do not bring",
+            )
 
     @property
     def is_complete(self) -> bool:
@@ -267,12 +280,13 @@ class Source:
             >>> tg.parquet("payments", delay="10m").options(stream).delay
             {'paid': 600000000}
         """
-        columns = mapping_of("progress_columns", self.progress_columns, '"column"')
-        for column in columns.values():
-            if not isinstance(column, str):
-                raise QueryError(
-                    "TG401", f"{stream.name}: {shown(column)} names no progress column", hint="give the column's name"
-                )
+        try:
+            return self._options(stream)
+        except QueryError as error:
+            raise error.at(self.site) from error.__cause__
+
+    def _options(self, stream: StreamDef) -> SourceOptions:
+        columns = self.progress_columns
         brought = self._brought(stream)
         per_attribute = self.delay if isinstance(self.delay, Mapping) else {}
         if self.delay is not None and not isinstance(self.delay, Mapping):
@@ -338,7 +352,7 @@ class Source:
                 f"{stream.name}.{name}: integers have no clock to be ahead of",
                 hint="give skew_guard for timestamps and dates only",
             )
-        return _positive(stream, "skew_guard", asked)
+        return duration_ticks(asked)
 
     def _key(self, stream: StreamDef, brought: tuple[str, ...]) -> tuple[str, ...]:
         key = _names(self.key)
@@ -376,30 +390,42 @@ class Source:
                 f"{stream.name}.{integers[0]}: integers have no clock to follow",
                 hint='give idle_follows="others"',
             )
-        if not _positive(stream, "idle", self.idle):
+        idle = duration_ticks(self.idle)
+        if not idle:
             raise QueryError(
                 "TG401",
                 f"{stream.name}: a source that is idle after no time at all is never heard",
                 hint='give a duration such as "10m"',
             )
-        return _positive(stream, "idle", self.idle)
+        return idle
 
 
 def _names(given: Any) -> tuple[str, ...]:
-    """One name or several; what is none is left to be told."""
+    """One name or several; `QueryError` TG401 for what is none."""
     several = isinstance(given, Iterable) and not isinstance(given, str | bytes)
-    return tuple(dict.fromkeys(given)) if several else (given,)
+    names = tuple(given) if several else (given,)
+    for name in names:
+        if not isinstance(name, str):
+            raise QueryError(
+                "TG401", f"key: {shown(name)} names no attribute", hint='give names: key="id", or key=("id", "time")'
+            )
+    return tuple(dict.fromkeys(names))
 
 
-def _positive(stream: StreamDef, option: str, value: DurationLike) -> int:
-    if not isinstance(value, dt.timedelta | str):
+def _check_duration(option: str, value: object) -> None:
+    """`QueryError` for what is no duration of any timeline: TG401, or TG104 for text; whether it fits is for the stream to say."""
+    if value is None or (option == "skew_guard" and value == "auto"):
+        return
+    if isinstance(value, list | tuple | set):
         raise QueryError(
-            "TG401", f"{stream.name}: {option}={shown(value)} is no duration", hint='give one such as "10m"'
+            "TG401",
+            f"{option}={shown(value)} does not say which attribute each is of",
+            hint=f'give one, {option}="5m", or one by attribute: {option}={{"time": "5m"}}',
         )
-    ticks = duration_ticks(value)
-    if ticks < 0:
-        raise QueryError("TG401", f"{stream.name}: {option}={shown(value)} is negative", hint='give one such as "10m"')
-    return ticks
+    if isinstance(value, bool) or not isinstance(value, dt.timedelta | str | (int if option == "delay" else str)):
+        raise QueryError("TG401", f"{option}={shown(value)} is no duration", hint=f'give one such as {option}="10m"')
+    if (value if isinstance(value, int) else duration_ticks(value)) < 0:
+        raise QueryError("TG401", f"{option}={shown(value)} is negative", hint=f'give one such as {option}="10m"')
 
 
 #: What says how late rows may come, by the type of the time, and how to write it.
@@ -416,15 +442,11 @@ def _delay_ticks(stream: StreamDef, name: str, value: DurationLike | int) -> int
     if value == 0 and type(value) is int:
         return 0  # no delay, in any unit
     fitting, wanted = _DELAYS[kind]
-    if not isinstance(value, fitting) or isinstance(value, bool):
+    if not isinstance(value, fitting):
         raise QueryError("TG401", f"{stream.name}.{name}: {shown(value)} is no delay here", hint=f"give {wanted}")
     ticks = value if isinstance(value, int) else duration_ticks(value)
     if kind is Kind.DATE and not isinstance(value, int):
         ticks = whole_days(value, ticks)
-    if ticks < 0:
-        raise QueryError(
-            "TG401", f"{stream.name}.{name}: delay {shown(value)} is negative", hint="give 0 where rows come in order"
-        )
     if ticks > MAX_INSTANT:
         raise QueryError(
             "TG401",
@@ -505,6 +527,16 @@ def files_meant(location: str | os.PathLike[str]) -> tuple[str, str | None]:
             hint=f"write {os.path.join(directory, '**', name) if of_files else directory!r}, and read all folders",
         )
     return directory, name
+
+
+def check_rows_given(name: str, data: object) -> None:
+    """`QueryError` TG407 for a source without rows where nobody can push any."""
+    if (data.data if isinstance(data, Source) else data) is None:
+        raise QueryError(
+            "TG407",
+            f"{name}: None is no rows, and none can be pushed here",
+            hint="give an empty list where there are none",
+        )
 
 
 class SourceKeywords(TypedDict, total=False):

@@ -26,7 +26,7 @@ from tidegate.runtime.embedded.read_ahead import ReadAhead
 from tidegate.runtime.executor import Work
 from tidegate.runtime.frames import check_noted, content_of, note_frame
 from tidegate.runtime.garbage import GarbageCollection
-from tidegate.runtime.given import check_clock, check_on_batch, check_threads
+from tidegate.runtime.given import check_clock, check_on_batch, check_progress, check_threads
 from tidegate.runtime.inputs import Arriving, advances_of
 from tidegate.runtime.intake import Arrival
 from tidegate.runtime.live_display import LiveDisplay
@@ -362,6 +362,7 @@ class Session:
             >>> [report.results for report in session.process()]
             [{'Unpaid': 2}]
         """
+        check_progress(progress)
         with LiveDisplay(progress, "the first batch") as display:
             return self._process(display)
 

@@ -26,7 +26,7 @@ from tidegate.runtime.closing import check_all_end
 from tidegate.runtime.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.explain import ProgramExplanation
 from tidegate.runtime.garbage import GarbageCollection
-from tidegate.runtime.given import check_clock, check_on_batch, mapping_of
+from tidegate.runtime.given import check_clock, check_on_batch, check_progress, mapping_of
 from tidegate.runtime.live_display import LiveDisplay
 from tidegate.runtime.places import check_apart
 from tidegate.runtime.plan.lower import PurgeMode
@@ -324,6 +324,7 @@ def start(
     root = store.where
     check_clock(clock)
     check_on_batch(on_batch)
+    check_progress(progress)
     limits_of(driver_bytes, shard_bytes)
     when = _trigger(spark, trigger)
     named = mapping_of("sources", sources, 'tg.parquet("a directory")')

@@ -184,7 +184,7 @@ def counted(source: tg.Source) -> object:
 
 #: What is told, and how to mend it.
 TOLD: list[tuple[Callable[[], object], str, str]] = [
-    (lambda: session(sources={"E": tg.source(None, delay=float("inf"))}), "TG401 E.t: inf is no delay", '"10m"'),  # type: ignore[arg-type]
+    (lambda: session(sources={"E": tg.source(None, delay=float("inf"))}), "TG401 delay=inf is no duration", '"10m"'),  # type: ignore[arg-type]
     (
         lambda: counted(tg.source(None, delay=2**61 + 1)),
         "TG401 I.t: delay 2305843009213693953 is more than",
@@ -220,10 +220,9 @@ def test_a_delay_of_dates_is_whole_days() -> None:
     (stream,) = made.definition.inputs
     for fitting in (2, "2 days", "48h", dt.timedelta(2), {"t": "2d"}):
         assert start(None, delay=fitting).options(stream).delay == {"t": 2}
-    for delay, told in (("36h", "TG104 '36h' is no whole number of days"), (2.5, "TG401 .*2.5 is no delay")):
-        with pytest.raises(tg.QueryError, match=told) as caught:
-            made.session(sources={"D": start(None, delay=delay)})
-        assert '"2d"' in caught.value.hint
+    with pytest.raises(tg.QueryError, match="TG104 '36h' is no whole number of days") as caught:
+        made.session(sources={"D": start(None, delay="36h")})
+    assert '"2d"' in caught.value.hint
 
 
 @pytest.mark.parametrize("number", range(len(TOLD)))
@@ -296,3 +295,56 @@ def test_a_misspelt_member_is_told_with_the_one_that_is_meant(value: Any, name: 
     with pytest.raises(tg.QueryError, match=f"TG131 .*has no '{name}'") as caught:
         getattr(value, name)
     assert f"did you mean {meant}" in caught.value.hint
+
+
+def deployed(**options: Any) -> object:
+    made: Any = tg.deployment
+    return made(tg.program(Out=events), **{"sources": {"E": ROWS}, "checkpoint": "state", **options})
+
+
+#: What is wrong with a value whatever else there is, or with a name of the program that is given with it.
+WRITTEN: list[tuple[Callable[[], object], str, str]] = [
+    (lambda: start(None, delay=True), "TG401 delay=True is no duration", '"10m"'),
+    (lambda: start(None, delay=-5), "TG401 delay=-5 is negative", '"10m"'),
+    (lambda: start(None, delay=["5m"]), "TG401 delay=.* does not say which attribute", 'delay={"time": "5m"}'),
+    (lambda: start(None, delay={"t": "5 minuts"}), "TG104 '5 minuts'", "did you mean minute"),
+    (lambda: start(None, idle=5), "TG401 idle=5 is no duration", '"10m"'),
+    (lambda: start(None, skew_guard=dt.timedelta(-1)), "TG401 skew_guard=.* is negative", '"10m"'),
+    (lambda: start(None, key=5), "TG401 key: 5 names no attribute", 'key="id"'),
+    (lambda: start(None, key=[["k"]]), "TG401 key: ..k.. names no attribute", 'key="id"'),
+    (lambda: start(None, arrival=3), "TG401 arrival=3 names no attribute", "the rows do not bring"),
+    (lambda: start(None, progress_columns="a"), "TG401 progress_columns is a mapping", '{"Name": "column"}'),
+    (lambda: start(None, progress_columns={"t": 3}), "TG401 3 names no progress column", "name"),
+    (lambda: tg.schedule(every={"A": "1 hou"}), "TG104 '1 hou'", "did you mean hour"),
+    (lambda: tg.schedule(every={"A": True}), "TG401 A: every=True is no cadence", '"10s"'),
+    (lambda: tg.schedule(priority={"A": "high"}), "TG401 A: 'high' is no priority", "whole number"),  # type: ignore[dict-item]
+    (lambda: tg.schedule(budget="0s"), "TG401 budget='0s' is no time", '"10s"'),
+    (lambda: deployed(sources={}), "TG407 no source for E", "tg.parquet"),
+    (lambda: deployed(sources={"X": ROWS}), "TG402 .* no input 'X'", "it has E"),
+    (lambda: deployed(sources={"E": None}), "TG407 E: None is no rows", "empty list"),
+    (lambda: deployed(sources={"E": start(ROWS, key="nope")}), "TG101 .*'nope'", "k, t, v"),
+    (lambda: deployed(sources="x"), "TG401 sources is a mapping", "tg.parquet"),
+    (lambda: deployed(sinks={"Ot": None}), "TG402 .* no result 'Ot'", "did you mean Out"),
+    (lambda: deployed(statics={"E": []}), "TG402 .* no static table 'E'", "it has none"),
+    (lambda: deployed(checkpoint=3), "TG500", ""),
+    (lambda: deployed(quarantine_keep="much"), "TG525", '"30d"'),
+    (lambda: program.run({"E": None, "N": []}), "TG407 E: None is no rows", "empty list"),
+    (lambda: program.run({"E": start(None), "N": []}), "TG407 E: None is no rows", "empty list"),
+    (lambda: program.run({"E": [], "N": []}, progress="no"), "TG401 progress='no' says neither", "True or False"),
+]
+
+
+@pytest.mark.parametrize("number", range(len(WRITTEN)))
+def test_what_is_wrong_is_told_where_it_is_written(number: int) -> None:
+    call, message, hint = WRITTEN[number]
+    with pytest.raises(TidegateError, match=f"^{message}") as caught:
+        call()
+    assert hint in caught.value.hint
+
+
+def test_options_that_do_not_fit_the_stream_are_told_at_the_source() -> None:
+    written = start(ROWS, key="nope")
+    with pytest.raises(tg.QueryError, match="TG101") as caught:
+        tg.program(Out=events).run({"E": written})
+    assert caught.value.site is not None
+    assert caught.value.site.code == 'written = start(ROWS, key="nope")'
