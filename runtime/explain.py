@@ -126,7 +126,7 @@ class ProgramExplanation:
 
     def _repr_html_(self) -> str:
         """For notebooks: the picture, and the text below it."""
-        return f"<div>{self.svg()}{preformatted(str(self))}</div>"
+        return f'<div><div style="overflow-x: auto">{self.svg()}</div>{preformatted(str(self))}</div>'
 
     def to_dict(self) -> dict[str, object]:
         """Report and plan as plain values, for JSON.

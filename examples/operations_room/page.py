@@ -29,7 +29,7 @@ body { font-family: system-ui, sans-serif; color: #222; background: #fff; line-h
        max-width: 1240px; margin: 1.5em auto; padding: 0 1em; }
 h1 { font-size: 1.6em; } h2 { font-size: 1.2em; margin-top: 2em; } h3 { font-size: 1em; margin-bottom: 0.3em; }
 pre { background: #f5f5f2; padding: 0.8em 1em; overflow-x: auto; font-size: 0.85em; line-height: 1.35; }
-.wide { overflow-x: auto; } svg { max-width: 100%; height: auto; } .wide > svg { min-width: 720px; }
+.wide { overflow-x: auto; } svg { max-width: 100%; height: auto; } .wide > svg { min-width: 1100px; }
 table { border-collapse: collapse; font-size: 0.9em; }
 th, td { padding: 0.2em 0.9em 0.2em 0; text-align: left; white-space: nowrap; }
 th { border-bottom: 1px solid #999; } td.number { text-align: right; font-variant-numeric: tabular-nums; }

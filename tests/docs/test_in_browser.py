@@ -96,6 +96,28 @@ def test_the_manual_is_searched_where_its_pages_are_opened_from_disk(built_manua
     assert told["wide"] > 100
 
 
+def test_pictures_and_code_of_the_manual_are_read_without_a_glass(built_manual: BuiltManual) -> None:
+    pages = ["index.html", "tutorial.html", "explanation/progress-and-finality.html", "explanation/fog.html"]
+    looks = look_at(
+        built_manual.place,
+        [(f"/{page}", [1280, 390]) for page in pages],
+        """async (window, document) => {
+          const pictures = [...document.querySelectorAll('article p > img')];
+          const code = [...document.querySelectorAll('article pre > code')][0];
+          const letter = document.createElement('span');
+          letter.textContent = 'x'.repeat(100);
+          if (code) { code.prepend(letter); }
+          return {shrunk: pictures.map(one => one.getBoundingClientRect().width / one.naturalWidth),
+                  room: code ? (code.clientWidth - 2 * parseFloat(window.getComputedStyle(code).paddingLeft)) / letter.getBoundingClientRect().width : 1};
+        }""",
+        without="search_index.json",
+    )
+    shrunk = {(one.page, one.width): part for one in looks for part in one.told["shrunk"]}
+    assert len(shrunk) >= 6
+    assert {where: part for where, part in shrunk.items() if part < 0.7} == {}
+    assert {one.page: one.told["room"] for one in looks if one.width == 1280 and one.told["room"] < 1} == {}
+
+
 def test_what_is_too_wide_and_what_is_asked_for_is_found(tmp_path: Path) -> None:
     (tmp_path / "bad.html").write_text(
         '<meta name="viewport" content="width=device-width"><article style="width: 300px">'
@@ -230,3 +252,18 @@ def test_a_timeline_fits_a_phone_with_letters_that_are_read(tmp_path: Path) -> N
         assert look.told["letters"] == pytest.approx(14 if look.width < 600 else 12, rel=0.01)
         assert look.told["labels"] >= 2
         assert look.told["over"] == 0
+
+
+def test_the_picture_of_a_plan_keeps_its_size_in_a_narrow_notebook(tmp_path: Path) -> None:
+    orders = tg.stream("Orders", "id bigint, ordered timestamp", progress="ordered")
+    daily = orders.group_by(day=tg.floor(orders.ordered, "1d")).agg(n=tg.count())
+    style = '<meta name="viewport" content="width=device-width"><style>svg { max-width: 100%; height: auto }</style>'
+    (tmp_path / "plan.html").write_text(style + tg.program(Daily=daily).explain()._repr_html_())
+    look = """async (window, document) => {
+      const picture = document.querySelector('svg');
+      return {drawn: picture.getBoundingClientRect().width, wide: Number(picture.getAttribute('width')),
+              sideways: document.documentElement.scrollWidth > window.innerWidth};
+    }"""
+    (found,) = look_at(tmp_path, [("/plan.html", [390])], look)
+    assert found.told["drawn"] == found.told["wide"] > 390
+    assert not found.told["sideways"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import polars as pl
@@ -11,6 +12,7 @@ import pytest
 from examples.operations_room.page import page
 from examples.operations_room.picture import Lane, Picture
 from examples.operations_room.report import Fate, Finality, Report, Result, State
+from tests.docs.browser import chromium, look_at
 
 START = datetime(2013, 1, 13, 20, tzinfo=ZoneInfo("UTC"))  # 15:00 in New York
 HOUR = timedelta(hours=1)
@@ -71,3 +73,17 @@ def test_the_timeline_has_the_clock_of_the_tables(text: str) -> None:
     drawn = text[text.index('id="timeline"') :]
     assert "01-13 15:00" in drawn
     assert "20:00" not in drawn
+
+
+@pytest.mark.xdist_group("browser")
+@pytest.mark.skipif(chromium() is None, reason="there is no Chromium on this machine: install the package chromium")
+def test_letters_of_the_picture_are_read_on_a_phone(text: str, tmp_path: Path) -> None:
+    (tmp_path / "report.html").write_text(text, encoding="utf-8")
+    look = """async (window, document) => {
+      const picture = document.querySelector('.wide > svg');
+      return {scale: picture.getBoundingClientRect().width / picture.viewBox.baseVal.width,
+              sideways: document.documentElement.scrollWidth > window.innerWidth};
+    }"""
+    for found in look_at(tmp_path, [("/report.html", [390, 1280])], look):
+        assert found.told["scale"] > 0.9
+        assert not found.told["sideways"]
