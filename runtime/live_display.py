@@ -65,13 +65,47 @@ class LiveDisplay:
         with self._lock:
             if self._over:
                 return
-            columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
-            self._progress = Progress(*columns, console=Console(stderr=True), transient=True)
+            if _in_notebook():
+                self._progress = _NotebookLine()
+            else:
+                columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
+                self._progress = Progress(*columns, console=Console(stderr=True), transient=True)
             self._task = self._progress.add_task(self._text, total=None)
             self._progress.start()
 
 
+class _NotebookLine:
+    """A line of a cell's output, used as a `Progress` of rich is, which warns in notebooks that have no ipywidgets."""
+
+    def __init__(self) -> None:
+        self._text = ""
+        self._shown: Any = None
+
+    def add_task(self, description: str, total: None) -> None:
+        """Says what is shown first."""
+        self._text = description
+
+    def start(self) -> None:
+        """Shows the line."""
+        from IPython.display import display
+
+        show: Any = display  # it has no types
+        self._shown = show({"text/plain": self._text}, raw=True, display_id=True)
+
+    def update(self, task: None, description: str) -> None:
+        """Shows another text in its place."""
+        self._shown.update({"text/plain": description}, raw=True)
+
+    def stop(self) -> None:
+        """Takes the line away."""
+        self._shown.update({"text/plain": ""}, raw=True)
+
+
 def _has_reader() -> bool:
     """Whether somebody looks at what is shown: at a terminal, or in a notebook."""
+    return sys.stderr.isatty() or _in_notebook()
+
+
+def _in_notebook() -> bool:
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    return sys.stderr.isatty() or getattr(shell, "kernel", None) is not None
+    return getattr(shell, "kernel", None) is not None

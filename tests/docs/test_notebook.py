@@ -38,6 +38,13 @@ session.step()""",
 found = loads.partition_by("k").derive(Busy=tg.situation(loads.load > 5), Idle=tg.situation(loads.load < 5))
 hits = tg.program(Hits=tg.match(found.Busy.meets(found.Idle), within="1h"))
 hits.timeline({"Loads": [(1, f"2026-01-01T00:0{minute}Z", load) for minute, load in enumerate([1, 9, 7, 2, 8, 1])]})""",
+    """from time import monotonic
+from tidegate.runtime import live_display
+live_display.DELAY = 0.0
+until = monotonic() + 20
+with live_display.LiveDisplay(None, "the first batch") as display:
+    while display._progress is None and monotonic() < until: pass
+    print("shown:", type(display._progress).__name__)""",
     """program = tg.program(Unpaid=o.anti_join(p, p.order_id == o.order_id, o.ordered <= p.paid))
 program.explain()""",
 )
@@ -61,7 +68,7 @@ def shown(cell: Any, kind: str) -> str:
 
 
 def test_everything_shows_itself(notebook: Any) -> None:
-    explanation, results, report, session, relation, timeline, _ = notebook.cells
+    explanation, results, report, session, relation, timeline, *_ = notebook.cells
     for cell, told in (
         (explanation, "final when"),
         (results, "Bob &lt;b&gt;"),
@@ -81,11 +88,17 @@ def test_an_error_names_the_cell_and_the_line_and_has_no_frames_but_the_users(no
     (error,) = [output for output in notebook.cells[-1].outputs if output.output_type == "error"]
     assert error.traceback[:4] == [
         "Traceback (most recent call last):",
-        '  File "In[7]", line 2, in <module>',
+        '  File "In[8]", line 2, in <module>',
         "    program.explain()",
         "tidegate.algebra.errors.QueryError: TG201 not valid: Payments.paid (p.paid) has no upper bound relative to ordered",
     ]
     assert [line for line in error.traceback if "/" in line] == []
+
+
+def test_a_long_run_is_shown_without_more_packages_and_leaves_nothing(notebook: Any) -> None:
+    live = notebook.cells[-2]
+    assert [output["text"] for output in live.outputs if output.output_type == "stream"] == ["shown: _NotebookLine\n"]
+    assert [output["data"] for output in live.outputs if "data" in output] == [{"text/plain": ""}]
 
 
 @pytest.mark.skipif(chromium() is None, reason="there is no Chromium on this machine: install the package chromium")
