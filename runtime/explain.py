@@ -126,7 +126,9 @@ class ProgramExplanation:
 
     def _repr_html_(self) -> str:
         """For notebooks: the picture, and the text below it."""
-        return f'<div><div style="overflow-x: auto">{self.svg()}</div>{preformatted(str(self))}</div>'
+        # Notebooks make pictures as narrow as what is around them.
+        picture = f'<div style="overflow-x: auto"><div style="width: max-content">{self.svg()}</div></div>'
+        return f"<div>{picture}{preformatted(str(self))}</div>"
 
     def to_dict(self) -> dict[str, object]:
         """Report and plan as plain values, for JSON.

@@ -38,7 +38,7 @@ def svg(graph: Graph) -> str:
     height = max((box.y + box.height for box in chain(boxes, *routes)), default=0) + _MARGIN
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
-        f'height="{height:.0f}" role="img" font-family="monospace" font-size="12" style="max-width: none">',
+        f'height="{height:.0f}" role="img" font-family="monospace" font-size="12">',
         "<title>Plan: streams, buffers, queries</title>",
         f'<rect width="{width:.0f}" height="{height:.0f}" fill="#ffffff"/>',
         '<defs><marker id="tidegate-arrow" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7" '
