@@ -16,6 +16,7 @@ from tidegate.runtime.plan.steps import one_of
 if TYPE_CHECKING:
     from tidegate.algebra.time import Extended
     from tidegate.runtime.plan.steps import Plan
+    from tidegate.runtime.runner import Runner
     from tidegate.runtime.state.manifest import SourceCounts
 
 
@@ -122,6 +123,23 @@ def kept(plan: Plan, live_rows: Mapping[str, int]) -> tuple[Line, ...]:
 
 def _stored(numbers: Sequence[int], what: str) -> str:
     return count_of(sum(numbers), what) + (f" in {len(numbers)} buffers" if len(numbers) > 1 else "")
+
+
+def asked(plan: Plan) -> str:
+    """The queries that a user asks; stages, whose results nobody reads, are left out."""
+    return ", ".join(query.name for query in plan.queries if not query.facts.query.inner)
+
+
+def standing(title: str, runner: Runner) -> Status:
+    """How a run of a program stands, on either engine."""
+    return Status(
+        title,
+        (
+            *fates("in", dict(runner.counts)),
+            *(Line("out", name, text) for name, text in finals(runner.plan, runner.progress.queries).items()),
+            *kept(runner.plan, runner.live_rows()),
+        ),
+    )
 
 
 def joined(parts: Iterable[str]) -> str:

@@ -127,7 +127,7 @@ class Embedded:
 
     @property
     def store(self) -> Store:
-        return self.session.store
+        return self.session._store
 
     def step(self, waiting: Waiting) -> BatchReport:
         self.session.discard()
@@ -145,7 +145,7 @@ class Embedded:
 
     def restart(self) -> None:
         self.session.close()
-        old = self.session.store
+        old = self.session._store
         if isinstance(old, MemoryStore):
             fresh = MemoryStore()
             fresh.files, fresh.published = old.files, old.published

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -40,14 +39,14 @@ from tidegate.runtime.reading_results import read_results
 from tidegate.runtime.results import ResultTable
 from tidegate.runtime.runner import Runner
 from tidegate.runtime.schedule import Schedule
-from tidegate.runtime.setup import FoundFiles, Setup, prepare
+from tidegate.runtime.setup import FoundFiles, prepare
 from tidegate.runtime.sinks import Sink
 from tidegate.runtime.sources import Files, OnError, Source
 from tidegate.runtime.state.manifest import Engine, SourceCounts
 from tidegate.runtime.state.memory import MemoryStore
 from tidegate.runtime.state.positions import Offer
 from tidegate.runtime.state.store import Store
-from tidegate.runtime.status import Line, Status, fates, finals, kept
+from tidegate.runtime.status import Status, asked, standing
 from tidegate.runtime.stored_rows import input_table
 from tidegate.runtime.why import why
 from tidegate.runtime.why_answer import Why
@@ -59,7 +58,6 @@ _LOOKS_APART = 20
 
 
 @checked_calls
-@dataclass(slots=True, repr=False)
 class Session:
     """A program run in this process, batch by batch; `Program.session` opens it.
 
@@ -80,52 +78,53 @@ class Session:
         ['Bob', 'Ada']
     """
 
-    facts: ProgramFacts
-    store: Store = field(default_factory=MemoryStore)
-    sources: Mapping[str, Source] = field(default_factory=dict)
-    statics: Mapping[str, Any] = field(default_factory=dict)
-    sinks: Mapping[str, Sink] = field(default_factory=dict)
-    collect_garbage: GarbageCollection = "amortised"
-    clock: Clock = system_clock
-    purging: PurgeMode = "planned"
-    on_batch: Callable[[BatchReport], None] | None = None
-    schedule: Schedule | None = None
-    threads: int = 1
-    quarantine_keep: Keep | None = None
-    on_error: OnError | Mapping[str, OnError] = "quarantine"
-    _setup: Setup = field(init=False)
-    _runner: Runner = field(init=False)
-    _pushed: dict[str, list[Arrival]] = field(init=False, default_factory=dict)
-    _frames: dict[str, Arrival] = field(init=False, default_factory=dict)
-    _noted: dict[str, str] = field(init=False, default_factory=dict)
-    _closed: bool = field(init=False, default=False)
-    _advances: dict[tuple[str, str], Extended] = field(init=False, default_factory=dict)
-    _declared: dict[tuple[str, str], int] = field(init=False, default_factory=dict)
-    _close_at: int | None = field(init=False, default=None)
-    _ahead: ReadAhead = field(init=False, default_factory=ReadAhead)
-    _notices: Notices = field(init=False)
-
-    def __post_init__(self) -> None:
-        check_clock(self.clock)
-        check_on_batch(self.on_batch)
-        check_threads(self.threads)
+    def __init__(
+        self,
+        facts: ProgramFacts,
+        store: Store | None = None,
+        sources: Mapping[str, Source] | None = None,
+        statics: Mapping[str, Any] | None = None,
+        sinks: Mapping[str, Sink] | None = None,
+        collect_garbage: GarbageCollection = "amortised",
+        clock: Clock = system_clock,
+        purging: PurgeMode = "planned",
+        on_batch: Callable[[BatchReport], None] | None = None,
+        schedule: Schedule | None = None,
+        threads: int = 1,
+        quarantine_keep: Keep | None = None,
+        on_error: OnError | Mapping[str, OnError] = "quarantine",
+    ) -> None:
+        check_clock(clock)
+        check_on_batch(on_batch)
+        check_threads(threads)
+        self._facts, self._clock, self._on_batch = facts, clock, on_batch
+        self._store: Store = MemoryStore() if store is None else store
+        self._sources, self._sinks = sources or {}, sinks or {}
+        self._pushed: dict[str, list[Arrival]] = {}
+        self._frames: dict[str, Arrival] = {}
+        self._noted: dict[str, str] = {}
+        self._closed = False
+        self._advances: dict[tuple[str, str], Extended] = {}
+        self._declared: dict[tuple[str, str], int] = {}
+        self._close_at: int | None = None
+        self._ahead = ReadAhead()
         self._setup = setup = prepare(
-            self.facts,
-            self.store,
-            self.sources,
-            self.statics,
-            self.sinks,
-            self.collect_garbage,
-            self.purging,
-            self.schedule,
-            retention(self.quarantine_keep),
-            self.on_error,
+            facts,
+            self._store,
+            self._sources,
+            statics or {},
+            self._sinks,
+            collect_garbage,
+            purging,
+            schedule,
+            retention(quarantine_keep),
+            on_error,
         )
-        executor = EmbeddedExecutor(self.store, setup.statics, setup.options, setup.written, threads=self.threads)
+        executor = EmbeddedExecutor(self._store, setup.statics, setup.options, setup.written, threads=threads)
         self._runner = Runner(
-            setup.plan, setup.checkpoint, executor, setup.options, self.collect_garbage, setup.timetable, setup.on_error
+            setup.plan, setup.checkpoint, executor, setup.options, collect_garbage, setup.timetable, setup.on_error
         )
-        self._notices = Notices.of(setup, self.sources)
+        self._notices = Notices.of(setup, self._sources)
         try:
             self._push_frames()
         except BaseException:
@@ -135,15 +134,15 @@ class Session:
     def _push_frames(self) -> None:
         """Frames are read by the first batch; later ones are only compared with what they were then."""
         begun = self._setup.checkpoint.manifest is not None
-        lasting = not isinstance(self.store, MemoryStore)  # no other process goes on with a run in memory
-        for name, source in self.sources.items():
+        lasting = not isinstance(self._store, MemoryStore)  # no other process goes on with a run in memory
+        for name, source in self._sources.items():
             if source.data is None or isinstance(source.data, Files) or (begun and not lasting):
                 continue
             schema = self._setup.options[name].judged(self._setup.streams[name].schema)
             rows = raw(source.data, schema)
             if lasting:
                 note, content = check_noted if begun else note_frame, content_of(input_table(rows, schema))
-                note(self.store, name, content)
+                note(self._store, name, content)
                 if not begun:
                     self._noted[name] = content.digest
             if not begun:
@@ -172,17 +171,8 @@ class Session:
                     Payments  2 rows
         """
         last = self._setup.checkpoint.manifest
-        final = finals(self.plan, self._runner.progress.queries)
-        queries = ", ".join(final)
-        return Status(
-            f"session of {queries} in {self.store.where}, after batch {last.seq if last else 0}"
-            + (", closed" if self._closed else ""),
-            (
-                *fates("in", self.counts),
-                *(Line("out", name, text) for name, text in final.items()),
-                *kept(self.plan, self.live_rows()),
-            ),
-        )
+        where = f"session of {asked(self.plan)} in {self._store.where}, after batch {last.seq if last else 0}"
+        return standing(where + (", closed" if self._closed else ""), self._runner)
 
     @property
     def plan(self) -> Plan:
@@ -312,16 +302,16 @@ class Session:
     def _step(self, fresh: FoundFiles, *, ahead: bool) -> BatchReport:
         """One batch over files that were not read yet; with `ahead` another follows, its files are read meanwhile."""
         checkpoint = self._setup.checkpoint
-        limited = {name: files[: self.sources[name].data.per_batch] for name, files in fresh.items()}
+        limited = {name: files[: self._sources[name].data.per_batch] for name, files in fresh.items()}
         offer = Offer(files=limited, pushed=digest_of(self._pushed, self._noted))
-        batch = checkpoint.begin(read_clock(self.clock), offer, engine=_ENGINE)
+        batch = checkpoint.begin(read_clock(self._clock), offer, engine=_ENGINE)
         reading = batch.intent.offer.files
         frames = {name: [rows] for name, rows in self._frames.items()}
         arrivals: dict[str, Iterable[Arrival]] = frames | {
             name: [*frames.get(name, ()), *pushed] for name, pushed in self._pushed.items()
         }
         for name, files in reading.items():
-            format_ = self.sources[name].data.format
+            format_ = self._sources[name].data.format
             schema = self._setup.options[name].judged(self._setup.streams[name].schema)
             pushed = tuple(self._pushed.get(name, ()))
             paths = tuple(file.path for file in files)
@@ -339,15 +329,15 @@ class Session:
         self._frames.clear()
         self._noted.clear()
         self.discard()
-        if self.on_batch is not None:
-            self.on_batch(report)
+        if self._on_batch is not None:
+            self._on_batch(report)
         self._notices.after(report, self._runner.counts)
         return report
 
     def _read_ahead(self, fresh: FoundFiles, reading: FoundFiles) -> None:
         """Begins to read the files of the next batch."""
         for name, files in fresh.items():
-            now, source = set(reading.get(name, ())), self.sources[name].data
+            now, source = set(reading.get(name, ())), self._sources[name].data
             schema = self._setup.options[name].judged(self._setup.streams[name].schema)
             self._ahead.begin([file for file in files if file not in now][: source.per_batch], source.format, schema)
 
@@ -384,7 +374,7 @@ class Session:
     def _goes_on(self, fresh: FoundFiles) -> bool:
         """Whether some of these files make the next batch, all of them as they were found, and none are the last of a source:
         what has come since decides whether that ends, or is idle."""
-        limits = {name: self.sources[name].data.per_batch for name, files in fresh.items() if files}
+        limits = {name: self._sources[name].data.per_batch for name, files in fresh.items() if files}
         if not limits or any(limit is None or limit >= len(fresh[name]) for name, limit in limits.items()):
             return False
         return all(file.is_as_found() for name, limit in limits.items() for file in fresh[name][:limit])
@@ -448,7 +438,7 @@ class Session:
             >>> pl.DataFrame(session.reader("Unpaid"))["customer"].to_list()
             ['Bob', 'Ada']
         """
-        return read_results(self.plan, self.store, self._setup.checkpoint.manifest, self.sinks, name)
+        return read_results(self.plan, self._store, self._setup.checkpoint.manifest, self._sinks, name)
 
     def results(self, name: str) -> list[dict[str, Any]]:
         """`table` as rows.
@@ -487,7 +477,7 @@ class Session:
             >>> session.orders("Hits")[0]
             'from Fast: Braking, cost ...'
         """
-        check_known(name, self.facts.streams, "result")
+        check_known(name, self._facts.streams, "result")
         executor = self._runner.executor
         assert isinstance(executor, EmbeddedExecutor)
         return executor.operators.orders([query.name for query in self.plan.queries if query.stream == name])
@@ -536,7 +526,7 @@ class Session:
             ...
         """
         with Here():
-            return why(self.facts, self._setup.checkpoint.manifest, name, row)
+            return why(self._facts, self._setup.checkpoint.manifest, name, row)
 
     def quarantine(self) -> pa.RecordBatchReader:
         """All quarantined rows as of the last step, with reason, source and position: a stream of Arrow batches.
@@ -550,7 +540,7 @@ class Session:
             >>> session.quarantine().read_all().column("reason").to_pylist()
             ['null']
         """
-        return kept_rows(self.store, self._setup.checkpoint.manifest)
+        return kept_rows(self._store, self._setup.checkpoint.manifest)
 
     def quarantine_rows(self) -> list[dict[str, Any]]:
         """`quarantine` as rows.

@@ -58,6 +58,7 @@ from tidegate.runtime.spark.watched import watched_directories
 from tidegate.runtime.spark.which_files import Reading
 from tidegate.runtime.state.checkpoint import inspect
 from tidegate.runtime.state.local import LocalStore
+from tidegate.runtime.status import asked, standing
 from tidegate.runtime.why import why
 from tidegate.runtime.why_answer import Why
 
@@ -81,12 +82,15 @@ class RunningQuery(StreamingQuery):
         self._run, self._progress = run, progress
 
     def __repr__(self) -> str:
-        queries = ", ".join(query.name for query in self.plan.queries)
         last = self._run.setup.checkpoint.manifest
         state = "running" if self.isActive else "failed" if self.exception() else "ended"
         named = f" {self.name!r}" if self.name else ""
         where = self._run.setup.checkpoint.store.where
-        return f"query{named} of {queries} in {where}, {state}, after batch {last.seq if last else 0}"
+        return f"query{named} of {asked(self.plan)} in {where}, {state}, after batch {last.seq if last else 0}"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: its state, and as of a session rows by their fate, up to where results are final, what is kept."""
+        return standing(repr(self), self._run.runner)._repr_html_()
 
     @property
     def plan(self) -> Plan:

@@ -130,11 +130,11 @@ def test_a_batch_that_is_done_again_receives_its_rows_when_it_was_begun(place: s
         return alarms().session(sources=sources, checkpoint=tmp_path / "state", clock=clock)
 
     with session() as first:
-        first.store.packs = not place.startswith("store-publish")  # so few results would wait in a pack
-        first.store.failpoints.arm(place, crash)
+        first._store.packs = not place.startswith("store-publish")  # so few results would wait in a pack
+        first._store.failpoints.arm(place, crash)
         with pytest.raises(SimulatedCrash):
             first.step()
-        began = bool(first.store.list_files("intents"))
+        began = bool(first._store.list_files("intents"))
     clock.now += dt.timedelta(hours=1)
     (tmp_path / "in" / "b.json").write_text('{"area": "roof"}\n')
     with session() as second:
@@ -157,7 +157,7 @@ def test_the_clock_of_a_batch_is_that_of_its_own_rows(lasting: bool, same: bool,
     place = {"checkpoint": tmp_path / "state"} if lasting else {}
     session = alarms().session(sources=SOURCES, clock=clock, **place)  # type: ignore[arg-type]  # one option
     session.push("Report", rows)
-    session.store.failpoints.arm("batch-after-intent", crash)
+    session._store.failpoints.arm("batch-after-intent", crash)
     with pytest.raises(SimulatedCrash):
         session.step()
     clock.now = later

@@ -81,7 +81,7 @@ def test_a_batch_that_fails_in_the_process_changes_no_turn() -> None:
         for t in range(1, 5):
             session.push("E", [(2, t)])
             session.advance("E", {"t": t})
-            session.store.failpoints.arm("commit-before-positions", disk_full)
+            session._store.failpoints.arm("commit-before-positions", disk_full)
             with pytest.raises(OSError, match="No space left"):
                 session.step()
             session.discard()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from pathlib import Path
 from typing import Any
@@ -514,3 +515,18 @@ def test_memory_that_is_refused_names_the_step() -> None:
     with _timed("commit", seconds):
         assert seconds.keys() == {"collect"}
     assert seconds.keys() == {"collect", "commit"}
+
+
+@pytest.mark.parametrize("shown", [tg.Session, tg.Program, tg.RunningQuery])
+def test_what_editors_complete_is_methods_and_properties(shown: type) -> None:
+    """What a run is made of is private: neither completed nor named by hints."""
+    public = {name: value for name, value in vars(shown).items() if not name.startswith("_")}
+    assert [name for name, one in public.items() if not (inspect.isfunction(one) or isinstance(one, property))] == []
+
+
+def test_hints_name_nothing_that_is_private() -> None:
+    with tg.program(Copy=events).session() as session:
+        assert not {"store", "facts", "sources", "clock", "purging"} & set(dir(session))
+        with pytest.raises(tg.QueryError, match=r"TG131 a Session has no 'store'") as found:
+            session.store  # type: ignore[attr-defined]  # what it is refused for
+    assert "facts" not in found.value.hint

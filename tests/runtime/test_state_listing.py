@@ -161,13 +161,13 @@ def test_a_buffer_is_needed_up_to_the_stated_progress_and_no_further(
         for stream in streams:
             session.push(stream.name, [(1, 3), (1, 8)] if stream.name == "T" else [(1, 2, 9), (1, 4, 11)])
         session.step()
-        stated = {one.held.buffer: [kept.until for kept in one.kept] for one in list_state(session.store).buffers}
+        stated = {one.held.buffer: [kept.until for kept in one.kept] for one in list_state(session._store).buffers}
         for instant in range(40):
             for stream in streams:
                 session.advance(stream.name, {stream.progress[0]: instant})
             session.step()
             (reached,) = session.progress.values()
-            for one in list_state(session.store).buffers:
+            for one in list_state(session._store).buffers:
                 needed = any(all(reached[a] < t for a, t in until.items()) for until in stated[one.held.buffer])
                 assert bool(one.rows) == needed == any(not kept.over for kept in one.kept)
                 outcomes.setdefault(one.held.buffer, set()).add(needed)
@@ -179,8 +179,8 @@ def test_a_query_that_needs_nothing_any_more_is_told(tmp_path: Path) -> None:
         session.push("T", [(1, 3)])
         session.advance("T", {"t": 9})  # the window that ends at 10 is final, and no tick more
         session.step()
-        assert "until" not in str(list_state(session.store))
-        assert "which needs none of it any more" in str(list_state(session.store))
+        assert "until" not in str(list_state(session._store))
+        assert "which needs none of it any more" in str(list_state(session._store))
 
 
 def test_rows_remembered_for_a_key_are_listed(tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ def test_rows_remembered_for_a_key_are_listed(tmp_path: Path) -> None:
     with windows().session(checkpoint=tmp_path, sources=sources, collect_garbage="exact") as session:
         session.push("T", [(1, 12), (1, 16)])
         session.step()
-        listing = list_state(session.store)
+        listing = list_state(session._store)
         assert {one.held.buffer: one.rows for one in listing.buffers} == session.live_rows()
         for reached, rows in ((15, 1), (16, 0)):
             session.advance("T", {"t": reached})
@@ -299,13 +299,13 @@ def test_dates_and_integers_are_written_as_such(tmp_path: Path) -> None:
     with tg.program(Busy=days.group_by("day").agg(n=tg.count())).session(checkpoint=tmp_path / "d") as session:
         session.push("Days", [("2026-03-02",)])
         session.step()
-        text = str(list_state(session.store))
+        text = str(list_state(session._store))
     assert "oldest      day 2026-03-02\n" in text
     assert "p(day) is -∞\n              until p(day) reaches 2026-03-02" in text
     with windows().session(checkpoint=tmp_path / "t") as session:
         session.push("T", [(1, 12)])
         session.step()
-        listing = list_state(session.store)
+        listing = list_state(session._store)
     assert listing.buffers[0].kept[0].until == {"end": 20}
     assert listing.buffers[0].kept[0].progress == {"end": -INF}
     assert listing.to_dict()["buffers"][0]["newest"] == {"end": 20}  # type: ignore[index]  # plain values

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +121,14 @@ def test_triggers_and_garbage_collection_are_checked_before_anything_runs(spark:
     assert repr(query) == f"query 'out' of Out in {tmp_path}/timed, running, after batch 1"
     query.stop()
     assert repr(query) == f"query 'out' of Out in {tmp_path}/timed, ended, after batch 1"
+    html = query._repr_html_()
+    assert html.startswith(f"<div><p>query &#x27;out&#x27; of Out in {tmp_path}/timed, ended, after batch 1</p>")
+    assert [re.sub("<.*?>", " ", row).split() for row in html.split("</tr>")[:-1]][1:] == [
+        ["out", "Out", "complete"],
+        ["kept", "E", "0", "rows"],
+    ]
+    assert ">in</td>" in html
+    assert ">1 row, accepted</td>" in html
     for name in ("camel", "timed"):
         with program.session(checkpoint=tmp_path / name) as session:
             assert [row["k"] for row in session.results("Out")] == [1]

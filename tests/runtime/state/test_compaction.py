@@ -341,7 +341,7 @@ def test_a_batch_that_publishes_keeps_compaction_away(tmp_path: Path, monkeypatc
 
     with opened(tmp_path) as session:
         batches(session, 0, 20)
-        session.store.failpoints.arm("commit-after-output", meanwhile)
+        session._store.failpoints.arm("commit-after-output", meanwhile)
         batches(session, 20, 1)
     assert tried == [21]
     assert compact(tmp_path / "out").files == 2
@@ -396,11 +396,11 @@ def test_the_listing_of_the_state_has_the_directories(tmp_path: Path) -> None:
     with opened(tmp_path) as session:
         batches(session, 0, 20)
         size = sum(path.stat().st_size for path in (tmp_path / "out").iterdir())
-        listing = list_state(session.store)
+        listing = list_state(session._store)
         assert f"results {tmp_path}/out: 20 files, {size:,} bytes" in str(listing)
         assert listing.to_dict()["results"] == [{"directory": f"{tmp_path}/out", "files": 20, "bytes": size}]
     os.rename(tmp_path / "out", tmp_path / "away")
-    assert f"results {tmp_path}/out: there is no such directory" in str(list_state(session.store))
+    assert f"results {tmp_path}/out: there is no such directory" in str(list_state(session._store))
 
 
 def test_names_of_results() -> None:

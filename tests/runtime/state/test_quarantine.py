@@ -73,7 +73,7 @@ def test_a_crash_loses_no_rejected_row(tmp_path: Path, failpoint: str, at: int) 
     with opened(tmp_path) as session:
         for n in range(at - 1):
             reject(session, n)
-        session.store.failpoints.arm(failpoint, crash)
+        session._store.failpoints.arm(failpoint, crash)
         with pytest.raises(SimulatedCrash):
             reject(session, at - 1)
     with opened(tmp_path) as session:
@@ -203,10 +203,10 @@ def test_the_listing_of_the_state_says_what_is_kept_and_what_was_dropped(tmp_pat
     days = count()
     with opened(tmp_path, lambda: BEGIN + dt.timedelta(days=next(days)), quarantine_keep="1d") as session:
         session.step()
-        assert "quarantine" not in str(list_state(session.store))
+        assert "quarantine" not in str(list_state(session._store))
         for n in range(4):
             reject(session, n)
-        listing = list_state(session.store)
+        listing = list_state(session._store)
     text = str(listing).partition("quarantine: ")[2].splitlines()
     assert text[0].startswith("2 rows, ")
     assert text[0].endswith(" in 2 files")
