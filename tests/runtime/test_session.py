@@ -397,7 +397,7 @@ def test_a_session_prints_as_what_it_is() -> None:
             "session of Counted in memory, after batch 1",
             "  in    E        0 rows",
             "  out   Counted  nothing final yet",
-            "  kept  E        0 rows",
+            "  kept  E        0 partial aggregates",
         ]
 
 
