@@ -121,6 +121,8 @@ def _written(op: str) -> str:
 
 def _suggestion(op: str, args: tuple[Typed, ...]) -> str:
     kinds = {arg.type.kind for arg in args} - {Kind.NULL}
+    if op == "add" and kinds == {Kind.STRING}:
+        return "texts are put together with tg.concat(a, b)"
     if kinds and kinds <= {Kind.TIMESTAMP, Kind.DATE, Kind.DURATION}:
         found = _time_suggestion(op, kinds)
         if found is not None:
@@ -586,6 +588,8 @@ def _cast(name: str) -> Operation:
 
 def _cast_hint(kind: Kind, target: str) -> str:
     """Where no cast leads from one type to the other, two do: all types become bigint, and bigint becomes all."""
+    if kind is Kind.DOUBLE and target.startswith("decimal"):
+        return 'doubles are not rounded, but cut: take .cast("bigint") first, of x * 100 for hundredths'
     why = "engines print doubles differently; " if (kind, target) == (Kind.DOUBLE, "string") else ""
     return why + 'take .cast("bigint") first'
 

@@ -102,7 +102,7 @@ if not TYPE_CHECKING:  # type checkers shall refuse unknown names themselves
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_WHEN_USED})
+    return sorted(__all__)
 
 
 __all__ = [

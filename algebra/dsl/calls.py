@@ -95,7 +95,9 @@ def _written(function: Callable[..., object]) -> str:
         match parameter.kind:
             case inspect.Parameter.VAR_POSITIONAL:
                 parts.append("*" + name)
-            case inspect.Parameter.VAR_KEYWORD | inspect.Parameter.KEYWORD_ONLY:
+            case inspect.Parameter.VAR_KEYWORD:  # names are the user's to choose
+                parts.append("name=...")
+            case inspect.Parameter.KEYWORD_ONLY:
                 parts.append(f"{name}=...")
             case _:
                 parts.append(name)

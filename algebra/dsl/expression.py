@@ -17,7 +17,7 @@ from tidegate.algebra.ddl import to_type
 from tidegate.algebra.dsl.calls import checked_calls
 from tidegate.algebra.dsl.here import Here, tests_membership, unknown_name
 from tidegate.algebra.dsl.literals import literal
-from tidegate.algebra.dsl.suggestions import VALUE_METHODS, nearest
+from tidegate.algebra.dsl.suggestions import VALUE_METHODS, nearest, rounding_hint
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.operations import resolve, result_type
 from tidegate.algebra.pretty import term_text
@@ -266,7 +266,7 @@ class Expression:
             raise QueryError(
                 "TG114",
                 f"round has no meaning that all engines share: {self!r}",
-                hint=f'write x.cast("decimal(18,{digits or 2})"), or tg.floor(x, unit) and tg.ceil(x, unit) of instants and integers',
+                hint=rounding_hint(digits or 2),
             )
 
     def __int__(self) -> NoReturn:

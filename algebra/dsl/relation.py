@@ -31,7 +31,7 @@ from tidegate.algebra.dsl.relation_checks import (
     short_name,
     what_else,
 )
-from tidegate.algebra.dsl.suggestions import join_hint, method_hint
+from tidegate.algebra.dsl.suggestions import RELATION_METHODS, join_hint, method_hint
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.nodes import (
     Difference,
@@ -50,6 +50,7 @@ from tidegate.algebra.pretty import node_text, preformatted
 from tidegate.algebra.schema import Schema, checked_name
 from tidegate.algebra.shown import shown
 from tidegate.algebra.terms import Attr, Term, conjunction, rename_attributes, unknown_attribute
+from tidegate.algebra.types import BOOLEAN
 
 if TYPE_CHECKING:
     from tidegate.algebra.dsl.situations import Intervals, Partitioned
@@ -137,7 +138,7 @@ class Relation:
         """The attribute of that name, or the only one that has it after its prefix."""
         with Here():
             if not isinstance(name, str):
-                raise QueryError("TG114", f"attributes have names, not {shown(name)}", hint='write relation["time"]')
+                raise _no_name(name)
             return self._attribute(name)
 
     def __getattr__(self, name: str) -> Expression:
@@ -163,6 +164,9 @@ class Relation:
     def __dir__(self) -> list[str]:
         known = {part for name in self._node.schema for part in name.split(".")}
         return sorted({*object.__dir__(self), *(name for name in known if name.isidentifier())})
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self._node.schema.names)
 
     def _attribute(self, name: str) -> Expression:
         schema = self._node.schema
@@ -673,6 +677,12 @@ class Prefixed:
     def _names(self) -> list[str]:
         sign = f".{self._prefix}."
         return [f".{full}".rpartition(sign)[2] for full in self._relation.schema if sign in f".{full}"]
+
+
+def _no_name(given: object) -> QueryError:
+    chooses = isinstance(given, Expression) and given._type == BOOLEAN
+    hint = RELATION_METHODS["filter"] if chooses else 'write relation["time"]'
+    return QueryError("TG114", f"attributes have names, not {shown(given)}", hint=hint)
 
 
 #: A condition on rows: an expression, or a function from the relation to one.

@@ -20,7 +20,7 @@ from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.nodes import Aggregate, Derive, Emission, Given, Match, Node, Project, Rename, children
 from tidegate.algebra.row_wise import is_static
 from tidegate.algebra.schema import checked_name
-from tidegate.algebra.shown import shown
+from tidegate.algebra.shown import kind_of, shown
 from tidegate.algebra.situations import END, START
 from tidegate.algebra.terms import Lit, Term, conjunction, conjuncts
 from tidegate.algebra.time import duration_ticks, whole_days
@@ -30,6 +30,7 @@ from tidegate.algebra.types import BIGINT, BOOLEAN, DURATION, DataType, Kind
 Duration: TypeAlias = Any
 
 
+_DERIVE = "each situation needs a name: derive(Name=tg.situation(condition))"
 #: What `situation` takes beside aggregates.
 _LIMITS = ("at_least", "at_most", "between")
 
@@ -140,6 +141,7 @@ class Partitioned:
             f"partitions by {', '.join(self._keys) or 'nothing'}, in order of {self._time}; follow it with derive(...)"
         )
 
+    @called(hint=_DERIVE)
     def derive(self, **situations: Situation) -> Derived:
         """The situations by these names: `derived.A` is the relation of those that are named A.
 
@@ -155,12 +157,14 @@ class Partitioned:
         """
         with Here() as site:
             if not situations:
-                raise QueryError("TG124", "nothing to derive", hint="write derive(Name=tg.situation(condition))")
+                raise QueryError("TG124", "nothing to derive", hint=_DERIVE)
             return Derived({name: self._derived(name, one, site) for name, one in situations.items()})
 
     def _derived(self, name: str, given: Situation, site: Site | None) -> Intervals:
         if not isinstance(given, Situation):
-            raise QueryError("TG114", f"{name} is {what_else(given)}", hint=f"write {name}=tg.situation(condition)")
+            raise QueryError(
+                "TG114", f"{name} is {kind_of(given)}, not a situation", hint=f"write {name}=tg.situation(condition)"
+            )
         _check_symbol(name)
         relation = self._relation
         condition = relation._condition(given._condition)
@@ -274,6 +278,12 @@ class Derived(Mapping[str, "Intervals"]):
 
     def __len__(self) -> int:
         return len(self._relations)
+
+    def __repr__(self) -> str:
+        return f"situations by name: {', '.join(self._relations)}"
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self._relations)
 
     def __getattr__(self, name: str) -> Intervals:
         if name.startswith("_"):

@@ -9,6 +9,15 @@ from types import MappingProxyType
 
 from tidegate.algebra.allen import Allen
 
+
+def rounding_hint(digits: object = 2) -> str:
+    """What rounds: no operation on doubles does."""
+    return (
+        f'decimals and integers round with x.cast("decimal(18,{digits})"), instants and integers with tg.floor(x, unit); '
+        "doubles are rounded in the results, or in the rows before"
+    )
+
+
 _WHERE = "rows are chosen with where(r.x > 5)"
 _GROUP = 'groups are group_by("x").agg(n=tg.count())'
 _WITH = "attributes are computed with with_(y=r.x + 1)"
@@ -23,6 +32,16 @@ _AS_OF = (
 _PRODUCT = "all pairs are tg.product(a, b)"
 _UNION = "rows are put together with union(other)"
 _WINDOW = "windows are keys of groups: group_by(w=tg.tumbling(r.time, tg.minutes(5))).agg(...)"
+_OVERLAPPING = (
+    "there are no overlapping windows yet; for the rows of ten minutes before each row, join the stream with itself: "
+    "a.join(b, a.x == b.x, b.time <= a.time, a.time <= b.time + tg.minutes(10)).group_by(a.x, a.time).agg(y=tg.avg(b.y))"
+)
+_ROLLING = (
+    "rolling",
+    *(f"rolling_{what}" for what in ("mean", "sum", "min", "max", "count", "median", "std", "var", "quantile")),
+)
+_CONDITIONAL = "write tg.when(condition, then, otherwise)"
+_DATE = 'write r.time.to_date(), or tg.floor(r.time, "1d") for the start of the day, which is an instant'
 _SESSION = "a session is over with a row that no other follows in time: r.anti_join(s, r.x == s.x, r.t < s.t, s.t <= r.t + tg.minutes(5))"
 _NO_NEIGHBOURS = (
     'rows have no order; join the stream with itself, r.as_("a") and r.as_("b"), on its key and on its times'
@@ -57,9 +76,7 @@ _PROGRESS = (
 #: Methods of relations in pandas, Polars, Spark and Flink that are called otherwise here.
 RELATION_METHODS: Mapping[str, str] = MappingProxyType(
     dict.fromkeys(("filter", "query", "loc"), _WHERE)
-    | dict.fromkeys(
-        ("groupby", "groupBy", "groupby_dynamic", "group_by_dynamic", "partitionBy", "key_by", "keyBy"), _GROUP
-    )
+    | dict.fromkeys(("groupby", "groupBy", "partitionBy", "key_by", "keyBy"), _GROUP)
     | dict.fromkeys(
         ("agg", "aggregate", "count", "sum", "mean", "avg", "min", "max", "first", "last", "reduce"), _AGGREGATE
     )
@@ -85,7 +102,9 @@ RELATION_METHODS: Mapping[str, str] = MappingProxyType(
     )
     | dict.fromkeys(("intersect", "intersectAll", "intersection"), "rows that the other has are semi_join(other, ...)")
     | dict.fromkeys(("columns", "dtypes", "printSchema", "collect_schema"), "attributes and types are relation.schema")
-    | dict.fromkeys(("window", "windowed", "tumble", "resample", "rolling", "over"), _WINDOW)
+    | dict.fromkeys(("window", "windowed", "tumble", "resample", "over"), _WINDOW)
+    | dict.fromkeys(("groupby_dynamic", "group_by_dynamic"), f"{_WINDOW}; tg.floor(r.time, unit) is the start of one")
+    | dict.fromkeys((*_ROLLING, "hopping", "sliding", "hop", "slide"), _OVERLAPPING)
     | dict.fromkeys(("lag", "lead", "shift", "diff", "prev", "previous", "pct_change"), _PREVIOUS)
     | dict.fromkeys(
         (
@@ -113,17 +132,32 @@ RELATION_METHODS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("dropna", "drop_nulls", "drop_nans"), "rows without NULL are where(r.x.is_not_null())")
 )
 
+#: What a period has, by other names.
+PERIOD_PARTS: Mapping[str, str] = MappingProxyType(
+    dict.fromkeys(("start", "begin", "since", "start_time", "begin_time"), "a period begins at A.ts")
+    | dict.fromkeys(("end", "stop", "until", "end_time"), "a period ends at A.te")
+    | dict.fromkeys(("duration", "length", "lasts"), "a period lasts A.te - A.ts")
+)
+
 #: Functions that are called otherwise here, or are no functions of the module.
 FUNCTIONS: Mapping[str, str] = MappingProxyType(
     dict.fromkeys(("col", "column"), "attributes are those of a relation: r.x")
     | dict.fromkeys(("mean", "average"), "did you mean tg.avg?")
     | dict.fromkeys(("window", "tumble"), _WINDOW)
+    | dict.fromkeys((*_ROLLING, "hopping", "sliding", "hop", "slide"), _OVERLAPPING)
+    | dict.fromkeys(("len", "size"), "did you mean tg.count?")
+    | dict.fromkeys(("n_unique", "nunique", "approx_n_unique", "countDistinct"), "did you mean tg.count_distinct?")
+    | dict.fromkeys(("date", "to_date"), _DATE)
+    | dict.fromkeys(("if_else", "iff", "case", "case_when"), _CONDITIONAL)
+    | {"round": rounding_hint()}
     | dict.fromkeys(("session", "session_window"), _SESSION)
     | dict.fromkeys(("now", "current_timestamp", "current_date", "unix_timestamp"), _NO_CLOCK)
     | dict.fromkeys(("row_number", "rank", "dense_rank", "ntile"), _NO_NEIGHBOURS)
     | dict.fromkeys(("date_trunc", "trunc"), 'tg.floor(r.time, "1d") is the start of the day')
     | dict.fromkeys(("interval", "weeks", "to_duration"), 'durations are text or tg.days(7): r.time + "5m"')
-    | dict.fromkeys(("collect_list", "collect_set", "array_agg", "variance", "percentile", "median"), _AGGREGATES)
+    | dict.fromkeys(
+        ("collect_list", "collect_set", "array_agg", "variance", "percentile", "median", "quantile"), _AGGREGATES
+    )
     | {f"{verb}_{name}": f"did you mean tg.{name}?" for verb in ("read", "scan") for name in ("parquet", "csv", "json")}
     | dict.fromkeys(
         ("sink", "write_parquet", "sink_parquet"), 'results go to tg.parquet_sink("a directory") or tg.callback(f)'
@@ -156,21 +190,22 @@ VALUE_METHODS: Mapping[str, str] = MappingProxyType(
         ("dt",), 'its methods are those of the value: r.time.hour(); tg.floor(r.time, "1h") is the start of the hour'
     )
     | dict.fromkeys(("truncate", "trunc", "date_trunc"), 'write tg.floor(r.time, "1h")')
+    | dict.fromkeys(("date",), _DATE)
     | dict.fromkeys(
-        ("date",), 'write r.time.to_date(), or tg.floor(r.time, "1d") for the start of the day, which is an instant'
+        ("total_seconds", "total_minutes", "total_hours", "total_days", "seconds", "minutes", "hours"),
+        "durations are divided by durations: (r.end - r.begin) / tg.minutes(1)",
     )
-    | dict.fromkeys(
-        ("shift", "diff", "lag", "lead", "over", "rank", "cum_sum", "cumsum", "rolling", "pct_change"), _NO_NEIGHBOURS
-    )
+    | dict.fromkeys(("shift", "diff", "lag", "lead", "over", "rank", "cum_sum", "cumsum", "pct_change"), _NO_NEIGHBOURS)
+    | dict.fromkeys(_ROLLING, _OVERLAPPING)
     | dict.fromkeys(("asc", "desc", "sort"), _NO_ORDER)
     | {"within": 'a window is that of the match: tg.match(A.overlaps(B), within="5m")'}
     | dict.fromkeys(("mean", "average"), "it is a function: tg.avg(...)")
     | dict.fromkeys(("median", "std", "var", "quantile"), _AGGREGATES)
     | dict.fromkeys(("n_unique", "nunique"), "it is a function: tg.count_distinct(...)")
-    | dict.fromkeys(("round",), 'write r.x.cast("decimal(18,2)")')
+    | {"round": rounding_hint()}
     | dict.fromkeys(("fill_null", "fillna", "fill_nan", "ifnull"), "write tg.coalesce(r.x, 0)")
     | dict.fromkeys(("astype", "to"), 'write r.x.cast("bigint")')
-    | dict.fromkeys(("otherwise", "then"), "write tg.when(condition, then, otherwise)")
+    | dict.fromkeys(("otherwise", "then"), _CONDITIONAL)
 )
 
 #: Kinds of joins by the names of Spark, Polars and pandas.
@@ -297,6 +332,8 @@ def method_hint(name: str, methods: Iterable[str], own: Iterable[str] = ()) -> s
 
     `own`: methods that only this kind of relation has, which are meant before what other libraries call so.
     """
+    if own and name in PERIOD_PARTS:
+        return PERIOD_PARTS[name]
     near = nearest(name, own)
     if not near and name in RELATION_METHODS:
         return RELATION_METHODS[name]

@@ -111,6 +111,17 @@ def test_what_relations_do_not_do_themselves_is_told_where_it_is_done(asked: Any
     assert re.search(said, caught.value.hint)
 
 
+def test_completion_offers_what_the_library_promises_and_the_names_of_columns() -> None:
+    assert {"stream", "csv", "RunWarning"} < set(dir(tg))
+    assert not {"os", "runtime", "trimmed", "TYPE_CHECKING"} & set(dir(tg))
+    assert untyped(two)._ipython_key_completions_() == ["k", "Hi.ts", "Hi.te", "Hi.n", "Lo.ts", "Lo.te", "detected"]
+    assert untyped(derived)._ipython_key_completions_() == ["Hi", "Lo", "Mid"]
+
+
+def test_derived_situations_show_their_names() -> None:
+    assert repr(derived) == "situations by name: Hi, Lo, Mid"
+
+
 @pytest.mark.parametrize(
     ("text", "ticks"),
     [
