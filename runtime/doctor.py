@@ -73,7 +73,8 @@ def _findings() -> Iterator[Finding]:
     for package in CORE:
         yield _package(package, "missing", f"pip install {package}")
     for package in SPARK_EXTRA:
-        yield _package(package, "optional", "to run on Spark: pip install 'tidegate[spark]'")
+        others = ", or for results as frames of it alone: pip install pandas" if package == "pandas" else ""
+        yield _package(package, "optional", f"to run on Spark: pip install 'tidegate[spark]'{others}")
     for package, extra in OPTIONAL.items():
         yield _package(package, "optional", f"for {USES[package]}: pip install '{extra}'")
     yield _java()

@@ -12,6 +12,7 @@ from tidegate.algebra.errors import Problem, QueryError, call_site
 from tidegate.algebra.pretty import count_of, printable, term_text
 from tidegate.algebra.terms import conjuncts
 from tidegate.algebra.time import INF
+from tidegate.algebra.types import Kind
 from tidegate.runtime.moments import moment
 from tidegate.runtime.sources import Files, Source
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from tidegate.algebra.schema import StreamDef
     from tidegate.algebra.time import Extended
-    from tidegate.algebra.types import Kind
     from tidegate.runtime.batch_report import BatchReport
     from tidegate.runtime.setup import Setup
     from tidegate.runtime.state.manifest import SourceCounts
@@ -28,6 +28,16 @@ if TYPE_CHECKING:
 #: Characters of a rejected row that are shown.
 _ROW: Final = 300
 
+#: What text reads as a value of a type.
+_TEXTS: Final = {
+    Kind.TIMESTAMP: 'a timestamp is text such as "2026-03-02T12:00:00Z" or a datetime: convert other text and numbers before, '
+    'in Polars with .str.to_datetime("%d.%m.%Y %H:%M") or pl.from_epoch(column)',
+    Kind.DATE: 'a date is text such as "2026-03-02" or a date: convert other text before, in Polars with .str.to_date("%d.%m.%Y")',
+    **dict.fromkeys(
+        (Kind.BIGINT, Kind.DOUBLE, Kind.DECIMAL),
+        "a number is digits with a point at most: take units, separators of thousands and decimal commas out before",
+    ),
+}
 _TYPES: Final = "compare the values with the types that the stream declares: text must read as a value of its type"
 #: What to do about rows that were rejected, by the reason.
 _MENDS: Final = {
@@ -82,6 +92,10 @@ def _all_rejected(stream: StreamDef, counts: SourceCounts, quarantine: Iterable[
     many = "the only row" if counts.rows_in == 1 else f"all {count_of(counts.rows_in, 'row')}"
     rows = [row for batch in quarantine for row in _last_of(batch, stream.name, reasons[0])]
     hint = _MENDS.get(reasons[0], "the quarantine has the rows, with the reason for each")
+    if rows and hint is _TYPES and rows[-1]["attribute"] in stream.schema:
+        hint = _TEXTS.get(stream.schema[rows[-1]["attribute"]].type.kind, hint)
+    if rows and reasons[0] == "missing column" and ".csv" in rows[-1]["origin"]:
+        hint += '; columns of a file are apart by commas: read others with Polars, pl.scan_csv("in.csv", separator=";")'
     if reasons[0] == "relation":
         declared = " and ".join(map(term_text, conjuncts(stream.relations)))
         hint = f"{stream.name} declares {declared}: correct the rows, or leave out what does not hold for all"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tidegate.algebra.dsl.expression import Origin
+from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.dsl.programs import named_query
 from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.dsl.situations import parts_of_match
@@ -26,7 +27,8 @@ def pattern_timeline(
     `drawing`: how `timeline` is to draw it.
     """
     timeline({}, **drawing)  # what is wrong there is told before anything runs
-    query = _pattern(program, result)
+    with Here():
+        query = _pattern(program, result)
     whole = Relation(query.node, dict.fromkeys(query.node.schema, Origin(query.name)), {}, {})
     situations, matches, keys = parts_of_match(whole)
     name = query.stream
@@ -49,7 +51,9 @@ def _pattern(program: ProgramDef, result: str | None) -> Query:
         raise QueryError(
             "TG402",
             f"the program has {len(patterns)} patterns of situations",
-            hint=f"name one: timeline(..., result={next(iter(patterns))!r})" if patterns else "use tg.match(...)",
+            hint=f"name one: timeline(..., result={next(iter(patterns))!r})"
+            if patterns
+            else 'draw situations of the results, tg.timeline({"A": results["A"]}, partition_by="key"), or a tg.match(...) of them',
         )
     return next(iter(patterns.values()))
 

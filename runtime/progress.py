@@ -9,7 +9,7 @@ from difflib import get_close_matches
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import StreamDef
-from tidegate.algebra.shown import shown
+from tidegate.algebra.shown import kind_of, shown
 from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.recursion import component_progress
 from tidegate.runtime.plan.steps import Plan, QueryPlan
@@ -114,4 +114,5 @@ def check_known(name: object, known: Iterable[str], what: str) -> None:
         near = get_close_matches(name.casefold(), by_case, n=1) if isinstance(name, str) else []
         hint = f"did you mean {by_case[near[0]]}? " if near else ""
         hint += f"it has {', '.join(names) or 'none'}"
-        raise QueryError("TG402", f"the program has no {what} {shown(name)}", hint=hint)
+        asked = shown(name) if isinstance(name, str) else f"{kind_of(name)}: names are text"
+        raise QueryError("TG402", f"the program has no {what} {asked}", hint=hint)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tidegate.algebra.dsl.calls import checked_calls
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.errors import QueryError
+from tidegate.algebra.shown import shown
 from tidegate.runtime.status import Line, Status, fates
 
 if TYPE_CHECKING:
@@ -113,6 +114,15 @@ class ResultTable:
         names: list[str] = self._table.column_names
         return names
 
+    def _ipython_key_completions_(self) -> list[str]:
+        return self.columns
+
+    def _elsewhere(self, name: str) -> str:
+        """Where what a frame has is found."""
+        import polars
+
+        return f"a frame has it: .polars().{name}" if hasattr(polars.DataFrame, name) else ""
+
     def __len__(self) -> int:
         rows: int = self._table.num_rows
         return rows
@@ -124,9 +134,7 @@ class ResultTable:
         """The values of an attribute, as Python values."""
         if column not in self.columns:
             with Here():
-                raise QueryError(
-                    "TG402", f"{self.name} has no attribute {column!r}", hint=f"it has {', '.join(self.columns)}"
-                )
+                raise _no_attribute(self, column)
         return [row[column] for row in self.rows()]
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
@@ -150,6 +158,11 @@ class ResultTable:
         if not len(self):
             return f"{self.name}: no rows, of {', '.join(self.columns)}"
         return f"{self.name}: {len(self):,} row{'s' if len(self) > 1 else ''}"
+
+
+def _no_attribute(table: ResultTable, asked: object) -> QueryError:
+    hint = f"it has {', '.join(table.columns)}" if isinstance(asked, str) else "rows are those of a frame: .polars()[0]"
+    return QueryError("TG402", f"{table.name} has no attribute {shown(asked)}", hint=hint)
 
 
 def _layout() -> Any:
@@ -195,6 +208,15 @@ class Results:
         with Here():
             check_known(name, self.tables, "result")
             return self.tables[name]
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self.tables)
+
+    def _elsewhere(self, name: str) -> str:
+        """How a result is taken that was asked for as a member, or their names."""
+        if name in self.tables:
+            return f'write results["{name}"]'
+        return "list(results) has the names of the results" if name in ("keys", "items", "values") else ""
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.tables)

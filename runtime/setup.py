@@ -191,8 +191,8 @@ def prepare(
         if isinstance(given.data, Files) and not Path(given.data.directory).exists():
             raise QueryError(
                 "TG413",
-                f"{name}: there is no directory {given.data.directory}",
-                hint="check the path, or make the directory",
+                f"{name}: there is no file or directory {given.data.directory}",
+                hint="check the path; for files still to come, make the directory",
             )
     reads = read_places({name: one.data for name, one in sources.items()})
     reads |= read_places({name: one.data if isinstance(one, Source) else one for name, one in statics.items()})

@@ -13,13 +13,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidegate.algebra.dsl.calls import checked_calls
+from tidegate.algebra.dsl.calls import called, checked_calls
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.pretty import count_of, printable
 from tidegate.algebra.shown import kind_of, shown
 from tidegate.algebra.time import instant_ticks
-from tidegate.algebra.tracebacks import trimmed
 from tidegate.runtime.columns import user_rows
 from tidegate.runtime.timeline_drawing import Axis, drawn, page, part
 from tidegate.runtime.zones import in_zone, zone_of
@@ -111,7 +110,7 @@ class Timeline:
     def __repr__(self) -> str:
         """A line for each partition."""
         lines = [
-            f"  {name}: {count_of(sum(len(lane.bars) for lane in lanes if lane.detected is None), 'situation')}, "
+            f"  {name or 'all'}: {count_of(sum(len(lane.bars) for lane in lanes if lane.detected is None), 'situation')}, "
             + count_of(sum(lane.detected is not None for lane in lanes) + self.left_out.get(name, 0), "match")
             for name, lanes in self.partitions.items()
         ]
@@ -140,7 +139,7 @@ class Timeline:
         return Axis(first, max(last, first + 1), zone_of(self.tz) if self.instants else None)
 
 
-@trimmed
+@called()
 def timeline(
     situations: Mapping[str, Any],
     matches: Any = None,

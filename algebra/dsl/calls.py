@@ -66,6 +66,8 @@ def _unknown_member(self: object, name: str) -> NoReturn:
     known = [one for one in dir(type(self)) if not one.startswith("_")]
     near = difflib.get_close_matches(name.lower(), known, n=2, cutoff=0.7)
     hint = f"did you mean {' or '.join(near)}?" if near else f"it has {', '.join(known)}"
+    if not near and hasattr(self, "_elsewhere"):
+        hint = self._elsewhere(name) or hint
     hint = MEMBERS.get((type(self).__name__, name), hint)
     raise unknown_name(f"a {type(self).__name__} has no {name!r}", hint)
 
@@ -75,7 +77,7 @@ def check_options(what: str, given: Iterable[str], known: Collection[str]) -> No
     for name in given:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]}=?" if near else f"there are {', '.join(known)}"
+            hint = f"did you mean {near[0]}=?" if near else f"{KEYWORDS.get(name, '')}there are {', '.join(known)}"
             raise QueryError("TG114", f"{what} takes no {name}=", hint=hint)
 
 

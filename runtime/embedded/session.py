@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ import tidegate
 from tidegate.algebra.dsl.calls import checked_calls
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.schema import StreamDef
+from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.pipeline import ProgramFacts
 from tidegate.runtime.batch_report import KEPT_REPORTS, BatchReport, Reports
@@ -34,7 +35,7 @@ from tidegate.runtime.plan.lower import PurgeMode
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.progress import check_known
 from tidegate.runtime.quarantine import Keep, kept_rows, retention
-from tidegate.runtime.raw_rows import Rows, raw
+from tidegate.runtime.raw_rows import Raw, Rows, raw
 from tidegate.runtime.reading_results import read_results
 from tidegate.runtime.results import ResultTable
 from tidegate.runtime.runner import Runner
@@ -139,7 +140,7 @@ class Session:
             if source.data is None or isinstance(source.data, Files) or (begun and not lasting):
                 continue
             schema = self._setup.options[name].judged(self._setup.streams[name].schema)
-            rows = raw(source.data, schema)
+            rows = _read(name, source.data, schema)
             if lasting:
                 note, content = check_noted if begun else note_frame, content_of(input_table(rows, schema))
                 note(self._store, name, content)
@@ -202,7 +203,7 @@ class Session:
         schema = self._setup.options[stream].judged(definition.schema)
         self._notices.pushed(stream, self._runner.progress.inputs)
         with Here():
-            arrived = raw(rows, schema)
+            arrived = _read(stream, rows, schema)
         self._pushed.setdefault(stream, []).append(Arrival("push", arrived))
 
     def discard(self) -> None:
@@ -412,6 +413,7 @@ class Session:
         return told or self._setup.follows_clock or self.waiting_files() > 0
 
     def _unread(self) -> FoundFiles:
+        self._check_open()
         self._setup.admit(Offer())  # `StateError` where this session may not go on
         return self._setup.unread()
 
@@ -578,15 +580,30 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _check_open(self) -> None:
+        """`QueryError` TG416 once the session is closed."""
+        if self._closed:
+            with Here():
+                raise QueryError(
+                    "TG416", "this session is closed", hint="open a new one on the same checkpoint: it goes on"
+                )
+
     def _check_stream(self, name: str) -> StreamDef:
         """The definition of a stream to be written to; `StateError` TG506 if only Spark can go on with the checkpoint.
 
         `QueryError` TG416 once the session is closed: no step would ever read the rows.
         """
-        if self._closed:
-            raise QueryError(
-                "TG416", "this session is closed", hint="open a new one on the same checkpoint: it goes on"
-            )
+        self._check_open()
         self._setup.checkpoint.positions.check_reader(Offer())
-        check_known(name, self._setup.streams, "stream")
+        with Here():
+            check_known(name, self._setup.streams, "stream")
         return self._setup.streams[name]
+
+
+def _read(name: str, rows: Rows, schema: Schema) -> Raw:
+    """Rows for an input; what is wrong with them says for which."""
+    try:
+        return raw(rows, schema)
+    except QueryError as error:
+        named = [replace(problem, message=f"{name}: {problem.message}") for problem in error.problems]
+        raise QueryError.of(named) from error.__cause__

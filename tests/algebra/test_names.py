@@ -116,6 +116,9 @@ def test_completion_offers_what_the_library_promises_and_the_names_of_columns() 
     assert not {"os", "runtime", "trimmed", "TYPE_CHECKING"} & set(dir(tg))
     assert untyped(two)._ipython_key_completions_() == ["k", "Hi.ts", "Hi.te", "Hi.n", "Lo.ts", "Lo.te", "detected"]
     assert untyped(derived)._ipython_key_completions_() == ["Hi", "Lo", "Mid"]
+    results = untyped(tg.program(All=events).run({"E": []}))
+    assert results._ipython_key_completions_() == ["All"]
+    assert results["All"]._ipython_key_completions_() == ["k", "x", "t"]
 
 
 def test_derived_situations_show_their_names() -> None:

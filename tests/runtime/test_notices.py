@@ -20,9 +20,31 @@ def test_an_input_of_which_every_row_is_rejected_is_an_error_of_run() -> None:
         program.run({"E": [("x", "2026-01-01"), ("y", "2026-01-01"), (1, None)]})
     assert str(caught.value).splitlines()[0] == "TG430 all 3 rows of E were rejected: 2 unparseable, 1 null"
     assert 'such as {"n": "y", "t": "2026-01-01"}: unparseable, for n' in str(caught.value)
-    assert "compare the values with the types" in caught.value.hint
+    assert "a number is digits with a point at most" in caught.value.hint
     assert len(program.run({"E": [("x", "2026-01-01"), (1, "2026-01-01")]})["All"]) == 1
     assert len(program.run({"E": []})["All"]) == 0
+
+
+@pytest.mark.parametrize("given", ["02.01.2026 10:00", 1_767_225_600])
+def test_what_is_no_timestamp_is_told_with_how_one_is_written(given: object) -> None:
+    with pytest.raises(tg.QueryError, match="TG430") as caught:
+        program.run({"E": [(1, given)]})
+    assert 'a timestamp is text such as "2026-03-02T12:00:00Z"' in caught.value.hint
+
+
+def test_a_file_with_other_separators_is_told_with_what_reads_it(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("n;t\n1;2026-01-01\n")
+    with pytest.raises(tg.QueryError, match="1 missing column") as caught:
+        program.run({"E": tg.csv(tmp_path / "in.csv")})
+    assert 'pl.scan_csv("in.csv", separator=";")' in caught.value.hint
+    assert len(program.run({"E": tg.source(pl.scan_csv(tmp_path / "in.csv", separator=";"))})["All"]) == 1
+
+
+def test_a_frame_without_a_column_is_told_with_its_stream() -> None:
+    with pytest.raises(tg.QueryError, match="TG312 E: input lacks 't'"):
+        program.run({"E": pl.DataFrame({"n": [1]})})
+    with program.session() as session, pytest.raises(tg.QueryError, match="TG312 E: input lacks 't'"):
+        session.push("E", pl.DataFrame({"n": [1]}))
 
 
 def test_a_session_warns_of_it_once_and_goes_on() -> None:

@@ -74,9 +74,9 @@ def test_a_pattern_of_folders_is_refused_with_what_is_read(place: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ("in/*.csv", r"TG311 'in/\*.csv' is a path(?s:.*)sources=\{\"Name\": tg.csv\('in/\*.csv'\)\}"),
-        (Path("in"), r"TG311 'in' is a path(?s:.*)tg.parquet\('in'\), tg.csv\(...\) or tg.json\(...\)"),
-        (tg.csv("in"), r"TG311 a source is no table of rows(?s:.*)sources=\{\"Name\": ...\}"),
+        ("in/*.csv", r"TG311 \w+: 'in/\*.csv' is a path(?s:.*)sources=\{\"Name\": tg.csv\('in/\*.csv'\)\}"),
+        (Path("in"), r"TG311 \w+: 'in' is a path(?s:.*)tg.parquet\('in'\), tg.csv\(...\) or tg.json\(...\)"),
+        (tg.csv("in"), r"TG311 \w+: a source is no table of rows(?s:.*)sources=\{\"Name\": ...\}"),
     ],
 )
 def test_a_path_or_a_source_that_is_pushed_is_told_where_it_belongs(rows: object, said: str) -> None:

@@ -451,12 +451,14 @@ def test_a_closed_session_takes_no_rows() -> None:
     session.close()
     with pytest.raises(QueryError, match="TG416 this session is closed"):
         session.push("E", [event(1, 3)])
+    with pytest.raises(QueryError, match="TG416 this session is closed"):
+        session.step()
 
 
 def test_one_row_as_a_mapping_is_told_from_columns() -> None:
     with (
         counted().session() as session,
-        pytest.raises(QueryError, match="TG311 'k' is a value, not a column: 1") as caught,
+        pytest.raises(QueryError, match="TG311 E: 'k' is a value, not a column: 1") as caught,
     ):
         session.push("E", event(1, 3))
     assert "one row is [{...}]" in str(caught.value)
