@@ -43,6 +43,7 @@ from tidegate.analysis.federation import Federation, federation
 from tidegate.analysis.match_problems import match_problems
 from tidegate.analysis.progress_sets import minimal_progressing_sets
 from tidegate.analysis.propagation import Clause, propagation
+from tidegate.analysis.stages import stage_owner
 from tidegate.analysis.zones import Extreme, Hidden, Reading, Rounding, Zone, is_copy
 
 #: How much is analysed again at most for the mends of a query: zones times occurrences, of one try after the other.
@@ -249,7 +250,7 @@ class Mends:
         if not all(map(is_copy, rows)):
             return []
         (start, end), stream = (row[2] for row in rows if is_copy(row)), found.occurrences[0]
-        return [] if start in stream.progress or _is_stage(stream) else [(stream, start, end)]
+        return [] if start in stream.progress or stage_owner(stream.name) else [(stream, start, end)]
 
     # Results without instants -----------------------------------------------------------------------------------------
     def instant(self) -> str:
@@ -555,11 +556,6 @@ def _occurrences_of(row: Hidden | Reading) -> frozenset[int]:
             return _occurrences_of(row.row)
 
 
-def _is_stage(stream: StreamDef) -> bool:
-    """Whether a stream feeds a part of a query only: no user has named it."""
-    return "~" in stream.name
-
-
 # Terms, and how they are written --------------------------------------------------------------------------------------
 
 
@@ -649,7 +645,7 @@ def _keys(group: Group) -> str:
 def _written(name: str, node: Node) -> str:
     """An attribute as its user has it: one that still has the name that its stream gave it stands after the stream."""
     stream = _stream_of(name, node) if "." not in name else None
-    return name if stream is None or _is_stage(stream) else f"{stream.name}.{name}"
+    return name if stream is None or stage_owner(stream.name) else f"{stream.name}.{name}"
 
 
 def _stream_of(name: str, node: Node) -> StreamDef | None:

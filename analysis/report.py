@@ -15,6 +15,7 @@ from tidegate.analysis.predicate_sets import notes
 from tidegate.analysis.progress_sets import minimal_progressing_sets
 from tidegate.analysis.recursion import rank_text, step_text
 from tidegate.analysis.sites import zone_lines
+from tidegate.analysis.stages import stage_names
 
 #: The words of what is kept and how much, for who has not read the manual.
 _MEANINGS = {
@@ -118,16 +119,16 @@ def _query_text(query: QueryFacts, recursion: Recursion | None, *, zones: bool) 
 def _words(facts: ProgramFacts) -> list[str]:
     """What the words mean by which it is said what is kept: a block with those that occur."""
     said = " ".join(f"{_kept(o)} {o.bound}" for query in facts.queries for o in query.occurrences)
-    found = [
-        _entry(word, [meaning])
-        for word, meaning in _MEANINGS.items()
-        if re.search(rf"\b{word.removesuffix('(t)')}[()]", said)
-    ]
-    return ["\n".join(["where", *found])] if found else []
+    found = {
+        word: meaning for word, meaning in _MEANINGS.items() if re.search(rf"\b{word.removesuffix('(t)')}[()]", said)
+    }
+    found |= {stage: f"{name}: computed first, and read as a stream" for stage, name in stage_names(facts).items()}
+    width = max((len(word) + 2 for word in found), default=0)
+    return ["\n".join(["where", *(_entry(word, [meaning], width) for word, meaning in found.items())])] if found else []
 
 
-def _entry(name: str, values: list[str]) -> str:
-    return "\n".join(f"  {name if i == 0 else '':<12}{value}" for i, value in enumerate(values))
+def _entry(name: str, values: list[str], width: int = 0) -> str:
+    return "\n".join(f"  {name if i == 0 else '':<{max(width, 12)}}{value}" for i, value in enumerate(values))
 
 
 def _kept(occurrence: OccurrenceFacts) -> str:

@@ -11,6 +11,7 @@ from tidegate.algebra.program import Query
 from tidegate.algebra.terms import Attr, Call, Lit, Param, Term, subterms
 from tidegate.algebra.types import DataType
 from tidegate.analysis.federation import Federation
+from tidegate.analysis.stages import stage_owner
 from tidegate.analysis.wording import at_most, shifted
 from tidegate.analysis.zones import NONE, Edge, Hidden, Matrix, Zone, is_copy, reduced
 
@@ -50,7 +51,8 @@ def edge_lines(query: Query, federation: Federation, edges: Iterable[Edge]) -> t
         text = at_most(v.text, w.text, edge.c, w.type)
         site = site_of(query, edge.source)
         if edge.declared_by:
-            text += f"   (declared by {edge.declared_by})"
+            owner = stage_owner(edge.declared_by)
+            text += f"   (known of a part of {owner})" if owner else f"   (declared by {edge.declared_by})"
         elif site is not None:
             text += f"   {site}"
         found.append(text)

@@ -107,12 +107,17 @@ class _Cutter:
         return f"{stream}~{number}"
 
 
+def stage_owner(stream: str) -> str:
+    """The query of which a stream is a part that no user has named; empty for any other stream."""
+    return stream.rpartition("~")[0]
+
+
 def stage_names(facts: ProgramFacts) -> dict[str, str]:
     """What people read in the place of a stage's name: of which query it is a part, and of what its rows tell."""
     found: dict[str, str] = {}
     for query in (one.query for one in facts.queries if one.query.inner):
         what = {Derive: "situations", Match: "matches"}.get(type(_told(query.node)), "rows")
-        owner = query.stream.rpartition("~")[0]
+        owner = stage_owner(query.stream)
         name, number = f"{owner} (its {what})", 1
         while name in found.values():
             number += 1

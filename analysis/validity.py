@@ -18,6 +18,7 @@ from tidegate.analysis.mends import Mends
 from tidegate.analysis.progress_sets import is_static
 from tidegate.analysis.propagation import Clause, Propagation
 from tidegate.analysis.sites import edge_lines, first_site, scan_site, site_of, zone_lines
+from tidegate.analysis.stages import stage_owner
 from tidegate.analysis.wording import amount
 from tidegate.analysis.zones import Edge, Zone, is_copy
 
@@ -66,7 +67,8 @@ def _not_progressing(query: Query, found: Federation, attribute: str, clause: Cl
     row = zone.layout.rows[zone.layout.attributes[attribute]]
     source, target = found.label(("x", i, y)), found.label(row)
     name = f"{found.occurrence_name(i)}.{y}"
-    called = name if source.text == name else f"{name} ({source.text})"
+    stage = stage_owner(found.occurrences[i].name)
+    called = source.text if stage or source.text == name else f"{name} ({source.text})"
     known = zone.chain(("x", i, y), ("a", attribute))
     because = [f"no chain of constraints bounds {source.text} from above by {attribute}"]
     if target.text != attribute:

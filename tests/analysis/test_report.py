@@ -91,3 +91,19 @@ def test_a_static_result_and_a_table_are_called_what_they_are() -> None:
     text = str(tg.program(Copy=tg.table("Rooms", "room string")).explain())
     assert "progress    none: the result is static" in text
     assert "state       Rooms  the table Rooms" in text
+
+
+def test_a_part_that_no_user_has_named_is_told_with_its_query() -> None:
+    readings = tg.stream("Readings", "k bigint, x bigint, time timestamp", progress="time")
+    calls = tg.stream("Calls", "k bigint, called timestamp", progress="called")
+    hot = readings.partition_by("k").derive(Hot=tg.situation(readings.x > 5, at_least="10m")).Hot
+    alone = hot.anti_join(calls, calls.k == hot.k, hot.ts <= calls.called, calls.called <= hot.ts + hours(1))
+    text = str(tg.program(Alone=alone).explain().report)
+    assert "  lag         how far the slowest" in text
+    assert text.endswith("\n  Alone~1     Alone (its situations): computed first, and read as a stream")
+
+    daily = alone.group_by(day=tg.floor(alone.ts, "1d")).agg(n=tg.count())
+    (problem,) = tg.program(Daily=daily).check()
+    assert "Hot.te has no upper bound relative to day" in problem.message
+    assert not [line for line in (problem.message, *problem.because) if "~" in line]
+    assert any(line.endswith("(known of a part of Daily)") for line in problem.because)
