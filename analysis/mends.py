@@ -36,7 +36,7 @@ from tidegate.algebra.row_wise import is_static, ordered_operator
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.situations import END, START
 from tidegate.algebra.terms import Attr, Call, Lit, Term, call, conjunction
-from tidegate.algebra.time import INF, duration_ticks
+from tidegate.algebra.time import INF, duration_ticks, format_duration
 from tidegate.algebra.types import BIGINT, DURATION, DataType, Kind
 from tidegate.analysis.detection import detection_of
 from tidegate.analysis.federation import Federation, federation
@@ -92,6 +92,8 @@ class Mends:
         elif (alone or not declared) and (known := self._known()) is not None:
             name, written = known
             other = f"say when a row is known: {written}" + (f', and progress="{name}"' if declared else "")
+        else:
+            other = self._regrouped(attribute)
         first, second = (other, bound) if _ends_later(attribute, clause) else (bound, other)
         return "; or ".join(text for text in (first, second) if text)
 
@@ -241,6 +243,22 @@ class Mends:
             return None
         return name, f"{method}{name}={_latest_text(instants, core)})"
 
+    def _regrouped(self, attribute: str | None = None) -> str:
+        """A window of when a row is known, as the key of groups that is one of another instant; empty where that is no mend."""
+        above: list[Node] = []
+        for step in _unary(self.node):
+            if isinstance(step, Imbed) and any(isinstance(one, Group) and step.name in one.keys for one in above):
+                instants, size = self._together(step.input), _size_of_window(step.term)
+                if instants and size is not None:
+                    term = call("floor", _latest(instants), size)
+                    mended = _put(self.node, (0,) * len(above), Imbed(step.input, step.name, term))
+                    if self._progresses(mended, attribute):
+                        text = _latest_text(instants, step.input)
+                        key = f"{step.name.partition('#')[0]}=tg.floor({text}, {_size_text(size)})"
+                        return f"group by when a row is known: {key}"
+            above.append(step)
+        return ""
+
     def _ends_of(self, given: Given) -> list[tuple[StreamDef, str, str]]:
         """The user's stream that given situations are rows of, where it does not progress on their starts, and their ends."""
         found = self._analysed(given.input)
@@ -255,7 +273,7 @@ class Mends:
     # Results without instants -----------------------------------------------------------------------------------------
     def instant(self) -> str:
         """What gives a result an instant that has none; empty where nothing is known that does."""
-        return self._days() or self._kept(self.node) or self._joined() or self._asked()
+        return self._days() or self._regrouped() or self._kept(self.node) or self._joined() or self._asked()
 
     def _kept(self, node: Node) -> str:
         """An instant that the query has and drops: a window of it where rows are put together, else itself."""
@@ -633,6 +651,23 @@ def _window(instant: Term, type_: DataType) -> Term:
 
 def _window_text(instant: str, type_: DataType) -> str:
     return f"tg.tumbling({instant}, {_spans(type_)[0][1]})"
+
+
+def _size_of_window(term: Term) -> Lit | None:
+    """How long the windows are that a term is the start of, or the date."""
+    match term:
+        case Call("floor", (Attr(), Lit() as size)):
+            return size
+        case Call(op, (Attr(),)) if op in _DATES:
+            return Lit(duration_ticks("1d"), DURATION)
+        case _:
+            return None
+
+
+def _size_text(size: Lit) -> str:
+    return (
+        f'"{format_duration(size.value)}"' if size.type == DURATION and isinstance(size.value, int) else str(size.value)
+    )
 
 
 def _keys(group: Group) -> str:

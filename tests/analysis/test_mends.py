@@ -101,6 +101,27 @@ CASES = [
         lambda: orders.group_by(hour=orders.time.hour(), window=tg.tumbling(orders.time, "1h")).agg(n=tg.count()),
     ),
     Case(
+        "periods by the day of their starts",
+        lambda: hot.group_by(day=tg.floor(hot.ts, "1d")).agg(n=tg.count()),
+        "TG201",
+        'group by when a row is known: day=tg.floor(Hot.te, "1d"); or bound it: Hot.te <= Hot.ts + "1h"',
+        lambda: hot.group_by(day=tg.floor(hot.te, "1d")).agg(n=tg.count()),
+    ),
+    Case(
+        "periods by the date of their starts",
+        lambda: hot.group_by(hot.sensor, day=hot.ts.to_date()).agg(n=tg.count()),
+        "TG202",
+        'group by when a row is known: day=tg.floor(Hot.te, "1d")',
+        lambda: hot.group_by(hot.sensor, day=tg.floor(hot.te, "1d")).agg(n=tg.count()),
+    ),
+    Case(
+        "stays by the hour of their starts, with a name of its own",
+        lambda: stays.group_by(hour=tg.floor(stays.start, "6h")).agg(n=tg.count()).select("n", begun="hour"),
+        "TG201",
+        'group by when a row is known: hour=tg.floor(Stays.end, "6h"); or bound it: Stays.end <= Stays.start + "1h"',
+        lambda: stays.group_by(hour=tg.floor(stays.end, "6h")).agg(n=tg.count()).select("n", begun="hour"),
+    ),
+    Case(
         "a count of pairs",
         lambda: o.join(p, o.id == p.id, o.time <= p.time).group_by(o.customer).agg(n=tg.count()),
         "TG202",
