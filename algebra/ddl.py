@@ -1,6 +1,6 @@
-"""Schemas from what users have at hand: Spark DDL text, a Spark `StructType`, an Arrow schema.
+"""Schemas from what users have at hand: Spark DDL text, a Spark `StructType`, an Arrow schema, that of a Polars frame.
 
-Neither Spark nor Arrow is imported: a schema object says by itself which library made it.
+No such library is imported: a schema object says by itself which library made it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import Attribute, Schema, checked_name, timestamps_are_temporal
-from tidegate.algebra.shown import shown
+from tidegate.algebra.shown import kind_of, shown
 from tidegate.algebra.types import (
     BIGINT,
     BOOLEAN,
@@ -69,20 +69,24 @@ _TOKEN = re.compile(
 
 
 def to_schema(definition: object) -> Schema:
-    """The schema that a definition gives: `Schema`, DDL text, `StructType` or `pyarrow.Schema`; else `QueryError`."""
+    """The schema that a definition gives: `Schema`, DDL text, `StructType`, that of Arrow or of Polars; else `QueryError`."""
     if isinstance(definition, Schema):
         return _well_named(definition)
     if isinstance(definition, str):
         return _checked(_read_ddl(definition))
     package = type(definition).__module__.split(".", 1)[0]
+    if package == "polars" and hasattr(definition, "to_frame"):
+        definition, package = _any(definition).to_frame().to_arrow().schema, "pyarrow"
     if package == "pyspark" and hasattr(definition, "fields"):
         return _checked(_read_fields((f.name, f.dataType.simpleString(), f.nullable) for f in _any(definition).fields))
     if package == "pyarrow" and hasattr(definition, "names"):
         return _checked(_read_fields((f.name, str(f.type), f.nullable) for f in _any(definition)))
     raise QueryError(
         "TG111",
-        f"a {type(definition).__name__} is no schema",
-        hint='give DDL text such as "id bigint, time timestamp not null", a StructType or a pyarrow.Schema',
+        f"{kind_of(definition)} is no schema",
+        hint="give that of the frame: frame.schema"
+        if package == "polars"
+        else 'give DDL text such as "id bigint, time timestamp not null", a StructType, or the schema of Arrow or Polars',
     )
 
 
@@ -90,7 +94,7 @@ def to_type(text: str) -> DataType:
     """The type that a name such as `bigint`, `decimal(10,2)` or Arrow's `timestamp[us, tz=UTC]` means."""
     found = re.fullmatch(r"\s*([\w]+)\s*(.*?)\s*", text.lower(), re.DOTALL)
     if found is None:
-        raise QueryError("TG111", f"{shown(text)} is no type", hint=_known_types(text))
+        raise QueryError("TG111", f"{shown(text)} is no type", hint=_spaced(text) or _known_types(text))
     base, rest = found[1], found[2]
     if base == "interval" and ("year" in rest or "month" in rest):
         raise QueryError("TG112", f"type {text.strip()!r} is not supported", hint=_UNSUPPORTED["interval year"])
@@ -99,7 +103,7 @@ def to_type(text: str) -> DataType:
     if base in _DECIMALS:
         return _decimal(text, rest)
     if base not in _TYPES:
-        raise QueryError("TG111", f"unknown type {text.strip()!r}", hint=_known_types(base))
+        raise QueryError("TG111", f"unknown type {text.strip()!r}", hint=_spaced(rest) or _known_types(base))
     if (_SPAN if _TYPES[base] is DURATION else _DETAILS).fullmatch(rest) is None:
         raise QueryError(
             "TG111",
@@ -121,6 +125,12 @@ def _decimal(text: str, rest: str) -> DataType:
             f"type {text.strip()!r} is not supported",
             hint=f"decimals have 1 to {MAX_DECIMAL_PRECISION} digits, and no more of them after the point",
         ) from None
+
+
+def _spaced(text: str) -> str:
+    """What to write where a type comes after what is no type: that is the rest of a name, then."""
+    last = re.search(r"(\w+)\s*$", text)
+    return "a name with spaces or signs stands in backticks: `Room temp` double" if last and last[1] in _TYPES else ""
 
 
 def _known_types(name: str) -> str:

@@ -608,7 +608,7 @@ def parquet(
     delete: bool = False,
     **options: Unpack[SourceKeywords],
 ) -> Source:
-    """A directory of Parquet files; `per_batch` limits the files read in one batch, `pattern` takes some of the names.
+    """A Parquet file, or a directory of such; `per_batch` limits the files read in one batch, `pattern` takes some of the names.
     Read files may leave it (`archive`, `delete`). "in/*.parquet" is the directory "in" with this pattern.
 
     The options are those of `Source`. `QueryError` TG413 at the start of a run where there is no such directory, TG412
@@ -633,9 +633,9 @@ def csv(
     delete: bool = False,
     **options: Unpack[SourceKeywords],
 ) -> Source:
-    """A directory of CSV files with a header line; empty fields are NULL.
+    """A CSV file with a header line, or a directory of such; empty fields are NULL. Columns are apart by commas.
 
-    `per_batch`, `pattern`, `archive`, `delete` and errors are those of `parquet`, the options those of `Source`.
+    Other CSV is read with Polars: `tg.source(pl.scan_csv("in.csv", separator=";"))`. `per_batch`, `pattern`, `archive`, `delete` and errors are those of `parquet`, the options those of `Source`.
 
     Examples:
         >>> import polars as pl
@@ -656,7 +656,7 @@ def json(
     delete: bool = False,
     **options: Unpack[SourceKeywords],
 ) -> Source:
-    """A directory of files with one JSON object per line.
+    """A file with one JSON object per line, or a directory of such.
 
     `per_batch`, `pattern`, `archive`, `delete` and errors are those of `parquet`, the options those of `Source`.
 

@@ -37,7 +37,7 @@ def stream(
 ) -> Relation:
     """A stream of events: its schema, the attributes on which it progresses, relations of its instants.
 
-    `schema` is DDL text, a `StructType` or a `pyarrow.Schema`. Attributes named in `progress`, `relations` or
+    `schema` is DDL text, a `StructType`, a `pyarrow.Schema`, or that of a Polars frame. Attributes named in `progress`, `relations` or
     `temporal` hold instants and are never NULL; so do timestamps that are `not null`. `QueryError` TG111 for a schema
     that cannot be read, TG105 for an attribute that can hold no instants, TG106 where `progress` is left out.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -37,6 +38,30 @@ def test_a_dot_in_a_name_is_refused_wherever_a_stream_is_defined(schema: object)
         assert "a_b" in raised.value.hint
         assert raised.value.site is not None
         assert raised.value.site.line == define.__code__.co_firstlineno
+
+
+def test_the_schema_of_a_polars_frame() -> None:
+    frame = pl.DataFrame(
+        schema={
+            "k": pl.Int32,
+            "s": pl.String,
+            "x": pl.Float64,
+            "t": pl.Datetime("ns", "UTC"),
+            "d": pl.Date,
+            "w": pl.Duration,
+        }
+    )
+    assert to_schema(frame.schema) == to_schema("k int, s string, x double, t timestamp, d date, w interval")
+    with pytest.raises(QueryError, match="TG111 a DataFrame is no schema") as caught:
+        to_schema(frame)
+    assert "frame.schema" in caught.value.hint
+
+
+@pytest.mark.parametrize("text", ["k int, Temp (C) double", "k int, Room temp double", "k int, the room temp string"])
+def test_a_name_of_several_words_is_told_how_it_is_written(text: str) -> None:
+    with pytest.raises(QueryError, match="TG111") as caught:
+        to_schema(text)
+    assert "backticks" in caught.value.hint
 
 
 def test_ddl_text_with_all_that_spark_allows() -> None:
@@ -186,7 +211,7 @@ def test_a_schema_is_a_schema() -> None:
             "attribute 'd': 'interval day x string' is no type: 'day x string' means nothing after interval",
             "",
         ),
-        (7, "TG111", "a int is no schema", "StructType"),
+        (7, "TG111", "an int is no schema", "StructType"),
     ],
 )
 def test_what_cannot_be_a_schema_says_why(definition: object, code: str, message: str, hint: str) -> None:
