@@ -11,6 +11,7 @@ from tidegate.algebra.dsl.calls import checked_calls
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.shown import shown
+from tidegate.analysis.stages import stage_owner
 from tidegate.runtime.status import Line, Status, fates
 
 if TYPE_CHECKING:
@@ -262,4 +263,4 @@ class Results:
         for row in found.to_pylist():
             if row["origin"] == f"query {row['source']}":
                 text = f"{row['count_all']:,} set aside: {row['reason']}; quarantine says why"
-                yield Line("out", row["source"], text)
+                yield Line("out", stage_owner(row["source"]) or row["source"], text)

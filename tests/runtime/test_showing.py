@@ -98,6 +98,10 @@ def test_results_say_what_a_query_set_aside() -> None:
         "  out  Fast  2 set aside: tie; quarantine says why"
     )
     assert "2 set aside: tie" in results._repr_html_()
+    counted = fast.group_by(w=tg.tumbling(fast.te, 5)).agg(n=tg.count())
+    results = tg.program(Counted=counted).run({"Cars": [("a", 1, 90.0), ("a", 1, 3.0)]})
+    assert "~" not in repr(results)
+    assert repr(results).endswith("  out  Counted  2 set aside: tie; quarantine says why")
 
 
 def test_a_batch_is_shown_by_what_one_asks_first() -> None:
