@@ -150,6 +150,7 @@ class Program:
         limits = limits_of(driver_bytes, shard_bytes)
         return ProgramExplanation(self.facts, zones, checked_schedule(schedule, self.facts), limits)
 
+    @called(hint='inputs are rows or sources by the names of streams: program.run({"Orders": rows, "Payments": rows})')
     def run(
         self,
         inputs: Mapping[str, Any],

@@ -113,6 +113,8 @@ stays: Any = tg.stream("Stays", "k bigint, begun timestamp, ended timestamp", pr
         (lambda: tg_.source([], delays="5m"), "TG114", "did you mean delay=?"),
         (lambda: tg_.parquet("in", perbatch=1), "TG114", "did you mean per_batch=?"),
         (lambda: tg_.csv("in", foo=1), "TG114", "there are per_batch, pattern, archive, delete, delay, "),
+        (lambda: tg_.program(Out=r).run(R=[]), "TG114", 'program.run({"Orders": rows'),
+        (lambda: tg_.program(Out=r).run(), "TG114", 'program.run({"Orders": rows'),
         (lambda: tg_.csv("in", sep=";"), "TG114", "pl.scan_csv("),
         (lambda: tg_.timeline({}, by="k"), "TG114", "partition_by=..."),
         (lambda: tg_.program(Out=r).timeline({"R": []}), "TG402", "tg.timeline({"),
