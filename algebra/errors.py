@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import FrameType
 
 #: The module whose callers are no code of a user: a shell, and the script that an installation made.
-COMMAND_LINE = "tidegate.runtime.cli"
+COMMAND_LINE = "tidegate.runtime.cli.commands"
 
 
 #: Characters of a line of the user's code that an error shows, and of a line that it writes; lines of a witness.

@@ -64,7 +64,7 @@ class Data:
 
     @cached_property
     def spark(self) -> SparkSession:
-        from tidegate.runtime.spark.session import spark_session
+        from tidegate.runtime.engines.spark.setup.session import spark_session
 
         return spark_session("tidegate-bench", config=CONFIG)
 

@@ -18,12 +18,12 @@ import tidegate as tg
 from benchmarks import queries
 from benchmarks.figures import DURABLE, SINKS, Figure, declared, print_table
 from benchmarks.files import write_files
-from tidegate.runtime.embedded.session import Session
-from tidegate.runtime.sinks import Sink, parquet_sink
-from tidegate.runtime.sources import parquet
-from tidegate.runtime.state.local import LocalStore
-from tidegate.runtime.state.memory import MemoryStore
-from tidegate.runtime.state.store import Store
+from tidegate.runtime.connectors.sinks import Sink, parquet_sink
+from tidegate.runtime.connectors.sources import parquet
+from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.state.store.interface import Store
+from tidegate.runtime.state.store.local import LocalStore
+from tidegate.runtime.state.store.memory import MemoryStore
 
 #: A batch is a second of events, so that every query advances in every batch.
 BATCHES, ROWS, WARM, SESSIONS = 60, 50, 10, 3

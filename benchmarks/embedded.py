@@ -11,8 +11,8 @@ import polars as pl
 from benchmarks import queries
 from benchmarks.comparing import same
 from benchmarks.figures import PAIRS, QUERIES, Figure, compared, declared
-from tidegate.runtime.embedded.session import Session
-from tidegate.runtime.sources import Source, parquet
+from tidegate.runtime.connectors.sources import Source, parquet
+from tidegate.runtime.engines.embedded.session import Session
 
 
 def measure(files: Path, few: Path, rows: int) -> tuple[list[Figure], bool]:

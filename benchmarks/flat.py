@@ -22,11 +22,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks import queries
 from benchmarks.figures import QUERIES, Figure, declared, print_table
-from tidegate.runtime.batch_report import BatchReport
-from tidegate.runtime.embedded.session import Session
-from tidegate.runtime.sinks import parquet_sink
-from tidegate.runtime.sources import parquet, source
-from tidegate.runtime.state.local import LocalStore
+from tidegate.runtime.batch.report import BatchReport
+from tidegate.runtime.connectors.sinks import parquet_sink
+from tidegate.runtime.connectors.sources import parquet, source
+from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.state.store.local import LocalStore
 
 SOURCES = {"Events": source(None, delay="1s")}
 Step = Callable[[pl.DataFrame], BatchReport]
@@ -46,7 +46,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         figures += checkpointed(Path(folder), chosen.batches, chosen.rows)
     if chosen.spark_batches:
-        from tidegate.runtime.spark.session import spark_session
+        from tidegate.runtime.engines.spark.setup.session import spark_session
 
         with tempfile.TemporaryDirectory() as folder:
             figures += on_spark(spark_session("tidegate-flat"), Path(folder), chosen.spark_batches, chosen.rows)
@@ -124,7 +124,7 @@ class _Streaming:
     """A program of all four queries on Spark, with a directory of files that a context ends."""
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
-        from tidegate.runtime.spark.engine import start
+        from tidegate.runtime.engines.spark.engine import start
 
         self._files, self._number = folder / "in", 0
         self._files.mkdir(parents=True)

@@ -24,11 +24,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks import queries
 from benchmarks.figures import DECLARED, FILE_BATCHES, SPARK_FILE_BATCHES, Figure, declared, print_table
-from tidegate.runtime.batch_report import BatchReport
-from tidegate.runtime.embedded.session import Session
-from tidegate.runtime.sources import parquet
-from tidegate.runtime.spark.engine import RunningQuery
-from tidegate.runtime.state.local import LocalStore
+from tidegate.runtime.batch.report import BatchReport
+from tidegate.runtime.connectors.sources import parquet
+from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.engines.spark.engine import RunningQuery
+from tidegate.runtime.state.store.local import LocalStore
 from tools.processes import cpu_seconds, family
 
 #: Batches that are compared, from the tenth on: ten windows of the query, at a second of event time a batch.
@@ -50,7 +50,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         figures = embedded(Path(folder), chosen.batches, chosen.rows)
     if chosen.spark_batches:
-        from tidegate.runtime.spark.session import spark_session
+        from tidegate.runtime.engines.spark.setup.session import spark_session
 
         with tempfile.TemporaryDirectory() as folder:
             figures += on_spark(spark_session("tidegate-files"), Path(folder), chosen.spark_batches, chosen.rows)
@@ -184,7 +184,7 @@ def _step(session: Session, place: Path, rows: _Rows, number: int) -> Measured:
 @contextmanager
 def _streaming(spark: SparkSession, place: Path, files: int = 0) -> Iterator[Callable[[pl.DataFrame, int], Measured]]:
     """A query that waits for more than the `files` that were read; the step gives it one, and waits for its batch."""
-    from tidegate.runtime.spark.engine import start
+    from tidegate.runtime.engines.spark.engine import start
 
     (place / "in").mkdir(parents=True, exist_ok=True)
     reports: list[BatchReport] = []

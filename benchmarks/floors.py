@@ -21,11 +21,11 @@ from benchmarks import queries
 from benchmarks.figures import Figure, declared, print_table
 from benchmarks.files import write_files
 from benchmarks.situations_data import booleans
-from tidegate.runtime.embedded.session import Session
-from tidegate.runtime.sinks import parquet_sink
-from tidegate.runtime.sources import Source, parquet
-from tidegate.runtime.spark.engine import start
-from tidegate.runtime.spark.session import spark_session
+from tidegate.runtime.connectors.sinks import parquet_sink
+from tidegate.runtime.connectors.sources import Source, parquet
+from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.engines.spark.engine import start
+from tidegate.runtime.engines.spark.setup.session import spark_session
 
 #: A batch is a second of events, so that every query advances in every batch.
 BATCHES, ROWS, WARM = 60, 50, 10

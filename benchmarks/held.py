@@ -23,8 +23,8 @@ from benchmarks.data import Data
 from benchmarks.embedded import source
 from benchmarks.figures import HELD, Figure, memory_figures
 from benchmarks.memory import Peak
-from tidegate.runtime.embedded.session import Session
-from tidegate.runtime.sinks import DiscardSink, Sink
+from tidegate.runtime.connectors.sinks import DiscardSink, Sink
+from tidegate.runtime.engines.embedded.session import Session
 
 
 def measure(data: Data, engine: str) -> tuple[list[Figure], bool]:
@@ -67,7 +67,7 @@ def _run_embedded(name: str, files: Path) -> tuple[int, pl.DataFrame | None]:
 def _spark(name: str, files: Path, few: Path, heap: str = "2g") -> dict[str, Any]:
     """Of driver, JVM and workers together, in a session as users have it, sampled."""
     from benchmarks.on_spark import tidegate
-    from tidegate.runtime.spark.session import spark_session
+    from tidegate.runtime.engines.spark.setup.session import spark_session
 
     spark = spark_session("tidegate-memory", config={"spark.driver.memory": heap})
     with tempfile.TemporaryDirectory() as work:

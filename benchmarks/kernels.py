@@ -11,9 +11,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks import queries
 from benchmarks.run import median
-from tidegate.runtime.embedded import grouping
-from tidegate.runtime.embedded.aggregates import partial
-from tidegate.runtime.embedded.relational import evaluate
+from tidegate.runtime.eval.aggregates import compiled as grouping
+from tidegate.runtime.eval.aggregates.partials import partial
+from tidegate.runtime.eval.relational import evaluate
 
 
 def main() -> None:

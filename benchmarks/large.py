@@ -89,10 +89,10 @@ def write(folder: Path, pairs: int, files: int) -> None:
 
 def measure(folder: Path, place: str, pairs: int) -> dict[str, Any]:
     """Runs the program in this process; figures of its largest increment and of the driver's memory."""
-    from tidegate.runtime.sinks import parquet_sink
-    from tidegate.runtime.sources import parquet
-    from tidegate.runtime.spark.engine import start
-    from tidegate.runtime.spark.session import spark_session
+    from tidegate.runtime.connectors.sinks import parquet_sink
+    from tidegate.runtime.connectors.sources import parquet
+    from tidegate.runtime.engines.spark.engine import start
+    from tidegate.runtime.engines.spark.setup.session import spark_session
 
     spark = spark_session("tidegate-large")
     java = int(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]

@@ -14,10 +14,10 @@ from benchmarks import queries
 from benchmarks.comparing import same, same_until
 from benchmarks.figures import PAIRS, QUERIES, Figure, compared, declared
 from benchmarks.native import FILES_A_BATCH, native
-from tidegate.runtime.batch_report import BatchReport
-from tidegate.runtime.sinks import parquet_sink
-from tidegate.runtime.sources import parquet
-from tidegate.runtime.spark.engine import start
+from tidegate.runtime.batch.report import BatchReport
+from tidegate.runtime.connectors.sinks import parquet_sink
+from tidegate.runtime.connectors.sources import parquet
+from tidegate.runtime.engines.spark.engine import start
 
 #: Results of which native streaming leaves the last ones open, since it has no end of input, by the instant that decides.
 OPEN_AT_END = {"tumbling": "end", "silence": "time", "frames": "end"}

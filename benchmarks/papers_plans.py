@@ -23,11 +23,11 @@ from benchmarks.pattern_runs import (
     run,
 )
 from benchmarks.situations_data import SITUATION, Ints, Span
-from tidegate.runtime.embedded.match_order import MatchOrder
 from tidegate.runtime.kernels.layout import NONE, Situations, arrange, find_triggers, purge
 from tidegate.runtime.kernels.pattern_plan import Pattern, plan_steps
 from tidegate.runtime.kernels.patterns import enumerate_matches
 from tidegate.runtime.kernels.situations import Closed
+from tidegate.runtime.ordered.match.order import MatchOrder
 
 QUERIES = {
     "Q1: A overlaps B, A overlaps C, B starts C": {(0, 1): "overlaps", (0, 2): "overlaps", (1, 2): "starts"},

@@ -46,7 +46,7 @@ def main() -> int:
     options.add_argument("--times", type=int, default=3)
     options.add_argument("--places", nargs="+", choices=PLACES, default=list(PLACES), metavar="PLACE")
     chosen = options.parse_args()
-    from tidegate.runtime.spark.session import spark_session
+    from tidegate.runtime.engines.spark.setup.session import spark_session
 
     spark = spark_session("tidegate-places")
     tasks = spark.sparkContext.defaultParallelism
@@ -90,9 +90,9 @@ def measure(
 
 def _run(spark: SparkSession, folder: Path, place: str, pairs: int, work: Path) -> tuple[int, float, bool]:
     """Bytes, seconds and correctness of the one increment."""
-    from tidegate.runtime.sinks import parquet_sink
-    from tidegate.runtime.sources import parquet
-    from tidegate.runtime.spark.engine import start
+    from tidegate.runtime.connectors.sinks import parquet_sink
+    from tidegate.runtime.connectors.sources import parquet
+    from tidegate.runtime.engines.spark.engine import start
 
     query = start(
         spark,

@@ -43,7 +43,7 @@ from benchmarks.figures import DECLARED, Figure, declared, machine, print_table,
 from benchmarks.state import freed_state
 from tidegate.algebra.program import ProgramDef
 from tidegate.analysis.pipeline import analyse
-from tidegate.runtime.embedded.session import Session
+from tidegate.runtime.engines.embedded.session import Session
 
 Measured = tuple[list[Figure], bool]
 

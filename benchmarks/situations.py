@@ -37,10 +37,10 @@ from benchmarks import situations_batch, situations_data
 from benchmarks.comparing import same
 from benchmarks.figures import KEYS, PAIRS, SITUATIONS, Figure, compared, declared, print_table
 from benchmarks.files import write_files
-from tidegate.runtime.embedded.session import Session
-from tidegate.runtime.sinks import parquet_sink
-from tidegate.runtime.sources import parquet
-from tidegate.runtime.state.local import LocalStore
+from tidegate.runtime.connectors.sinks import parquet_sink
+from tidegate.runtime.connectors.sources import parquet
+from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.state.store.local import LocalStore
 
 #: Events of a file, which is a batch.
 BATCH = 5_000_000

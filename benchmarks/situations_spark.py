@@ -33,10 +33,10 @@ from benchmarks.figures import PAIRS, SQL, SQL_KEYS, STATE_KEYS, Figure, compare
 from benchmarks.files import write_files
 from benchmarks.situations import events, program, ratios
 from benchmarks.situations_batch import DETECTED, FIRST, OPEN, SECOND, SITUATIONS, SPAN, WITHIN
-from tidegate.runtime.sinks import parquet_sink
-from tidegate.runtime.sources import parquet
-from tidegate.runtime.spark.engine import start
-from tidegate.runtime.spark.session import spark_session
+from tidegate.runtime.connectors.sinks import parquet_sink
+from tidegate.runtime.connectors.sources import parquet
+from tidegate.runtime.engines.spark.engine import start
+from tidegate.runtime.engines.spark.setup.session import spark_session
 
 #: Batches of a run, and files of a batch, each with the rows of a span of time.
 BATCHES, FILES = 2, 4

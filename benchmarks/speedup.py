@@ -25,7 +25,7 @@ from benchmarks.comparing import same
 from benchmarks.figures import EXECUTORS, PAIRS, Figure, compared, declared, print_table
 from benchmarks.situations import ratios
 from benchmarks.situations_spark import tidegate, written
-from tidegate.runtime.spark.session import spark_session
+from tidegate.runtime.engines.spark.setup.session import spark_session
 
 ROOT = Path(__file__).resolve().parent.parent
 KEYS = {"1,000 keys": 1000, "no key": 1}

@@ -27,11 +27,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import tidegate as tg
 from benchmarks.figures import PAIRS, STALLED, STALLS, Figure, compared, declared
-from tidegate.runtime.embedded.session import Session
-from tidegate.runtime.garbage import GarbageCollection
-from tidegate.runtime.sinks import DiscardSink
-from tidegate.runtime.state.local import LocalStore
-from tidegate.runtime.state.memory import MemoryStore
+from tidegate.runtime.batch.garbage import GarbageCollection
+from tidegate.runtime.connectors.sinks import DiscardSink
+from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.state.store.local import LocalStore
+from tidegate.runtime.state.store.memory import MemoryStore
 
 COLUMNS = "id bigint, amount bigint, t bigint"
 orders, payments, deliveries = (tg.stream(name, COLUMNS, progress="t") for name in ("Orders", "Payments", "Deliveries"))

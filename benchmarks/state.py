@@ -10,7 +10,7 @@ import polars as pl
 
 import tidegate as tg
 from benchmarks.figures import PAIRS, Figure, compared, declared
-from tidegate.runtime.embedded.session import Session
+from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.plan.lower import PurgeMode
 
 orders = tg.stream("Orders", "id bigint, t bigint", progress="t")

@@ -23,10 +23,10 @@ from benchmarks.comparing import same
 from benchmarks.figures import PAIRS, THREADS, Figure, compared, declared, print_table
 from benchmarks.situations import program, ratios
 from benchmarks.situations_spark import BATCHES, FILES, written
-from tidegate.runtime.embedded.session import Session
-from tidegate.runtime.sinks import parquet_sink
-from tidegate.runtime.sources import parquet
-from tidegate.runtime.state.local import LocalStore
+from tidegate.runtime.connectors.sinks import parquet_sink
+from tidegate.runtime.connectors.sources import parquet
+from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.state.store.local import LocalStore
 
 KEYS = {"1,000 keys": 1000, "no key": 1}
 

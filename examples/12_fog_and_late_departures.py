@@ -60,7 +60,7 @@ def as_it_came(period: data.Period, where: Path, *, spark: bool = False) -> Foun
     }
     sinks = {name: tg.parquet_sink(where / name) for name in ("Fog", "Wave", "Alarm", "Whole")}
     if spark:
-        from tidegate.runtime.spark.session import spark_session
+        from tidegate.runtime.engines.spark.setup.session import spark_session
 
         query = program.start(
             spark_session("Tidegate: fog"),

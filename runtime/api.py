@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate.algebra.errors import QueryError
 from tidegate.analysis.pipeline import ProgramFacts
+from tidegate.runtime.arguments import check_progress, mapping_of
 from tidegate.runtime.extras import spark_extra
-from tidegate.runtime.given import check_progress, mapping_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tidegate.runtime.batch_report import BatchReport
-    from tidegate.runtime.clock import Clock
-    from tidegate.runtime.embedded.session import Session
-    from tidegate.runtime.garbage import GarbageCollection
+    from tidegate.runtime.batch.garbage import GarbageCollection
+    from tidegate.runtime.batch.report import BatchReport
+    from tidegate.runtime.connectors.sinks import Sink
+    from tidegate.runtime.connectors.sources import OnError
+    from tidegate.runtime.engines.clock import Clock
+    from tidegate.runtime.engines.embedded.session import Session
+    from tidegate.runtime.engines.spark.engine import RunningQuery
+    from tidegate.runtime.ingest.quarantine import Keep
+    from tidegate.runtime.inspect.results import Results
     from tidegate.runtime.plan.lower import PurgeMode
-    from tidegate.runtime.quarantine import Keep
-    from tidegate.runtime.results import Results
-    from tidegate.runtime.schedule import Schedule
-    from tidegate.runtime.sinks import Sink
-    from tidegate.runtime.sources import OnError
-    from tidegate.runtime.spark.engine import RunningQuery
+    from tidegate.runtime.plan.schedule import Schedule
 
 
 def session(
@@ -45,13 +45,13 @@ def session(
     on_error: OnError | Mapping[str, OnError] = "quarantine",
 ) -> Session:
     """A push-style session in this process; with `checkpoint` its state survives in that directory, else in memory."""
-    from tidegate.runtime.clock import system_clock
-    from tidegate.runtime.embedded.session import Session
-    from tidegate.runtime.progress import check_known
-    from tidegate.runtime.sinks import ParquetSink
-    from tidegate.runtime.sources import source_given
-    from tidegate.runtime.state.local import LocalStore
-    from tidegate.runtime.state.memory import MemoryStore
+    from tidegate.runtime.connectors.sinks import ParquetSink
+    from tidegate.runtime.connectors.sources import source_given
+    from tidegate.runtime.engines.clock import system_clock
+    from tidegate.runtime.engines.embedded.session import Session
+    from tidegate.runtime.plan.progress import check_known
+    from tidegate.runtime.state.store.local import LocalStore
+    from tidegate.runtime.state.store.memory import MemoryStore
 
     results = {query.query.stream for query in facts.queries if not query.query.inner}
     sinks = mapping_of("sinks", sinks, 'tg.parquet_sink("a directory")')
@@ -102,11 +102,11 @@ def run(
     progress: bool | None = None,
 ) -> Results:
     """Run a program over complete inputs: frames, rows, or `Source`s such as directories, static tables among them."""
-    from tidegate.runtime.notices import check_accepted
-    from tidegate.runtime.progress import check_known
-    from tidegate.runtime.results import Results, ResultTable
-    from tidegate.runtime.sinks import CallbackSink, DiscardSink
-    from tidegate.runtime.sources import check_rows_given
+    from tidegate.runtime.connectors.sinks import CallbackSink, DiscardSink
+    from tidegate.runtime.connectors.sources import check_rows_given
+    from tidegate.runtime.engines.notices import check_accepted
+    from tidegate.runtime.inspect.results import Results, ResultTable
+    from tidegate.runtime.plan.progress import check_known
 
     check_progress(progress)
     inputs = mapping_of("inputs", inputs, "rows")
@@ -144,7 +144,7 @@ def run(
 
 def _complete(data: Any) -> Any:
     """A directory given to `run` holds all its rows."""
-    from tidegate.runtime.sources import source_given
+    from tidegate.runtime.connectors.sources import source_given
 
     return replace(source_given(data), bounded=True)
 
@@ -158,9 +158,9 @@ def start(
     clock: Clock | None = None,
     **options: Any,
 ) -> RunningQuery:
-    """Start a program on Spark; see `runtime.spark.engine.start`, whose defaults None stands for."""
+    """Start a program on Spark; see `runtime.engines.spark.engine.start`, whose defaults None stands for."""
     with spark_extra():
-        from tidegate.runtime.spark.engine import start as start_on_spark
+        from tidegate.runtime.engines.spark.engine import start as start_on_spark
     chosen: dict[str, Any] = {"driver_bytes": driver_bytes, "shard_bytes": shard_bytes, "clock": clock}
     return start_on_spark(
         spark, facts, **options, **{name: value for name, value in chosen.items() if value is not None}

@@ -15,8 +15,8 @@ from tidegate.algebra.nodes import Match, Node, children
 from tidegate.algebra.program import ProgramDef, Query
 from tidegate.analysis.pipeline import analyse
 from tidegate.runtime.api import run
-from tidegate.runtime.progress import check_known
-from tidegate.runtime.timeline import Timeline, timeline
+from tidegate.runtime.inspect.timelines.timeline import Timeline, timeline
+from tidegate.runtime.plan.progress import check_known
 
 
 def pattern_timeline(

@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 
     from tidegate.algebra.time import DurationLike
     from tidegate.analysis.pipeline import ProgramFacts
-    from tidegate.runtime.batch_report import BatchReport
-    from tidegate.runtime.clock import Clock
-    from tidegate.runtime.embedded.session import Session
-    from tidegate.runtime.explain import ProgramExplanation
-    from tidegate.runtime.garbage import GarbageCollection
+    from tidegate.runtime.batch.garbage import GarbageCollection
+    from tidegate.runtime.batch.report import BatchReport
+    from tidegate.runtime.connectors.sinks import Sink
+    from tidegate.runtime.connectors.sources import OnError
+    from tidegate.runtime.engines.clock import Clock
+    from tidegate.runtime.engines.embedded.session import Session
+    from tidegate.runtime.engines.explanation import ProgramExplanation
+    from tidegate.runtime.engines.spark.engine import RunningQuery
+    from tidegate.runtime.ingest.quarantine import Keep
+    from tidegate.runtime.inspect.results import Results
+    from tidegate.runtime.inspect.timelines.timeline import Timeline
+    from tidegate.runtime.inspect.why_answer import Why
     from tidegate.runtime.plan.lower import PurgeMode
-    from tidegate.runtime.quarantine import Keep
-    from tidegate.runtime.results import Results
-    from tidegate.runtime.schedule import Schedule
-    from tidegate.runtime.sinks import Sink
-    from tidegate.runtime.sources import OnError
-    from tidegate.runtime.spark.engine import RunningQuery
-    from tidegate.runtime.timeline import Timeline
-    from tidegate.runtime.why_answer import Why
+    from tidegate.runtime.plan.schedule import Schedule
 
 
 @checked_calls
@@ -143,9 +143,9 @@ class Program:
               final when  ordered <= min(Orders.ordered, Payments.paid - 30m)
             ...
         """
-        from tidegate.runtime.explain import ProgramExplanation
-        from tidegate.runtime.plan.places import limits_of
-        from tidegate.runtime.schedule import checked_schedule
+        from tidegate.runtime.engines.explanation import ProgramExplanation
+        from tidegate.runtime.plan.placement import limits_of
+        from tidegate.runtime.plan.schedule import checked_schedule
 
         limits = limits_of(driver_bytes, shard_bytes)
         return ProgramExplanation(self.facts, zones, checked_schedule(schedule, self.facts), limits)
@@ -268,8 +268,8 @@ class Program:
               held back by   Payments.paid, of which nothing is known to have arrived
             ...
         """
-        from tidegate.runtime.state.local import LocalStore
-        from tidegate.runtime.why import asked_result, why_checkpoint
+        from tidegate.runtime.inspect.why import asked_result, why_checkpoint
+        from tidegate.runtime.state.store.local import LocalStore
 
         with Here():
             asked = asked_result(self.facts, name)

@@ -28,7 +28,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One local session for the whole run; tests that use it carry the marker `spark`."""
-    from tidegate.runtime.spark.session import spark_session
+    from tidegate.runtime.engines.spark.setup.session import spark_session
 
     session = spark_session(
         "tidegate-tests",

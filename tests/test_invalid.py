@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tidegate.algebra.errors import Problem, QueryError
-from tidegate.runtime.program_files import load_programs
+from tidegate.runtime.cli.program_files import load_programs
 
 FILES = sorted((Path(__file__).parent / "invalid").glob("*.py"))
 

@@ -128,10 +128,12 @@ def test_equivalent_mutants_are_there_and_have_a_reason(tmp_path: Path) -> None:
 
 
 def test_a_mutant_is_put_into_a_child_only() -> None:
-    from tidegate.runtime import joins
+    from tidegate.runtime.plan import join_parts as joins
 
     text = (mutants.ROOT / "runtime" / "joins.py").read_text()
-    one = next(m for m in mutants_of("runtime/joins.py", text) if m.function == "_side" and m.new == "return None")
+    one = next(
+        m for m in mutants_of("runtime/plan/join_parts.py", text) if m.function == "_side" and m.new == "return None"
+    )
 
     def told() -> dict[str, str]:
         before = joins._side.__code__
@@ -158,7 +160,7 @@ def test_a_child_that_does_not_end_is_ended() -> None:
     assert mutants.forked(wrong, 60) == {"error": "KeyError: 'no such'"}
 
 
-JOINS = "runtime/joins.py"
+JOINS = "runtime/plan/join_parts.py"
 SORTED = "tests/runtime/test_joins.py::test_conjuncts_are_sorted_by_what_they_are_good_for"
 KILLED = (
     f"{JOINS}::join_parts: rest.append(part) => pass",
@@ -168,7 +170,7 @@ KILLED = (
 )
 SLOTS = "tests/runtime/kernels/test_slots.py::test_slots_are_numbered_by_first_appearance"
 #: Of a function that the test does not call.
-SURVIVES = "runtime/embedded/joins.py::_few_pairs: others >= 0 => others > 0"
+SURVIVES = "runtime/eval/joins/ranges.py::_few_pairs: others >= 0 => others > 0"
 
 
 def test_a_sample_is_killed_and_a_survivor_is_listed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -178,7 +180,7 @@ def test_a_sample_is_killed_and_a_survivor_is_listed(tmp_path: Path, capfd: pyte
     told = capfd.readouterr().out
     assert "5 mutants drawn" in told
     assert "4 of 5 killed: 80.0 %" in told
-    assert "SURVIVED runtime/embedded/joins.py:" in told
+    assert "SURVIVED runtime/eval/joins/ranges.py:" in told
     assert "- others >= 0\n  + others > 0" in told
     assert mutants.main([*command, "--at-least", "0.81"]) == 1, "of the file: nothing runs again"
     assert "without a mutant" not in capfd.readouterr().out

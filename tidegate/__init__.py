@@ -49,18 +49,18 @@ from tidegate.algebra.tracebacks import trimmed
 from tidegate.runtime.program import Program, program, result_of
 
 if TYPE_CHECKING:
-    from tidegate.runtime.batch_report import BatchReport
-    from tidegate.runtime.deployment import Deployment, deployment
-    from tidegate.runtime.embedded.session import Session
-    from tidegate.runtime.notices import RunWarning
-    from tidegate.runtime.quarantine import read_quarantine
-    from tidegate.runtime.results import Results, ResultTable
-    from tidegate.runtime.schedule import Schedule, schedule
-    from tidegate.runtime.sinks import callback, parquet_sink
-    from tidegate.runtime.sources import Source, csv, json, parquet, source
-    from tidegate.runtime.spark.engine import RunningQuery
-    from tidegate.runtime.spark.session import spark_session
-    from tidegate.runtime.timeline import Timeline, timeline
+    from tidegate.runtime.batch.report import BatchReport
+    from tidegate.runtime.cli.deployment import Deployment, deployment
+    from tidegate.runtime.connectors.sinks import callback, parquet_sink
+    from tidegate.runtime.connectors.sources import Source, csv, json, parquet, source
+    from tidegate.runtime.engines.embedded.session import Session
+    from tidegate.runtime.engines.notices import RunWarning
+    from tidegate.runtime.engines.spark.engine import RunningQuery
+    from tidegate.runtime.engines.spark.setup.session import spark_session
+    from tidegate.runtime.ingest.quarantine import read_quarantine
+    from tidegate.runtime.inspect.results import Results, ResultTable
+    from tidegate.runtime.inspect.timelines.timeline import Timeline, timeline
+    from tidegate.runtime.plan.schedule import Schedule, schedule
 
 __version__ = "0.1.0"
 
@@ -70,18 +70,18 @@ os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:10000")
 
 #: Names that only running a program needs, loaded when they are first used.
 _WHEN_USED = {
-    **dict.fromkeys(("Source", "csv", "json", "parquet", "source"), "tidegate.runtime.sources"),
-    **dict.fromkeys(("callback", "parquet_sink"), "tidegate.runtime.sinks"),
-    **dict.fromkeys(("Timeline", "timeline"), "tidegate.runtime.timeline"),
-    "read_quarantine": "tidegate.runtime.quarantine",
-    **dict.fromkeys(("Schedule", "schedule"), "tidegate.runtime.schedule"),
-    **dict.fromkeys(("Results", "ResultTable"), "tidegate.runtime.results"),
-    "BatchReport": "tidegate.runtime.batch_report",
-    **dict.fromkeys(("Deployment", "deployment"), "tidegate.runtime.deployment"),
-    "RunWarning": "tidegate.runtime.notices",
-    "Session": "tidegate.runtime.embedded.session",
-    "RunningQuery": "tidegate.runtime.spark.engine",
-    "spark_session": "tidegate.runtime.spark.session",
+    **dict.fromkeys(("Source", "csv", "json", "parquet", "source"), "tidegate.runtime.connectors.sources"),
+    **dict.fromkeys(("callback", "parquet_sink"), "tidegate.runtime.connectors.sinks"),
+    **dict.fromkeys(("Timeline", "timeline"), "tidegate.runtime.inspect.timelines.timeline"),
+    "read_quarantine": "tidegate.runtime.ingest.quarantine",
+    **dict.fromkeys(("Schedule", "schedule"), "tidegate.runtime.plan.schedule"),
+    **dict.fromkeys(("Results", "ResultTable"), "tidegate.runtime.inspect.results"),
+    "BatchReport": "tidegate.runtime.batch.report",
+    **dict.fromkeys(("Deployment", "deployment"), "tidegate.runtime.cli.deployment"),
+    "RunWarning": "tidegate.runtime.engines.notices",
+    "Session": "tidegate.runtime.engines.embedded.session",
+    "RunningQuery": "tidegate.runtime.engines.spark.engine",
+    "spark_session": "tidegate.runtime.engines.spark.setup.session",
 }
 
 

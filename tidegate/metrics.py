@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidegate.runtime.exporters import opentelemetry, prometheus
-from tidegate.runtime.metrics import BufferUse, Metrics, Timeline, each, log
+from tidegate.runtime.inspect.metrics.exporters import opentelemetry, prometheus
+from tidegate.runtime.inspect.metrics.hooks import BufferUse, Metrics, Timeline, each, log
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import StreamingQueryListener
 
-    from tidegate.runtime.spark.listener import MetricsListener
+    from tidegate.runtime.engines.spark.listener import MetricsListener
 
 __all__ = ["BufferUse", "Metrics", "Timeline", "each", "log", "opentelemetry", "prometheus", "spark_listener"]
 
@@ -40,6 +40,6 @@ def spark_listener(listener: StreamingQueryListener) -> MetricsListener:
         >>> seen
         [{'Unpaid': 2}]
     """
-    from tidegate.runtime.spark.listener import MetricsListener
+    from tidegate.runtime.engines.spark.listener import MetricsListener
 
     return MetricsListener(listener)

@@ -266,9 +266,9 @@ def names_page() -> str:
 #: What public functions and methods yield, and nobody calls by its name.
 HELD = (
     "tidegate.algebra.dsl.grouping.Grouped",
-    "tidegate.runtime.explain.ProgramExplanation",
-    "tidegate.runtime.why_answer.Why",
-    "tidegate.runtime.status.Status",
+    "tidegate.runtime.engines.explanation.ProgramExplanation",
+    "tidegate.runtime.inspect.why_answer.Why",
+    "tidegate.runtime.batch.status.Status",
 )
 
 
@@ -298,7 +298,7 @@ def api_names() -> dict[str, dict[str, object]]:
 
 
 def _session() -> type:
-    from tidegate.runtime.embedded.session import Session
+    from tidegate.runtime.engines.embedded.session import Session
 
     return Session
 

@@ -2,7 +2,7 @@
 
     python tools/mutants.py --count 1000 --shard 1/2 --resume out/mutants-1.json
     python tools/mutants.py --group joins --count 50 --seed 3
-    python tools/mutants.py --group joins --only "runtime/joins.py::_side: ..."
+    python tools/mutants.py --group joins --only "runtime/plan/join_parts.py::_side: ..."
 
 Mutants are drawn by seed, as many of each group of `tools/mutation/groups.py`; shard i of k takes each k-th. A group is one
 process: tests are collected there, each runs once to see that it passes, what it takes, and which functions it calls. For

@@ -163,7 +163,7 @@ def running(
 
             yield step, lambda: session.counts, memory
         return
-    from tidegate.runtime.spark.session import spark_session
+    from tidegate.runtime.engines.spark.setup.session import spark_session
     from tidegate.runtime.state import LocalStore, inspect
 
     session_ = spark_session("soak")

@@ -24,7 +24,7 @@ def main(place: Path, program: str, engine: str) -> None:
         say("opening")
         run_embedded(one, place, on_batch=lambda _: say("batch"))
         return
-    from tidegate.runtime.spark.session import spark_session
+    from tidegate.runtime.engines.spark.setup.session import spark_session
 
     # A task whose worker is killed is tried again, as on a cluster.
     spark = spark_session("kill-loop", master="local[2,3]", config={"spark.sql.shuffle.partitions": "2"})

@@ -9,9 +9,9 @@ from typing import Final, Protocol
 import tidegate as tg
 from examples.operations_room import queries
 from examples.operations_room.data import Replay
-from tidegate.runtime.batch_report import BatchReport
+from tidegate.runtime.batch.report import BatchReport
+from tidegate.runtime.connectors.sinks import ParquetSink
 from tidegate.runtime.plan.steps import Plan
-from tidegate.runtime.sinks import ParquetSink
 
 STREAMS: Final = {"Schedule": "schedule", "Departure": "departure", "Weather": "weather"}
 TABLES: Final = {"Airports": "airports", "Airlines": "airlines"}
@@ -81,8 +81,8 @@ class OnSpark:
     dataframes: bool = False
 
     def __call__(self, replay: Replay, where: Path, *, per_batch: int, on_batch: OnBatch) -> Ran:
+        from tidegate.runtime.engines.spark.setup.session import spark_session
         from tidegate.runtime.plan.sharding import DRIVER_BYTES, SHARD_BYTES
-        from tidegate.runtime.spark.session import spark_session
 
         spark = spark_session("Tidegate: operations room")
         reports: list[BatchReport] = []  # the query itself keeps the last ones only

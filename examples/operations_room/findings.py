@@ -15,8 +15,8 @@ from examples.operations_room.engines import RESULTS, STREAMS, Ran
 from examples.operations_room.picture import Hour, Lane, Picture
 from tidegate.algebra.time import EPOCH, INF
 from tidegate.analysis.report import finality as rules
-from tidegate.runtime.batch_report import BatchReport
-from tidegate.runtime.live_state import StateUse, state_use
+from tidegate.runtime.batch.report import BatchReport
+from tidegate.runtime.inspect.live_state import StateUse, state_use
 from tidegate.runtime.state.manifest import SourceCounts
 
 #: Per result: what it is, and how its most telling rows are found: the column to sort by, descending, and those shown.

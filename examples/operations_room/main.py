@@ -21,7 +21,7 @@ import polars as pl
 from examples.operations_room import data, engines, expected, page, report, tour
 from examples.operations_room.findings import full_report, local_moment, read
 from tidegate.algebra.time import INF, Extended
-from tidegate.runtime.batch_report import BatchReport
+from tidegate.runtime.batch.report import BatchReport
 
 OUTPUT = Path("out") / "operations_room"
 DAY = timedelta(days=1)

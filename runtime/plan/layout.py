@@ -9,9 +9,9 @@ from typing import Final
 from tidegate.algebra.nodes import Join, Node, Product, children, occurrences
 from tidegate.algebra.row_wise import is_static
 from tidegate.analysis.wording import shifted
+from tidegate.runtime.plan.progress import input_streams
 from tidegate.runtime.plan.situation_state import Situations, situation_state
 from tidegate.runtime.plan.steps import Buffer, Leaf, Plan
-from tidegate.runtime.progress import input_streams
 
 #: What is stored of a row that is joined with a static table, by the kind of the join.
 _STORED: Final = {

@@ -55,8 +55,8 @@ from tidegate.analysis.keep import kept_of
 from tidegate.analysis.pipeline import OccurrenceFacts, ProgramFacts, QueryFacts
 from tidegate.analysis.purge import Purge, purge
 from tidegate.analysis.situation_partners import situation_partners
-from tidegate.runtime.plan.common import find_common
 from tidegate.runtime.plan.sharding import shard_key
+from tidegate.runtime.plan.shared_parts import find_common
 from tidegate.runtime.plan.steps import Buffer, CommonPart, Leaf, Ordered, Plan, QueryPlan, Stretched, Stretches
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from tidegate.algebra.nodes import (
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Attr
 from tidegate.algebra.types import DOUBLE
-from tidegate.runtime.joins import join_parts
+from tidegate.runtime.plan.join_parts import join_parts
 from tidegate.runtime.plan.steps import Leaf
 
 #: Up to so much relevant data an increment is cheaper in the driver than as a Spark job.

@@ -19,7 +19,7 @@ from tidegate.analysis.bounds import Bounded
 from tidegate.analysis.facts import OccurrenceFacts, ProgramFacts, QueryFacts, Recursion
 from tidegate.analysis.purge import Purge
 from tidegate.analysis.situation_partners import SituationPartners
-from tidegate.runtime.partials import partial_schema
+from tidegate.runtime.plan.aggregate_states import partial_schema
 
 T = TypeVar("T")
 #: Progress of a query's result, per promised attribute.
@@ -257,9 +257,9 @@ class Plan:
 
     def _repr_html_(self) -> str:
         """For notebooks: the plan as a picture, and as text."""
-        from tidegate.runtime.plan.drawing import svg
-        from tidegate.runtime.plan.explain import plan_text
-        from tidegate.runtime.plan.graph import plan_graph
+        from tidegate.runtime.inspect.graph import plan_graph
+        from tidegate.runtime.inspect.graph_drawing import svg
+        from tidegate.runtime.inspect.plan_text import plan_text
 
         return f"<div>{svg(plan_graph(self))}{preformatted(plan_text(self))}</div>"
 

@@ -7,11 +7,9 @@ from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.checkpoint import Admission, Checkpoint, Snapshot, inspect
 from tidegate.runtime.state.errors import StateError
 from tidegate.runtime.state.failpoints import FAILPOINTS, SimulatedCrash
-from tidegate.runtime.state.local import LocalStore
+from tidegate.runtime.state.inputs.positions import ChangedFile, Offer, PositionLog, SourceFile, SparkBatch
 from tidegate.runtime.state.manifest import Engine, Intent, KernelState, Manifest, SourceCounts, StagedOutput
-from tidegate.runtime.state.memory import MemoryStore
-from tidegate.runtime.state.outputs import Sink
-from tidegate.runtime.state.positions import ChangedFile, Offer, PositionLog, SourceFile, SparkBatch
+from tidegate.runtime.state.outputs.staging import Sink
 from tidegate.runtime.state.segments import (
     Segment,
     drop_or_rewrite,
@@ -20,7 +18,9 @@ from tidegate.runtime.state.segments import (
     write_segment,
     write_segment_file,
 )
-from tidegate.runtime.state.store import FileRef, Store
+from tidegate.runtime.state.store.interface import FileRef, Store
+from tidegate.runtime.state.store.local import LocalStore
+from tidegate.runtime.state.store.memory import MemoryStore
 
 __all__ = [
     "FAILPOINTS",

@@ -9,8 +9,10 @@ from typing import Any, Final
 from tidegate.algebra.errors import InternalError
 from tidegate.runtime.state.codec import Extended, Json
 from tidegate.runtime.state.errors import DATA, OUTPUT, StateError, storage_errors
+from tidegate.runtime.state.inputs.positions import PositionLog
 from tidegate.runtime.state.manifest import Intent, KernelState, Manifest, SourceCounts, SparkCommit, StagedOutput
-from tidegate.runtime.state.outputs import (
+from tidegate.runtime.state.outputs.names import output_name
+from tidegate.runtime.state.outputs.staging import (
     GATHERED,
     Sink,
     concatenated,
@@ -18,10 +20,7 @@ from tidegate.runtime.state.outputs import (
     read_outputs,
     target_of,
 )
-from tidegate.runtime.state.packs import PackWriter, file_of
-from tidegate.runtime.state.positions import PositionLog
 from tidegate.runtime.state.quarantine import CLOCK, Quarantine, Retention, appended, set_aside
-from tidegate.runtime.state.result_names import output_name
 from tidegate.runtime.state.segments import (
     FANOUT,
     Segment,
@@ -33,7 +32,8 @@ from tidegate.runtime.state.segments import (
     replaced,
     write_segment,
 )
-from tidegate.runtime.state.store import FileRef, Store
+from tidegate.runtime.state.store.interface import FileRef, Store
+from tidegate.runtime.state.store.packs import PackWriter, file_of
 
 #: So many rejected rows are not held until the commit.
 _MANY: Final = 1 << 16

@@ -13,9 +13,10 @@ from typing import Any, Literal
 from tidegate.algebra.errors import InternalError
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.codec import Json
-from tidegate.runtime.state.compaction import hold, shared
 from tidegate.runtime.state.errors import MANIFEST, PROGRAM, REPLAY, WRITER, StateError, memory_errors, storage_errors
 from tidegate.runtime.state.garbage import RETAINED, collect, sweep
+from tidegate.runtime.state.inputs.positions import ChangedFile, Offer, PositionLog, Positions, SourceFile, SparkBatch
+from tidegate.runtime.state.inputs.put_away import PuttingAway, put_away
 from tidegate.runtime.state.intent import pending_intent, record_intent, replays
 from tidegate.runtime.state.manifest import (
     Engine,
@@ -31,12 +32,11 @@ from tidegate.runtime.state.manifest import (
     sequence_of,
 )
 from tidegate.runtime.state.meta import Meta, create_or_check, read_meta
-from tidegate.runtime.state.outputs import Sink, check_not_ahead, publish_outputs
-from tidegate.runtime.state.positions import ChangedFile, Offer, PositionLog, Positions, SourceFile, SparkBatch
-from tidegate.runtime.state.put_away import PuttingAway, put_away
+from tidegate.runtime.state.outputs.compaction import hold, shared
+from tidegate.runtime.state.outputs.staging import Sink, check_not_ahead, publish_outputs
 from tidegate.runtime.state.quarantine import Retention
 from tidegate.runtime.state.segments import check_size, verify
-from tidegate.runtime.state.store import Lock, Store
+from tidegate.runtime.state.store.interface import Lock, Store
 
 _SWEEP_EVERY = 64
 _logger = logging.getLogger("tidegate.state")

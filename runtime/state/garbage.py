@@ -14,8 +14,8 @@ from tidegate.runtime.state.manifest import (
     marker_path,
     sequence_of,
 )
-from tidegate.runtime.state.packs import file_of
-from tidegate.runtime.state.store import Store
+from tidegate.runtime.state.store.interface import Store
+from tidegate.runtime.state.store.packs import file_of
 
 RETAINED: Final = 2  # the newest is the state; the one before serves readers that opened it a moment ago
 

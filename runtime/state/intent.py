@@ -5,9 +5,9 @@ from __future__ import annotations
 import uuid
 
 from tidegate.runtime.state.errors import WRITER, StateError, storage_errors
+from tidegate.runtime.state.inputs.positions import Offer
 from tidegate.runtime.state.manifest import Engine, Intent, decode_intent, encode_intent, intent_path
-from tidegate.runtime.state.positions import Offer
-from tidegate.runtime.state.store import Store
+from tidegate.runtime.state.store.interface import Store
 
 
 def pending_intent(store: Store, seq: int) -> Intent | None:

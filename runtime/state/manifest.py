@@ -9,13 +9,13 @@ from typing import Final
 from tidegate.algebra.errors import InternalError
 from tidegate.runtime.state.codec import Extended, Json, decode, encode
 from tidegate.runtime.state.errors import INTENT, MANIFEST, StateError
-from tidegate.runtime.state.own import is_own
-from tidegate.runtime.state.packs import file_of
-from tidegate.runtime.state.paths import check_relative
-from tidegate.runtime.state.positions import Offer, Positions, SparkBatch
+from tidegate.runtime.state.inputs.positions import Offer, Positions, SparkBatch
 from tidegate.runtime.state.quarantine import CLOCK, Quarantine
 from tidegate.runtime.state.segments import Segment
-from tidegate.runtime.state.store import FileRef
+from tidegate.runtime.state.store.interface import FileRef
+from tidegate.runtime.state.store.own_files import is_own
+from tidegate.runtime.state.store.packs import file_of
+from tidegate.runtime.state.store.paths import check_relative
 
 AREAS: Final = ("packs", "segments", "kernel", "positions", "quarantine", "staging")
 """Directories of the files that manifests name; whatever else lies in them is a leftover."""

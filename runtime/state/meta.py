@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from tidegate.runtime.state.codec import Json, canonical, decode, encode
 from tidegate.runtime.state.errors import LOCATION, MANIFEST, PROGRAM, StateError, storage_errors
-from tidegate.runtime.state.store import Store
+from tidegate.runtime.state.store.interface import Store
 
 META: Final = "meta.json"
 #: What a start that ended before meta.json was written leaves behind; Spark's own checkpoint can lie below ours.

@@ -16,7 +16,7 @@ from tidegate.runtime.state.segments import (
     schema_id,
     write_segment,
 )
-from tidegate.runtime.state.store import FileRef, Store
+from tidegate.runtime.state.store.interface import FileRef, Store
 
 AREA: Final = "quarantine"
 CLOCK: Final = "clock"

@@ -13,9 +13,9 @@ from typing import Any, Literal, Protocol, TypeVar
 from tidegate.algebra.errors import InternalError
 from tidegate.runtime.state.codec import canonical, parse_plain, plain
 from tidegate.runtime.state.errors import DATA, StateError, is_out_of_memory, out_of_memory, storage_errors
-from tidegate.runtime.state.local import LocalStore
-from tidegate.runtime.state.paths import slug
-from tidegate.runtime.state.store import FileRef, Store
+from tidegate.runtime.state.store.interface import FileRef, Store
+from tidegate.runtime.state.store.local import LocalStore
+from tidegate.runtime.state.store.paths import slug
 
 FANOUT = 4
 

@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import tidegate as tg
-from tidegate.runtime.batch_report import BatchReport
-from tidegate.runtime.embedded.session import Session
-from tidegate.runtime.sources import Source
+from tidegate.runtime.batch.report import BatchReport
+from tidegate.runtime.connectors.sources import Source
+from tidegate.runtime.engines.embedded.session import Session
 
 NOON = dt.datetime(2026, 3, 2, 12, tzinfo=dt.UTC)
 

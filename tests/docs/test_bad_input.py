@@ -15,7 +15,7 @@ import pytest
 
 import tidegate as tg
 from tests.docs.bad_input import CASES, CSV_LINE, DIVIDED, HEADER, NOON, Fed, S, fate, stream
-from tidegate.runtime.stored_rows import input_table
+from tidegate.runtime.ingest.stored_rows import input_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.docs.built_manual import BuiltManual
-from tidegate.runtime.cli import main, parser
+from tidegate.runtime.cli.commands import main, parser
 from tools.docs_pages import ROOT, Ran, blocks, faults, matches, needs_spark, pages, rewritten, run
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import pytest
 from examples.operations_room import data, engines, expected
 from examples.operations_room.findings import fates, full_report, read
 from examples.operations_room.main import arguments, main, wait_for
-from tidegate.runtime.live_state import state_use
+from tidegate.runtime.inspect.live_state import state_use
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,8 +11,8 @@ import pytest
 from examples.operations_room import data, expected, queries
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.semantics import evaluate_program
-from tidegate.runtime.columns import held_arrow_schema, to_user_table
-from tidegate.runtime.validation import validate
+from tidegate.runtime.eval.columns import held_arrow_schema, to_user_table
+from tidegate.runtime.ingest.validation import validate
 
 DAY = data.Period(date(2013, 1, 12), 1)
 NAMES = ("HourlyDepartures", "NotDeparted", "PoorStart", "PoorEnd", "PoorVisibility", "WorstDelay", "Bunching")

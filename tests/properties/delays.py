@@ -12,10 +12,10 @@ from tests.properties.drive import Tally
 from tests.strategies.programs import Case
 from tests.strategies.streams import Script, Step
 from tidegate.algebra.schema import StreamDef
-from tidegate.runtime.embedded import stretches
-from tidegate.runtime.embedded.few import stretches as few_stretches
+from tidegate.runtime.connectors.sources import Source
+from tidegate.runtime.eval.small import event_runs as few_stretches
 from tidegate.runtime.kernels.stretches import stretch
-from tidegate.runtime.sources import Source
+from tidegate.runtime.ordered import event_runs as stretches
 
 Delays = dict[str, dict[str, int]]
 

@@ -23,13 +23,14 @@ from tidegate.algebra.semantics import evaluate, evaluate_program
 from tidegate.algebra.time import INF, Extended, instant_ticks, ticks_instant
 from tidegate.algebra.types import Kind
 from tidegate.analysis.facts import ProgramFacts
-from tidegate.runtime import garbage, sweep
-from tidegate.runtime.embedded import executor
-from tidegate.runtime.embedded.few import rows as few_rows
-from tidegate.runtime.embedded.session import Session
-from tidegate.runtime.garbage import GarbageCollection
+from tidegate.runtime.batch import garbage
+from tidegate.runtime.batch.garbage import GarbageCollection
+from tidegate.runtime.engines.embedded import executor
+from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.eval import purging as sweep
+from tidegate.runtime.eval.small import rows as few_rows
 from tidegate.runtime.plan.lower import PurgeMode
-from tidegate.runtime.state.memory import MemoryStore
+from tidegate.runtime.state.store.memory import MemoryStore
 
 
 def check_embedded(

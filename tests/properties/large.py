@@ -24,8 +24,8 @@ from tests.properties.test_static_programs_sql import Sql, name
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.nodes import Node, occurrences
 from tidegate.algebra.pretty import node_text
-from tidegate.runtime.embedded.session import Session
-from tidegate.runtime.garbage import GarbageCollection
+from tidegate.runtime.batch.garbage import GarbageCollection
+from tidegate.runtime.engines.embedded.session import Session
 
 #: Around the sizes at which kernels, joins, blocks and sweeps begin.
 SIZES = (19_999, 20_000, 32_768, 40_000, 65_535, 65_536, 70_001, 131_072)

@@ -24,17 +24,17 @@ from tidegate.algebra.time import EPOCH, INF, Extended
 from tidegate.analysis.bounds import Bounded
 from tidegate.analysis.facts import ProgramFacts
 from tidegate.analysis.recursion import component_progress
-from tidegate.runtime.batch_report import BatchReport
-from tidegate.runtime.embedded.session import Session
-from tidegate.runtime.garbage import GarbageCollection
-from tidegate.runtime.live_state import StateUse, state_use
+from tidegate.runtime.batch.garbage import GarbageCollection
+from tidegate.runtime.batch.report import BatchReport
+from tidegate.runtime.batch.scheduler import Missed
+from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.inspect.live_state import StateUse, state_use
 from tidegate.runtime.plan.lower import PurgeMode
+from tidegate.runtime.plan.progress import ProgressState, reach
+from tidegate.runtime.plan.schedule import Schedule
 from tidegate.runtime.plan.steps import Plan, QueryPlan
-from tidegate.runtime.progress import ProgressState, reach
-from tidegate.runtime.schedule import Schedule
 from tidegate.runtime.state.failpoints import COMMITTED, SimulatedCrash, crash
-from tidegate.runtime.state.memory import MemoryStore
-from tidegate.runtime.turns import Missed
+from tidegate.runtime.state.store.memory import MemoryStore
 
 Progress = dict[str, dict[str, Extended]]
 START = EPOCH + dt.timedelta(days=20_000)
@@ -179,7 +179,7 @@ def check_any_turns(case: Case, script: Script, facts: ProgramFacts, tally: Tall
     def any_turns(plan: Plan, *_: object) -> AnyTurns:
         return AnyTurns(plan, rng)
 
-    with patch("tidegate.runtime.runner.Turns", any_turns), patch("tidegate.runtime.runner.reach", any_reach):
+    with patch("tidegate.runtime.batch.loop.Turns", any_turns), patch("tidegate.runtime.batch.loop.reach", any_reach):
         for number, step in enumerate((*script, *[Step({}, {})] * rng.choice((0, 2)))):
             run.step(step, rng.choice(CRASHES) if rng.random() < 0.05 else None)
             if rng.random() < 0.1:
@@ -283,7 +283,7 @@ def check_scheduled(case: Case, script: Script, facts: ProgramFacts, tally: Tall
         now += rng.choice((0.0, 0.2, 1.0))
         return now
 
-    with patch("tidegate.runtime.turns.monotonic", timer):
+    with patch("tidegate.runtime.batch.scheduler.monotonic", timer):
         for number, step in enumerate(script):
             run.step(step, rng.choice(CRASHES) if rng.random() < 0.1 else None)
             model.step(step, run.seconds)

@@ -21,13 +21,13 @@ from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.semantics import evaluate, evaluate_program
 from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.facts import ProgramFacts
-from tidegate.runtime.batch_report import BatchReport
-from tidegate.runtime.columns import user_arrow_schema
-from tidegate.runtime.embedded.session import Session
-from tidegate.runtime.schedule import Schedule
-from tidegate.runtime.sinks import parquet_sink
-from tidegate.runtime.sources import Files, Source
-from tidegate.runtime.spark.engine import start
+from tidegate.runtime.batch.report import BatchReport
+from tidegate.runtime.connectors.sinks import parquet_sink
+from tidegate.runtime.connectors.sources import Files, Source
+from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.engines.spark.engine import start
+from tidegate.runtime.eval.columns import user_arrow_schema
+from tidegate.runtime.plan.schedule import Schedule
 
 #: Files appear one second after the other, long ago: both engines read them in this order.
 FIRST_FILE = 1_600_000_000

@@ -15,7 +15,7 @@ from tidegate.algebra.time import INF
 from tidegate.algebra.types import BIGINT
 from tidegate.analysis.bounds import Bounded
 from tidegate.analysis.pipeline import analyse
-from tidegate.runtime.embedded.session import Session
+from tidegate.runtime.engines.embedded.session import Session
 
 TICKS = 25
 SCHEMA = Schema((Attribute("t", BIGINT, nullable=False, temporal=True),))

@@ -19,7 +19,7 @@ import pytest
 
 import tidegate as tg
 from tidegate import testing
-from tidegate.runtime.sources import Source
+from tidegate.runtime.connectors.sources import Source
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,7 +15,7 @@ from tidegate.algebra.program import ProgramDef, Query
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.terms import Attr, Lit, Term, call, conjunction, rename_attributes
 from tidegate.algebra.types import BIGINT
-from tidegate.runtime.embedded.executor import EmbeddedExecutor
+from tidegate.runtime.engines.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.program import Program
 
 #: Steps of their own that tests allow. Ways of ending by a counter stay below.
@@ -132,7 +132,7 @@ def strata(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return evaluate(self, *args)  # type: ignore[arg-type]
 
     monkeypatch.setattr(EmbeddedExecutor, "stratum", stratum)
-    monkeypatch.setattr("tidegate.runtime.runner.ENDLESS", ALLOWED)
+    monkeypatch.setattr("tidegate.runtime.batch.loop.ENDLESS", ALLOWED)
     return counted
 
 

@@ -12,7 +12,7 @@ from tidegate.algebra.terms import FALSE, Attr, Term, call
 from tidegate.algebra.types import BIGINT
 from tidegate.analysis.facts import ProgramFacts
 from tidegate.analysis.pipeline import analyse
-from tidegate.runtime.embedded.session import Session
+from tidegate.runtime.engines.embedded.session import Session
 
 
 def stream(name: str, *instants: str) -> StreamDef:

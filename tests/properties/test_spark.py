@@ -19,7 +19,7 @@ from tests.strategies.streams import random_script, show_script
 from tidegate.algebra.errors import QueryError
 from tidegate.analysis.facts import ProgramFacts
 from tidegate.analysis.pipeline import analyse
-from tidegate.runtime.schedule import Schedule
+from tidegate.runtime.plan.schedule import Schedule
 
 pytestmark = pytest.mark.spark
 

@@ -41,8 +41,8 @@ from tidegate.algebra.semantics import Row, bags_equal
 from tidegate.algebra.semantics import evaluate as reference
 from tidegate.algebra.terms import Attr, Call, Lit, Param, Term, term_type
 from tidegate.algebra.types import DataType, Kind
-from tidegate.runtime.columns import polars_schema
-from tidegate.runtime.embedded.relational import evaluate
+from tidegate.runtime.eval.columns import polars_schema
+from tidegate.runtime.eval.relational import evaluate
 
 #: DuckDB's sum of doubles rounds at every step; halves and quarters are exact in any order.
 PROFILE = Profile(palette={**VALUES, Kind.DOUBLE: (0.0, 0.5, -1.5, 2.25, 8.0)})

@@ -21,9 +21,9 @@ from tests.properties.families import seeds
 from tidegate.algebra.dsl.expression import Expression
 from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.semantics import Row, bags_equal, evaluate_leniently, evaluate_program, unevaluable
-from tidegate.runtime.embedded import joins
-from tidegate.runtime.embedded import unevaluable as engine
-from tidegate.runtime.embedded.session import Session
+from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.eval import unevaluable as engine
+from tidegate.runtime.eval.joins import ranges as joins
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,10 +13,10 @@ from tidegate.algebra.semantics import evaluate
 from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.facts import ProgramFacts, QueryFacts
 from tidegate.analysis.pipeline import analyse
-from tidegate.runtime.progress import ProgressState
+from tidegate.runtime.inspect.why import why
+from tidegate.runtime.inspect.why_answer import Part
+from tidegate.runtime.plan.progress import ProgressState
 from tidegate.runtime.state.manifest import Engine, Manifest
-from tidegate.runtime.why import why
-from tidegate.runtime.why_answer import Part
 
 Progress = dict[tuple[str, str], Extended]
 

@@ -23,11 +23,11 @@ from tidegate.algebra.semantics import bags_equal
 from tidegate.algebra.semantics import evaluate as reference
 from tidegate.algebra.terms import Attr
 from tidegate.algebra.types import BIGINT, BOOLEAN, DOUBLE, DURATION, INT64_MAX, INT64_MIN, STRING, TIMESTAMP
-from tidegate.runtime.columns import polars_schema, spark_schema
-from tidegate.runtime.embedded import aggregates as embedded
-from tidegate.runtime.embedded import grouping
-from tidegate.runtime.embedded.sums import segment_sums, sum_lists
-from tidegate.runtime.partials import has_partials, partial_schema
+from tidegate.runtime.eval.aggregates import compiled as grouping
+from tidegate.runtime.eval.aggregates import partials as embedded
+from tidegate.runtime.eval.aggregates.sums import segment_sums, sum_lists
+from tidegate.runtime.eval.columns import polars_schema, spark_schema
+from tidegate.runtime.plan.aggregate_states import has_partials, partial_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -357,7 +357,7 @@ def test_only_the_total_can_overflow(values: list[int], total: int | None) -> No
 
 @pytest.mark.spark
 def test_try_sum_is_null_on_spark_where_a_total_is_too_large(spark: SparkSession) -> None:
-    from tidegate.runtime.spark import aggregates as on_spark
+    from tidegate.runtime.engines.spark.eval import aggregates as on_spark
 
     for values, total in LIMITS:
         rows = [(0, None, value, None, None, None, None, None) for value in values]
@@ -369,7 +369,7 @@ def test_try_sum_is_null_on_spark_where_a_total_is_too_large(spark: SparkSession
 @pytest.mark.spark
 def test_spark_merges_as_the_embedded_engine_does(spark: SparkSession) -> None:
     """Splits, merges of merges, and partial results of one engine merged by the other."""
-    from tidegate.runtime.spark import aggregates as on_spark
+    from tidegate.runtime.engines.spark.eval import aggregates as on_spark
 
     source = random.Random(7)
     rows: list[Row] = [
@@ -410,8 +410,8 @@ def test_spark_merges_as_the_embedded_engine_does(spark: SparkSession) -> None:
 
 @pytest.mark.spark
 def test_spark_sums_doubles_without_loss_and_only_totals_overflow(spark: SparkSession) -> None:
-    from tidegate.runtime.spark import aggregates as on_spark
-    from tidegate.runtime.spark.terms import raised_error
+    from tidegate.runtime.engines.spark.eval import aggregates as on_spark
+    from tidegate.runtime.engines.spark.eval.terms import raised_error
 
     values = cancelling(3, 2000)
     data = spark.createDataFrame(events(values), spark_schema(EVENTS.schema)).repartition(5)

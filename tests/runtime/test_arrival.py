@@ -18,7 +18,7 @@ from tidegate import minutes, testing
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.semantics import evaluate_program
 from tidegate.algebra.time import EPOCH, INF, format_instant, instant_ticks
-from tidegate.runtime.embedded.session import Session
+from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.state import SimulatedCrash
 from tidegate.runtime.state.failpoints import COMMITTED, crash
 

@@ -12,9 +12,11 @@ import pytest
 
 import tidegate as tg
 from tidegate.algebra.evaluation import EvaluationError
-from tidegate.runtime import absorption, inputs, intake
-from tidegate.runtime.embedded.session import Session
-from tidegate.runtime.sources import Files, parquet, source
+from tidegate.runtime.connectors.sources import Files, parquet, source
+from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.ingest import buffering as absorption
+from tidegate.runtime.ingest import ingest as intake
+from tidegate.runtime.ingest import inputs
 
 readings = tg.stream("R", "k bigint, t bigint, x bigint", progress="t")
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 import tidegate as tg
-from tidegate.runtime.columns import user_arrow_schema
+from tidegate.runtime.eval.columns import user_arrow_schema
 
 stream = tg.stream(
     "T", "k bigint, at timestamp, name string, day date, price decimal(10,2), weight double, ok boolean", progress="at"

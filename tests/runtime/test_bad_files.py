@@ -13,12 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import tidegate as tg
-from tidegate.runtime.embedded.session import Session
-from tidegate.runtime.inputs import read_file
-from tidegate.runtime.intake import UnreadableFile
-from tidegate.runtime.sources import Files
-from tidegate.runtime.state.local import LocalStore
-from tidegate.runtime.state_listing import list_state
+from tidegate.runtime.connectors.sources import Files
+from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.ingest.ingest import UnreadableFile
+from tidegate.runtime.ingest.inputs import read_file
+from tidegate.runtime.inspect.state_listing import list_state
+from tidegate.runtime.state.store.local import LocalStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -135,7 +135,7 @@ def test_only_what_a_file_holds_is_held_against_it(tmp_path: Path, monkeypatch: 
         def refuse(*_: object, error: BaseException = error) -> None:
             raise error
 
-        monkeypatch.setattr("tidegate.runtime.inputs.read_parquet", refuse)
+        monkeypatch.setattr("tidegate.runtime.ingest.inputs.read_parquet", refuse)
         sources = {"S": source("parquet", tmp_path / "in", on_bad_file="quarantine")}
         with PROGRAM.session(sources=sources) as session:
             with pytest.raises(tg.TidegateError) as raised:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.runtime.cli import main
+from tidegate.runtime.cli.commands import main
 
 VALID = """
 import tidegate as tg
@@ -135,7 +135,7 @@ def test_without_a_command_the_commands_are_listed(capsys: pytest.CaptureFixture
 def test_who_reads_the_output_may_have_enough_of_it(tmp_path: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    command = [sys.executable, "-m", "tidegate.runtime.cli", "explain", write(tmp_path, VALID)]
+    command = [sys.executable, "-m", "tidegate.runtime.cli.commands", "explain", write(tmp_path, VALID)]
     try:
         ended = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True)
     finally:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tidegate.runtime.cli import main
+from tidegate.runtime.cli.commands import main
 
 QUERY = """FROM CarSensors PARTITION BY car
 DEFINE A AS accel > 8 AT LEAST 2s, B AS speed > 70

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tidegate as tg
-from tidegate.runtime.cli import main
+from tidegate.runtime.cli.commands import main
 
 EVENTS = [("one", t, x) for t, x in enumerate([0, 1, 1, 3, 2, 2, 0, 0, 1])] + [("two", 0, 2), ("two", 4, 0)]
 QUERY = "FROM R PARTITION BY key DEFINE A AS x = 1 OR x = 3, B AS x >= 2 PATTERN A overlaps B WITHIN 99 RETURN detected"

@@ -13,10 +13,10 @@ from tests.strategies.situations import random_situation_case
 from tidegate.algebra.errors import QueryError, TidegateError
 from tidegate.algebra.semantics import as_bag, evaluate_program
 from tidegate.analysis.pipeline import analyse
-from tidegate.runtime.embedded.session import Session
+from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.plan.lower import lower
 from tidegate.runtime.plan.situation_state import deriving
-from tidegate.runtime.state.memory import MemoryStore
+from tidegate.runtime.state.store.memory import MemoryStore
 
 readings = tg.stream("R", "k bigint, t bigint, x bigint", progress="t")
 found = readings.partition_by("k").derive(
@@ -125,7 +125,7 @@ def test_the_instant_is_judged_on_either_engine(start: Start) -> None:
 
 
 def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from tidegate.runtime.cli import main
+    from tidegate.runtime.cli.commands import main
 
     (tmp_path / "r.csv").write_text("k,t,x\n" + "".join(f"{k},{t},{x}\n" for k, t, x in EVENTS))
     query = "FROM R PARTITION BY k DEFINE H AS x > 4, L AS x < 2 PATTERN H meets L WITHIN 20 EMIT final"

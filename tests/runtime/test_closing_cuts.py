@@ -10,8 +10,8 @@ import pytest
 
 import tidegate as tg
 from tidegate.algebra.errors import TidegateError
-from tidegate.runtime.embedded.session import Session
-from tidegate.runtime.state.memory import MemoryStore
+from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.state.store.memory import MemoryStore
 
 readings = tg.stream("R", "k bigint, t bigint, x bigint", progress="t")
 switches = tg.stream("S", "k bigint, t bigint, x bigint", progress="t")

@@ -33,13 +33,13 @@ from tidegate.algebra.types import (
     DataType,
     decimal,
 )
-from tidegate.runtime.columns import to_user_table, user_arrow_schema
-from tidegate.runtime.inputs import read_file
-from tidegate.runtime.raw_rows import Judged, raw
-from tidegate.runtime.rejected_text import row_text
-from tidegate.runtime.stored_rows import input_table, read_stored
-from tidegate.runtime.validation import hold_column, validate
-from tidegate.runtime.values import Malformed, held_value
+from tidegate.runtime.eval.columns import to_user_table, user_arrow_schema
+from tidegate.runtime.ingest.inputs import read_file
+from tidegate.runtime.ingest.raw_rows import Judged, raw
+from tidegate.runtime.ingest.rejected_text import row_text
+from tidegate.runtime.ingest.stored_rows import input_table, read_stored
+from tidegate.runtime.ingest.validation import hold_column, validate
+from tidegate.runtime.ingest.values import Malformed, held_value
 
 NOON = dt.datetime(2013, 1, 1, 12, tzinfo=dt.UTC)
 NOON_TICKS = 1_357_041_600_000_000

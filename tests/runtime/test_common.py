@@ -9,12 +9,12 @@ import pytest
 
 import tidegate as tg
 from tidegate.algebra.nodes import Join, Node
-from tidegate.runtime.embedded import joins as joins_module
-from tidegate.runtime.embedded import relational
-from tidegate.runtime.embedded.few import increment as few_increment
-from tidegate.runtime.embedded.few import rows as few_rows
-from tidegate.runtime.embedded.session import Session
-from tidegate.runtime.plan.common import Demand, repeated
+from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.eval import relational
+from tidegate.runtime.eval.joins import ranges as joins_module
+from tidegate.runtime.eval.small import increment as few_increment
+from tidegate.runtime.eval.small import rows as few_rows
+from tidegate.runtime.plan.shared_parts import Demand, repeated
 
 events = tg.stream("E", "k bigint, t bigint, v bigint", progress="t")
 

@@ -10,9 +10,9 @@ import pytest
 from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.terms import Attr, Call, Lit, Term
 from tidegate.algebra.types import BIGINT, BOOLEAN
-from tidegate.runtime.embedded.few.rows import Few, Unfit
-from tidegate.runtime.embedded.few.terms import holding, holds_throughout, mask_of
-from tidegate.runtime.embedded.terms import compile_term
+from tidegate.runtime.eval.small.rows import Few, Unfit
+from tidegate.runtime.eval.small.terms import holding, holds_throughout, mask_of
+from tidegate.runtime.eval.terms import compile_term
 
 SCHEMA = Schema((Attribute("a", BIGINT), Attribute("b", BIGINT)))
 

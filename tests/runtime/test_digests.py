@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tidegate.runtime.digests import _WORDS, digest_of
-from tidegate.runtime.intake import Arrival
-from tidegate.runtime.raw_rows import Judged, Raw
-from tidegate.runtime.values import Unreadable
+from tidegate.runtime.engines.embedded.digests import _WORDS, digest_of
+from tidegate.runtime.ingest.ingest import Arrival
+from tidegate.runtime.ingest.raw_rows import Judged, Raw
+from tidegate.runtime.ingest.values import Unreadable
 
 NOON = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC)
 #: More than two sums, and a rest.

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from tidegate.runtime import directory as module
-from tidegate.runtime.directory import Directory
-from tidegate.runtime.sources import Files
-from tidegate.runtime.state.memory import MemoryStore
-from tidegate.runtime.state.positions import Offer, PositionLog, Positions, SourceFile
-from tidegate.runtime.watch import Watch, is_local
+from tidegate.runtime.connectors import directory as module
+from tidegate.runtime.connectors.directory import Directory
+from tidegate.runtime.connectors.sources import Files
+from tidegate.runtime.connectors.watch import Watch, is_local
+from tidegate.runtime.state.inputs.positions import Offer, PositionLog, Positions, SourceFile
+from tidegate.runtime.state.store.memory import MemoryStore
 
 
 @pytest.fixture(params=["watched", "listed"])

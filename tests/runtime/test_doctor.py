@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import tidegate
-from tidegate.runtime import doctor
-from tidegate.runtime.cli import main
+from tidegate.runtime.cli import doctor
+from tidegate.runtime.cli.commands import main
 
 
 def findings(diagnosis: doctor.Diagnosis) -> dict[str, doctor.Finding]:

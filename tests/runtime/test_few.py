@@ -33,11 +33,11 @@ from tidegate.algebra.semantics import bags_equal
 from tidegate.algebra.semantics import evaluate as reference
 from tidegate.algebra.terms import Attr, Lit, Term, call, conjunction, term_type
 from tidegate.algebra.types import BIGINT, BOOLEAN, DOUBLE, STRING
-from tidegate.runtime.columns import polars_schema
-from tidegate.runtime.embedded.few import joins, rows, trees
-from tidegate.runtime.embedded.few.rows import Few, Unfit, no_rows, numbered, stacked
-from tidegate.runtime.embedded.few.terms import array_term, column_of
-from tidegate.runtime.embedded.few.trees import Run, few_tree
+from tidegate.runtime.eval.columns import polars_schema
+from tidegate.runtime.eval.small import joins, rows, trees
+from tidegate.runtime.eval.small.rows import Few, Unfit, no_rows, numbered, stacked
+from tidegate.runtime.eval.small.terms import array_term, column_of
+from tidegate.runtime.eval.small.trees import Run, few_tree
 
 FRAME = pl.DataFrame(
     {"i": [3, -1, 3, 7], "d": [0.5, math.inf, -0.0, 2.0], "b": [True, False, True, True], "s": ["", "a\0", "b", "a"]}

@@ -13,8 +13,8 @@ import pytest
 
 import tidegate as tg
 from tidegate.algebra.time import INF
-from tidegate.runtime.embedded.session import Session
-from tidegate.runtime.frames import content_of
+from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.ingest.bounded_frames import content_of
 from tidegate.runtime.state import LocalStore, MemoryStore, StateError, Store
 from tidegate.runtime.state.errors import REPLAY
 from tidegate.runtime.state.failpoints import SimulatedCrash, crash

@@ -14,19 +14,19 @@ from hypothesis import strategies as st
 import tidegate as tg
 from tests.runtime.faults.scenarios import again
 from tidegate.algebra.terms import TRUE
-from tidegate.runtime import garbage
-from tidegate.runtime import sweep as sweep_module
-from tidegate.runtime.embedded import executor
-from tidegate.runtime.embedded.few import rows as few_rows
-from tidegate.runtime.embedded.session import Session
-from tidegate.runtime.executor import Rewrite
-from tidegate.runtime.garbage import MERGED_ROWS, MOST_SEGMENTS, Garbage, affordable, merged_rows
+from tidegate.runtime.batch import garbage
+from tidegate.runtime.batch.executor import Rewrite
+from tidegate.runtime.batch.garbage import MERGED_ROWS, MOST_SEGMENTS, Garbage, affordable, merged_rows
+from tidegate.runtime.engines.embedded import executor
+from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.eval import purging as sweep_module
+from tidegate.runtime.eval.purging import Look, Looked, Sweep, Watch
+from tidegate.runtime.eval.small import rows as few_rows
 from tidegate.runtime.state.failpoints import SimulatedCrash, crash
-from tidegate.runtime.state.local import LocalStore
-from tidegate.runtime.state.memory import MemoryStore
 from tidegate.runtime.state.segments import Segment, plan_compaction
-from tidegate.runtime.state.store import Store
-from tidegate.runtime.sweep import Look, Looked, Sweep, Watch
+from tidegate.runtime.state.store.interface import Store
+from tidegate.runtime.state.store.local import LocalStore
+from tidegate.runtime.state.store.memory import MemoryStore
 
 events = tg.stream("Events", "k bigint, t bigint", progress="t")
 

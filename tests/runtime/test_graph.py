@@ -13,9 +13,9 @@ import pytest
 
 import tidegate as tg
 from tidegate.algebra.pretty import printable
-from tidegate.runtime.cli import main
-from tidegate.runtime.plan.drawing import layers, placed, svg
-from tidegate.runtime.plan.graph import Edge, Graph, Vertex, mermaid, plan_graph, shown
+from tidegate.runtime.cli.commands import main
+from tidegate.runtime.inspect.graph import Edge, Graph, Vertex, mermaid, plan_graph, shown
+from tidegate.runtime.inspect.graph_drawing import layers, placed, svg
 from tidegate.runtime.program import Program
 
 orders = tg.stream("Orders", "order_id bigint, ordered timestamp", progress="ordered")

@@ -13,12 +13,12 @@ import pytest
 import tidegate as tg
 from tidegate.algebra.schema import Attribute
 from tidegate.algebra.types import BIGINT, DOUBLE, decimal
-from tidegate.runtime.inputs import read_file
-from tidegate.runtime.raw_rows import raw
-from tidegate.runtime.sources import Files
-from tidegate.runtime.stored_rows import input_table, read_stored
-from tidegate.runtime.validation import hold_column, validate
-from tidegate.runtime.values import held_value
+from tidegate.runtime.connectors.sources import Files
+from tidegate.runtime.ingest.inputs import read_file
+from tidegate.runtime.ingest.raw_rows import raw
+from tidegate.runtime.ingest.stored_rows import input_table, read_stored
+from tidegate.runtime.ingest.validation import hold_column, validate
+from tidegate.runtime.ingest.values import held_value
 
 S = tg.stream("S", "t timestamp, d date, i bigint", progress="t")
 NOON = dt.datetime(2026, 3, 2, 12, tzinfo=dt.UTC)
@@ -78,7 +78,7 @@ def test_numbers_as_text_are_not_read_one_by_one(type_: pa.DataType, monkeypatch
         looked.append(value)
         return held_value(value, of)
 
-    monkeypatch.setattr("tidegate.runtime.validation.held_value", look)
+    monkeypatch.setattr("tidegate.runtime.ingest.validation.held_value", look)
     whole = pa.array([text for n in range(1000) for text in (f"{n}", f"-{n}.0", f"+{n}.", None)], type_)
     broken = pa.array([f"{n}.{n % 100:02}" for n in range(1000)], type_)
     for column, of in [

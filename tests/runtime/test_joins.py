@@ -36,15 +36,15 @@ from tidegate.algebra.types import (
     DataType,
     decimal,
 )
-from tidegate.runtime.columns import polars_schema
-from tidegate.runtime.embedded import bands
-from tidegate.runtime.embedded import joins as many
-from tidegate.runtime.embedded.bands import find_bands
-from tidegate.runtime.embedded.few.rows import Few, Unfit
-from tidegate.runtime.embedded.few.trees import Run, few_tree
-from tidegate.runtime.embedded.hash_joins import join_few
-from tidegate.runtime.embedded.relational import evaluate
-from tidegate.runtime.joins import Equality, Range, join_parts
+from tidegate.runtime.eval.columns import polars_schema
+from tidegate.runtime.eval.joins import bands
+from tidegate.runtime.eval.joins import ranges as many
+from tidegate.runtime.eval.joins.bands import find_bands
+from tidegate.runtime.eval.joins.equality import join_few
+from tidegate.runtime.eval.relational import evaluate
+from tidegate.runtime.eval.small.rows import Few, Unfit
+from tidegate.runtime.eval.small.trees import Run, few_tree
+from tidegate.runtime.plan.join_parts import Equality, Range, join_parts
 
 Row = tuple[Any, ...]
 Tables = tuple[Sequence[Row], Sequence[Row]]
@@ -186,9 +186,9 @@ def by_numpy(tree: Join, given: Tables) -> Counter[str] | None:
         return None
 
 
-SIZES = [one for one in THRESHOLDS if one.module in ("embedded.joins", "embedded.grouping") and one.small]
-FEW_SIZES = [one for one in THRESHOLDS if one.module == "embedded.few.joins"]
-(FEW_ROWS,) = [one for one in SIZES if str(one) == "embedded.joins.FEW_ROWS"]
+SIZES = [one for one in THRESHOLDS if one.module in ("eval.joins.ranges", "eval.aggregates.compiled") and one.small]
+FEW_SIZES = [one for one in THRESHOLDS if one.module == "eval.small.joins"]
+(FEW_ROWS,) = [one for one in SIZES if str(one) == "eval.joins.ranges.FEW_ROWS"]
 #: Joins of many rows with each other size as it is, and as small: the usual path of production is the first.
 MANY = [(FEW_ROWS,), *((FEW_ROWS, size) for size in SIZES if size is not FEW_ROWS)]
 
@@ -323,7 +323,7 @@ def complete(seed: int, count: int = 30) -> Tables:
 def test_a_join_looks_at_no_more_pairs_than_its_ranges_leave(most_rows: int) -> None:
     """By key, by both bounds of a value, by either way in which intervals overlap, or by one bound."""
     given = complete(3)
-    with patch("tidegate.runtime.embedded.grouping.MANY_ROWS", most_rows):
+    with patch("tidegate.runtime.eval.aggregates.compiled.MANY_ROWS", most_rows):
         assert candidates(parts(KEY, REST[0]), given) == pairs(given, lambda a, b: a["k"] == b["k"])
         inside = pairs(given, lambda a, b: a["k"] == b["k"] and a["t"] <= b["t"] <= a["e"])
         assert candidates(parts(KEY, FROM, TO), given) == inside
@@ -479,7 +479,7 @@ def test_limits_at_the_ends_of_64_bits(op: str, most_rows: int) -> None:
     for condition in (call(op, one("k"), two("k")), call(op, two("k"), one("k")), both):
         for kind in KINDS:
             tree = Join(Scan(LEFT), Scan(RIGHT), condition, kind)
-            with small(FEW_ROWS), patch("tidegate.runtime.embedded.grouping.MANY_ROWS", most_rows):
+            with small(FEW_ROWS), patch("tidegate.runtime.eval.aggregates.compiled.MANY_ROWS", most_rows):
                 assert found(tree, given) == expected(tree, given), (kind, condition)
 
 
@@ -515,7 +515,7 @@ def test_rows_with_a_partner_in_either_way_of_overlapping(most_rows: int) -> Non
                 with (
                     small(FEW_ROWS),
                     patch.object(many, "FEW_PAIRS", 0),
-                    patch("tidegate.runtime.embedded.grouping.MANY_ROWS", most_rows),
+                    patch("tidegate.runtime.eval.aggregates.compiled.MANY_ROWS", most_rows),
                 ):
                     assert found(tree, given) == expected(tree, given), (kind, conjuncts)
 

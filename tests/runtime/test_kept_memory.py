@@ -32,8 +32,8 @@ MERGED = """
 import sys
 from pathlib import Path
 import numpy, pyarrow, pyarrow.parquet
-from tidegate.runtime.state.compaction import compact
-from tidegate.runtime.state.result_names import output_name
+from tidegate.runtime.state.outputs.compaction import compact
+from tidegate.runtime.state.outputs.names import output_name
 
 def resident():
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096

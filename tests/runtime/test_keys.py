@@ -14,8 +14,8 @@ import tidegate as tg
 from tests.runtime.conftest import Start
 from tidegate import testing
 from tidegate.algebra.errors import QueryError
-from tidegate.runtime.keys import repeated
-from tidegate.runtime.sources import Source
+from tidegate.runtime.connectors.sources import Source
+from tidegate.runtime.ingest.keys import repeated
 from tidegate.runtime.state import StateError
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def test_how_rows_are_cut_into_batches_changes_nothing() -> None:
 
 
 def test_the_key_belongs_to_the_state() -> None:
-    from tidegate.runtime.embedded.session import Session
+    from tidegate.runtime.engines.embedded.session import Session
     from tidegate.runtime.state import MemoryStore
 
     store = MemoryStore()
@@ -128,8 +128,8 @@ def test_the_key_belongs_to_the_state() -> None:
 
 
 def test_the_listing_of_the_state_says_what_is_remembered(tmp_path: Path) -> None:
+    from tidegate.runtime.inspect.state_listing import list_state
     from tidegate.runtime.state import LocalStore
-    from tidegate.runtime.state_listing import list_state
 
     with testing.drive(hourly(), sources=KEYED, directory=tmp_path) as run:
         run.add("R", [(1, 5, 1.0), (1, 6, 1.0)])

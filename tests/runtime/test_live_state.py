@@ -7,9 +7,9 @@ from typing import Any
 import tidegate as tg
 from tidegate.algebra.time import INF
 from tidegate.analysis.bounds import Bounded, Unbounded
-from tidegate.runtime.batch_report import BatchReport
-from tidegate.runtime.embedded.session import Session
-from tidegate.runtime.live_state import StateUse, state_use
+from tidegate.runtime.batch.report import BatchReport
+from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.inspect.live_state import StateUse, state_use
 
 events = tg.stream("E", "k bigint, t bigint", progress="t")
 others = tg.stream("O", "k bigint, t bigint", progress="t")

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 import tidegate as tg
-from tidegate.runtime import garbage, sweep
-from tidegate.runtime.embedded.session import Session
+from tidegate.runtime.batch import garbage
+from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.eval import purging as sweep
+from tidegate.runtime.eval.purging import PATIENCE, STEP, STRIDE, Look, Looked, Watch
 from tidegate.runtime.state.segments import Segment
-from tidegate.runtime.sweep import PATIENCE, STEP, STRIDE, Look, Looked, Watch
 
 orders = tg.stream("Orders", "id bigint, t bigint", progress="t")
 payments = tg.stream("Payments", "id bigint, t bigint", progress="t")

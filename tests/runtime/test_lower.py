@@ -9,7 +9,7 @@ import pytest
 import tidegate as tg
 from tidegate.algebra.nodes import occurrences
 from tidegate.algebra.rewrites import rewrite_program
-from tidegate.runtime.plan.explain import plan_dict, plan_text
+from tidegate.runtime.inspect.plan_text import plan_dict, plan_text
 from tidegate.runtime.plan.lower import lower
 from tidegate.runtime.plan.steps import Plan
 

@@ -16,10 +16,10 @@ from tidegate.algebra.terms import Attr, Lit, Term, call, conjunction
 from tidegate.algebra.types import BIGINT
 from tidegate.analysis.detection import Detection, detection
 from tidegate.analysis.pattern import Symbol
-from tidegate.runtime.embedded import matches
-from tidegate.runtime.embedded.match_order import MatchOrder, orders
 from tidegate.runtime.kernels.layout import Situations
 from tidegate.runtime.kernels.patterns import Matches, enumerate_matches
+from tidegate.runtime.ordered.match import operator as matches
+from tidegate.runtime.ordered.match.order import MatchOrder, orders
 
 readings = tg.stream("R", "k bigint, t bigint, x bigint", progress="t")
 found = readings.partition_by("k").derive(

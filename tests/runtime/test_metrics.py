@@ -17,10 +17,10 @@ import pytest
 
 import tidegate as tg
 from tidegate import metrics
-from tidegate.runtime.batch_report import BatchReport
-from tidegate.runtime.embedded.session import Session
-from tidegate.runtime.exporters import INSTRUMENTS
-from tidegate.runtime.metrics import BufferUse, Metrics
+from tidegate.runtime.batch.report import BatchReport
+from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.inspect.metrics.exporters import INSTRUMENTS
+from tidegate.runtime.inspect.metrics.hooks import BufferUse, Metrics
 from tidegate.runtime.program import Program
 
 orders = tg.stream("Orders", "order_id bigint, ordered timestamp", progress="ordered")

@@ -10,9 +10,8 @@ import pytest
 
 import tidegate as tg
 from tidegate.algebra.time import INF
-from tidegate.runtime.embedded.kept_checks import KeptShapes
-from tidegate.runtime.embedded.kept_tables import SITUATIONS
-from tidegate.runtime.embedded.operator_state import (
+from tidegate.runtime.ordered.operator import Operator, events_of, load_operator, start_operator
+from tidegate.runtime.ordered.state import (
     Part,
     Share,
     keep_part,
@@ -22,13 +21,14 @@ from tidegate.runtime.embedded.operator_state import (
     shared_state,
     whole_state,
 )
-from tidegate.runtime.embedded.ordered import Operator, events_of, load_operator, start_operator
+from tidegate.runtime.ordered.table_checks import KeptShapes
+from tidegate.runtime.ordered.tables import SITUATIONS
 from tidegate.runtime.plan.steps import Ordered
 from tidegate.runtime.state.codec import Json
 from tidegate.runtime.state.errors import StateError
 from tidegate.runtime.state.manifest import KeptRows, KernelState
-from tidegate.runtime.state.memory import MemoryStore
-from tidegate.runtime.state.store import Store
+from tidegate.runtime.state.store.interface import Store
+from tidegate.runtime.state.store.memory import MemoryStore
 
 readings = tg.stream("R", "name string, t bigint, x bigint", progress="t")
 SCHEMA = {"name": pl.String, "t": pl.Int64, "x": pl.Int64}

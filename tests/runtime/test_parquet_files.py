@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tidegate.runtime.parquet_files import read_parquet
+from tidegate.runtime.connectors.parquet_files import read_parquet
 
 ROWS = 30_000
 

@@ -11,10 +11,10 @@ import pytest
 from tidegate.algebra.errors import InternalError
 from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.types import BIGINT
-from tidegate.runtime.embedded import partition_states
-from tidegate.runtime.embedded.partition_states import Cut, Made, PartitionStates
 from tidegate.runtime.kernels.layout import NONE, Situations
 from tidegate.runtime.kernels.situations import NEVER, Ints, Runs
+from tidegate.runtime.ordered import partition_states
+from tidegate.runtime.ordered.partition_states import Cut, Made, PartitionStates
 
 KEYS = Schema((Attribute("k", BIGINT),))
 DEFINITIONS = 2

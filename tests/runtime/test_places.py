@@ -13,7 +13,7 @@ import pytest
 import tidegate as tg
 from tests.runtime.state.test_foreign import content
 from tidegate.algebra.errors import QueryError
-from tidegate.runtime.cli import main
+from tidegate.runtime.cli.commands import main
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

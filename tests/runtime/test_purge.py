@@ -8,7 +8,7 @@ import pytest
 
 import tidegate as tg
 from tidegate.algebra.errors import QueryError
-from tidegate.runtime.embedded.session import Session
+from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.plan.lower import PurgeMode
 
 orders = tg.stream("Orders", "id bigint, t bigint", progress="t")

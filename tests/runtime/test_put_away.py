@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 import tidegate as tg
-from tidegate.runtime.embedded.session import Session
-from tidegate.runtime.sources import parquet
+from tidegate.runtime.connectors.sources import parquet
+from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.state import LocalStore, inspect
 from tidegate.runtime.state.failpoints import PUT_AWAY, SimulatedCrash, crash
 

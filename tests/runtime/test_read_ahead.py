@@ -15,12 +15,12 @@ import pytest
 
 import tidegate as tg
 from tidegate.algebra.errors import QueryError
-from tidegate.runtime import inputs
-from tidegate.runtime.embedded import read_ahead
-from tidegate.runtime.embedded import session as embedded_session
-from tidegate.runtime.embedded.session import Session
-from tidegate.runtime.setup import FoundFiles, Setup
-from tidegate.runtime.sources import parquet
+from tidegate.runtime.connectors.sources import parquet
+from tidegate.runtime.engines.embedded import read_ahead
+from tidegate.runtime.engines.embedded import session as embedded_session
+from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.engines.setup import FoundFiles, Setup
+from tidegate.runtime.ingest import inputs
 
 readings = tg.stream("R", "k bigint, t bigint", progress="t")
 program = tg.program(Found=readings.where(readings.k > 0))

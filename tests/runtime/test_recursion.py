@@ -13,7 +13,7 @@ import tidegate as tg
 from tidegate import minutes, testing
 from tidegate.algebra.errors import QueryError
 from tidegate.analysis.facts import Rank
-from tidegate.runtime.executor import Job, Stratum
+from tidegate.runtime.batch.executor import Job, Stratum
 from tidegate.runtime.program import Program
 from tidegate.runtime.state.batch import Batch
 
@@ -37,8 +37,8 @@ def drive(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Dr
 
 
 def take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tidegate.runtime.engines.spark.executor import SparkExecutor
     from tidegate.runtime.plan.sharding import DRIVER_BYTES
-    from tidegate.runtime.spark.executor import SparkExecutor
 
     stratum = SparkExecutor.stratum
 
@@ -126,7 +126,7 @@ def test_streams_that_feed_each_other_advance_by_half_a_tick() -> None:
 
 def test_a_recursion_that_goes_on_when_all_inputs_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     """With finite progress the clock ticks as far as that; without end it would for ever, and the batch fails."""
-    monkeypatch.setattr("tidegate.runtime.runner.ENDLESS", 50)
+    monkeypatch.setattr("tidegate.runtime.batch.loop.ENDLESS", 50)
     start = tg.stream("Start", "t bigint", progress="t")
     ticks = tg.result("Ticks", "t bigint", progress="t")
     program = tg.program(tg.query(ticks, start), tg.query(ticks, ticks.select(t=ticks.t + 1)))

@@ -20,11 +20,12 @@ from tidegate.algebra.semantics import Row, bags_equal
 from tidegate.algebra.semantics import evaluate as reference
 from tidegate.algebra.terms import Attr, Lit, call, conjunction
 from tidegate.algebra.types import BIGINT, DOUBLE
-from tidegate.runtime.columns import polars_schema, spark_schema, stored_arrow_schema
-from tidegate.runtime.embedded import grouping, joins
-from tidegate.runtime.embedded.few.rows import Few, Unfit
-from tidegate.runtime.embedded.few.trees import Run, few_tree
-from tidegate.runtime.embedded.relational import evaluate
+from tidegate.runtime.eval.aggregates import compiled as grouping
+from tidegate.runtime.eval.columns import polars_schema, spark_schema, stored_arrow_schema
+from tidegate.runtime.eval.joins import ranges as joins
+from tidegate.runtime.eval.relational import evaluate
+from tidegate.runtime.eval.small.rows import Few, Unfit
+from tidegate.runtime.eval.small.trees import Run, few_tree
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -70,10 +71,10 @@ def complete(case: Case) -> Case:
 SIZES = [
     one
     for one in THRESHOLDS
-    if one.module in ("embedded.joins", "embedded.grouping", "embedded.aggregates")
-    and str(one) != "embedded.joins.FEW_ROWS"
+    if one.module in ("eval.joins.ranges", "eval.aggregates.compiled", "eval.aggregates.partials")
+    and str(one) != "eval.joins.ranges.FEW_ROWS"
 ]
-FEW_SIZES = [one for one in THRESHOLDS if one.module in ("embedded.few.joins", "embedded.few.groups")]
+FEW_SIZES = [one for one in THRESHOLDS if one.module in ("eval.small.joins", "eval.small.groups")]
 
 
 def check_few(case: Case) -> bool:
@@ -124,7 +125,7 @@ def test_many_trees_mean_the_same_embedded(case: Case) -> None:
 
 
 def on_spark(spark: SparkSession, case: Case) -> list[Row]:
-    from tidegate.runtime.spark.relational import evaluate as evaluate_on_spark
+    from tidegate.runtime.engines.spark.eval.relational import evaluate as evaluate_on_spark
 
     leaves = {
         i: spark.createDataFrame(list(case.relations[s.name]), spark_schema(s.schema))

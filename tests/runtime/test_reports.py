@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import tidegate as tg
-from tidegate.runtime.batch_report import KEPT_REPORTS, BatchReport
+from tidegate.runtime.batch.report import KEPT_REPORTS, BatchReport
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,7 +32,7 @@ def test_a_session_gives_the_last_reports_of_many(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 def test_spark_keeps_the_last_reports(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidegate.runtime.spark.run.KEPT_REPORTS", 2)
+    monkeypatch.setattr("tidegate.runtime.engines.spark.run.KEPT_REPORTS", 2)
     program, seen = files(tmp_path / "in", 3), list[BatchReport]()
     query = program.start(
         spark,

@@ -13,10 +13,10 @@ import tidegate as tg
 from tidegate import testing
 from tidegate.algebra.time import INF
 from tidegate.analysis.bounds import Bounded
-from tidegate.runtime import turns
-from tidegate.runtime.live_state import state_use
-from tidegate.runtime.metrics import Metrics
-from tidegate.runtime.runner import APART
+from tidegate.runtime.batch import scheduler as turns
+from tidegate.runtime.batch.loop import APART
+from tidegate.runtime.inspect.live_state import state_use
+from tidegate.runtime.inspect.metrics.hooks import Metrics
 from tidegate.runtime.state.failpoints import disk_full
 
 NOON = "2026-03-02T12:00Z"

@@ -13,10 +13,10 @@ import pytest
 
 import tidegate as tg
 from tidegate.algebra.errors import QueryError
-from tidegate.runtime.embedded.session import Session
-from tidegate.runtime.runner import _timed
-from tidegate.runtime.sinks import CallbackSink, DiscardSink, ParquetSink, Sink
-from tidegate.runtime.sources import Files, Source, source
+from tidegate.runtime.batch.loop import _timed
+from tidegate.runtime.connectors.sinks import CallbackSink, DiscardSink, ParquetSink, Sink
+from tidegate.runtime.connectors.sources import Files, Source, source
+from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.state import LocalStore, MemoryStore, SimulatedCrash, StateError
 from tidegate.runtime.state.failpoints import crash
 

@@ -10,12 +10,12 @@ import polars as pl
 import pytest
 
 import tidegate as tg
-from tidegate.runtime.embedded.session import Session
-from tidegate.runtime.setup import prepare
-from tidegate.runtime.sources import Source, parquet
-from tidegate.runtime.spark.bounded import bounded_inputs
-from tidegate.runtime.state.local import LocalStore
-from tidegate.runtime.state.positions import Offer
+from tidegate.runtime.connectors.sources import Source, parquet
+from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.engines.setup import prepare
+from tidegate.runtime.engines.spark.input.bounded import bounded_inputs
+from tidegate.runtime.state.inputs.positions import Offer
+from tidegate.runtime.state.store.local import LocalStore
 
 events = tg.stream("S", "k bigint, t bigint", progress="t")
 program = tg.program(Late=events.where(events.t > 5))

@@ -16,8 +16,8 @@ from tidegate.algebra.nodes import Aggregate, Function, Group, Join, Scan, occur
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.terms import Attr, call
 from tidegate.algebra.types import BIGINT
-from tidegate.runtime.columns import polars_schema
-from tidegate.runtime.embedded.relational import evaluate
+from tidegate.runtime.eval.columns import polars_schema
+from tidegate.runtime.eval.relational import evaluate
 from tidegate.runtime.plan.sharding import shard_key
 from tidegate.runtime.plan.steps import Buffer, Leaf
 

@@ -12,18 +12,18 @@ import pytest
 
 import tidegate as tg
 from tests.runtime.test_common import events, pairs, queries, rows
-from tidegate.runtime.columns import polars_schema
-from tidegate.runtime.embedded import increment as embedded
-from tidegate.runtime.embedded import relational
-from tidegate.runtime.embedded.few.increment import as_table
-from tidegate.runtime.embedded.joins import join_frames
-from tidegate.runtime.plan.common import Demand, repeated
+from tidegate.runtime.engines.spark.eval import shards
+from tidegate.runtime.engines.spark.eval.shards import ShardJob, evaluate_shards
+from tidegate.runtime.engines.spark.workers import Place
+from tidegate.runtime.eval import increment as embedded
+from tidegate.runtime.eval import relational
+from tidegate.runtime.eval.columns import polars_schema
+from tidegate.runtime.eval.joins.ranges import join_frames
+from tidegate.runtime.eval.small.increment import as_table
+from tidegate.runtime.plan.shared_parts import Demand, repeated
 from tidegate.runtime.plan.steps import Plan
-from tidegate.runtime.spark import shards
-from tidegate.runtime.spark.shards import ShardJob, evaluate_shards
-from tidegate.runtime.spark.workers import Place
-from tidegate.runtime.state.local import LocalStore
 from tidegate.runtime.state.segments import Segment, read_segments, write_segment
+from tidegate.runtime.state.store.local import LocalStore
 
 SHARDS = 3
 OLD, NEW = {"w": 10}, {"w": 40}

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pytest
 
 import tidegate as tg
-from tidegate.runtime import live_display
-from tidegate.runtime.live_display import LiveDisplay
+from tidegate.runtime.inspect import live_display
+from tidegate.runtime.inspect.live_display import LiveDisplay
 
 events = tg.stream("E", "name string, n bigint, t timestamp", progress="t")
 program = tg.program(

@@ -11,15 +11,15 @@ import pytest
 
 import tidegate as tg
 from tidegate import metrics, testing
-from tidegate.runtime.batch_report import BatchReport
-from tidegate.runtime.cli import main
-from tidegate.runtime.embedded.kept_checks import KeptShapes
-from tidegate.runtime.embedded.kept_tables import SITUATIONS
-from tidegate.runtime.embedded.operator_state import read_state
-from tidegate.runtime.embedded.ordered import start_operator
+from tidegate.runtime.batch.report import BatchReport
+from tidegate.runtime.cli.commands import main
+from tidegate.runtime.inspect.state_listing import list_state
+from tidegate.runtime.ordered.operator import start_operator
+from tidegate.runtime.ordered.state import read_state
+from tidegate.runtime.ordered.table_checks import KeptShapes
+from tidegate.runtime.ordered.tables import SITUATIONS
 from tidegate.runtime.program import Program
 from tidegate.runtime.state import LocalStore
-from tidegate.runtime.state_listing import list_state
 
 readings = tg.stream("R", "k bigint, t bigint, x bigint", progress="t")
 found = readings.partition_by("k").derive(

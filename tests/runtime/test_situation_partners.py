@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import tidegate as tg
-from tidegate.runtime.embedded import operator_state
-from tidegate.runtime.embedded.session import Session
+from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.ordered import state as operator_state
 from tidegate.runtime.plan.lower import PurgeMode
 from tidegate.runtime.program import Program
 from tidegate.runtime.state import LocalStore

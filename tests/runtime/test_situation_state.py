@@ -15,10 +15,10 @@ from tidegate.algebra.nodes import Derive, Match
 from tidegate.algebra.time import INF
 from tidegate.analysis.pipeline import analyse
 from tidegate.analysis.situation_bounds import situation_bounds
-from tidegate.runtime.embedded.executor import EmbeddedExecutor
-from tidegate.runtime.embedded.matches import MatchOperator
-from tidegate.runtime.embedded.session import Session
-from tidegate.runtime.state.memory import MemoryStore
+from tidegate.runtime.engines.embedded.executor import EmbeddedExecutor
+from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.ordered.match.operator import MatchOperator
+from tidegate.runtime.state.store.memory import MemoryStore
 
 readings = tg.stream("R", "k bigint, t bigint, x bigint, n bigint", progress="t")
 found = readings.partition_by("k").derive(

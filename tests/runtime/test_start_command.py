@@ -19,10 +19,10 @@ import polars as pl
 import pytest
 
 import tidegate as tg
-from tidegate.runtime import operation
-from tidegate.runtime.cli import main
-from tidegate.runtime.embedded.session import Session
-from tidegate.runtime.operation import STALE, Health
+from tidegate.runtime.cli import operation
+from tidegate.runtime.cli.commands import main
+from tidegate.runtime.cli.operation import STALE, Health
+from tidegate.runtime.engines.embedded.session import Session
 
 PROGRAM = """
 import tidegate as tg
@@ -120,7 +120,7 @@ def free_port() -> int:
 
 def test_it_runs_until_it_is_told_to_stop_and_says_how_it_is(place: Path) -> None:
     port = free_port()
-    command = [sys.executable, "-m", "tidegate.runtime.cli", "start", "program.py", "--port", str(port)]
+    command = [sys.executable, "-m", "tidegate.runtime.cli.commands", "start", "program.py", "--port", str(port)]
     with subprocess.Popen(command, cwd=place, env=os.environ, stderr=subprocess.PIPE, text=True) as process:
         try:
             until = time.monotonic() + 60

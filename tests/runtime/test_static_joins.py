@@ -13,13 +13,13 @@ import tidegate as tg
 from tests.runtime.conftest import Start
 from tidegate.algebra.rewrites import rewrite_program
 from tidegate.algebra.semantics import as_bag, evaluate_program
-from tidegate.runtime.embedded.session import Session
+from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.eval.static_matches import StaticMatches
+from tidegate.runtime.inspect.state_listing import list_state
+from tidegate.runtime.inspect.why import why_checkpoint
 from tidegate.runtime.plan.lower import lower
 from tidegate.runtime.plan.steps import Plan
-from tidegate.runtime.state.local import LocalStore
-from tidegate.runtime.state_listing import list_state
-from tidegate.runtime.static_matches import StaticMatches
-from tidegate.runtime.why import why_checkpoint
+from tidegate.runtime.state.store.local import LocalStore
 
 events = tg.stream("E", "k bigint, t bigint", progress="t")
 others = tg.stream("O", "k bigint, t bigint", progress="t")

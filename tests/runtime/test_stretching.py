@@ -19,10 +19,10 @@ from tests.runtime.conftest import Start
 from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.semantics import as_bag, evaluate_program
 from tidegate.algebra.time import INF, Extended
-from tidegate.runtime.embedded import stretches as embedded_stretches
-from tidegate.runtime.embedded.ordered import Operator, events_of, start_operator
-from tidegate.runtime.embedded.stretches import stretched
 from tidegate.runtime.kernels import stretches
+from tidegate.runtime.ordered import event_runs as embedded_stretches
+from tidegate.runtime.ordered.event_runs import stretched
+from tidegate.runtime.ordered.operator import Operator, events_of, start_operator
 from tidegate.runtime.plan.slices import Interleaved, Slice
 from tidegate.runtime.plan.steps import Buffer, Plan
 

@@ -16,10 +16,10 @@ from tidegate.algebra.operations import OPERATIONS, resolve
 from tidegate.algebra.pretty import term_text
 from tidegate.algebra.terms import Value, term_type
 from tidegate.algebra.typed import typed_nodes
-from tidegate.runtime.embedded.terms import compile_pair, held_type
-from tidegate.runtime.operations import Row, Sample, conformance_table
-from tidegate.runtime.spark.terms import compile_pair as spark_pair
-from tidegate.runtime.spark.terms import held_type as spark_type
+from tidegate.runtime.engines.spark.eval.terms import compile_pair as spark_pair
+from tidegate.runtime.engines.spark.eval.terms import held_type as spark_type
+from tidegate.runtime.eval.terms import compile_pair, held_type
+from tidegate.runtime.testkit.conformance import Row, Sample, conformance_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

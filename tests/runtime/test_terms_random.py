@@ -19,8 +19,8 @@ from tidegate.algebra.pretty import term_text
 from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.terms import Attr, Call, Lit, Term, Value, attributes_of, call, term_type
 from tidegate.algebra.types import BIGINT, DOUBLE, DURATION, TIMESTAMP, DataType
-from tidegate.runtime.embedded.terms import compile_pair, compile_term, held_type
-from tidegate.runtime.operations import TYPES, Sample, boundary_values, conformance_table
+from tidegate.runtime.eval.terms import compile_pair, compile_term, held_type
+from tidegate.runtime.testkit.conformance import TYPES, Sample, boundary_values, conformance_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,10 +14,10 @@ import pytest
 import tidegate as tg
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.evaluation import EvaluationError
-from tidegate.runtime import intake
-from tidegate.runtime.embedded.session import Session
-from tidegate.runtime.inputs import Arriving, shares
-from tidegate.runtime.sources import parquet
+from tidegate.runtime.connectors.sources import parquet
+from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.ingest import ingest as intake
+from tidegate.runtime.ingest.inputs import Arriving, shares
 
 readings = tg.stream("R", "k bigint, t bigint, x bigint", progress="t")
 

@@ -17,7 +17,7 @@ import pytest
 
 import tidegate as tg
 from tests.thresholds import OTHERS, THRESHOLDS, Threshold, small
-from tidegate.runtime.embedded.session import Session
+from tidegate.runtime.engines.embedded.session import Session
 
 RUNTIME = Path(__file__).resolve().parents[2] / "runtime"
 #: Defaults of parameters and fields below this are no sizes.

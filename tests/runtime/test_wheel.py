@@ -94,7 +94,7 @@ def without_tidegate(place: Path) -> Path:
 def test_executors_of_a_cluster_find_all_in_the_wheel_that_was_submitted(tmp_path: Path, wheel: Path) -> None:
     import pyspark
 
-    from tidegate.runtime.spark.java import ensure_java
+    from tidegate.runtime.engines.spark.setup.java import ensure_java
 
     ensure_java()
     python = without_tidegate(tmp_path / "python")

@@ -13,7 +13,7 @@ import tidegate as tg
 from tests.runtime.conftest import Start
 from tidegate import testing
 from tidegate.algebra.errors import QueryError
-from tidegate.runtime.cli import main
+from tidegate.runtime.cli.commands import main
 from tidegate.runtime.state import StateError
 
 FILE = """\
@@ -41,7 +41,7 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def unpaid(file: Path) -> tg.Program:
-    from tidegate.runtime.program_files import load_programs
+    from tidegate.runtime.cli.program_files import load_programs
 
     return load_programs(file)["program"]
 

@@ -12,7 +12,7 @@ import pytest
 import tidegate as tg
 from tidegate import testing
 from tidegate.algebra.errors import TidegateError
-from tidegate.runtime.cli import main
+from tidegate.runtime.cli.commands import main
 from tidegate.runtime.state import LocalStore
 
 events = tg.stream("E", "k bigint, t timestamp, v double", progress="t")

@@ -42,7 +42,7 @@ GROUPS = (
     Group(
         "joins",
         (
-            "runtime/joins.py",
+            "runtime/plan/join_parts.py",
             *(f"{EMBEDDED}/{name}.py" for name in ("joins", "hash_joins", "bands")),
             f"{EMBEDDED}/few/joins.py",
             f"{EMBEDDED}/few/rows.py",
@@ -58,7 +58,7 @@ GROUPS = (
     ),
     Group(
         "garbage",
-        ("runtime/garbage.py", "runtime/sweep.py", f"{EMBEDDED}/sweep.py", f"{STATE}/garbage.py"),
+        ("runtime/batch/garbage.py", "runtime/eval/purging.py", f"{EMBEDDED}/sweep.py", f"{STATE}/garbage.py"),
         (
             "tests/runtime/test_garbage.py",
             "tests/runtime/test_looks.py",
@@ -75,7 +75,7 @@ GROUPS = (
         "commit",
         (
             *(f"{STATE}/{name}.py" for name in ("batch", "checkpoint", "outputs", "positions", "segments", "intent")),
-            "runtime/runner.py",
+            "runtime/batch/loop.py",
         ),
         (
             "tests/runtime/state",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tools.planted.bugs import Group, bug
 
-RUNNER = "runtime/runner.py"
-INTAKE = "runtime/intake.py"
-KEYS = "runtime/keys.py"
+RUNNER = "runtime/batch/loop.py"
+INTAKE = "runtime/ingest/ingest.py"
+KEYS = "runtime/ingest/keys.py"
 
 GROUP = Group(
     "arrival",
@@ -37,6 +37,6 @@ GROUP = Group(
             "pl.lit(intake.arrival + 1, pl.Int64)",
         ),
         bug("equal rows that arrive at different times conflict", KEYS, "not in (*key, arrival)]", "not in key]"),
-        bug("the idle follow arrivals", "runtime/idle.py", " and a != options[other.name].arrival\n", "\n"),
+        bug("the idle follow arrivals", "runtime/batch/idle.py", " and a != options[other.name].arrival\n", "\n"),
     ),
 )

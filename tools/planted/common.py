@@ -6,7 +6,7 @@ from tools.planted.bugs import Group, bug
 
 REWRITES = "algebra/rewrites/"
 COMMON_PARTS = "algebra/rewrites/common.py"
-COMMON_PLAN = "runtime/plan/common.py"
+COMMON_PLAN = "runtime/plan/shared_parts.py"
 
 GROUP = Group(
     "common parts",

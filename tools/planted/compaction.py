@@ -10,19 +10,19 @@ GROUP = Group(
     (
         bug(
             "the newest batch's files are merged too",
-            "runtime/state/compaction.py",
+            "runtime/state/outputs/compaction.py",
             "one.result.last < newest",
             "one.result.last <= newest",
         ),
         bug(
             "merged parts stay in the directory",
-            "runtime/state/compaction.py",
+            "runtime/state/outputs/compaction.py",
             "if result.name not in gone:",
             "if True:",
         ),
         bug(
             "a directory that is read as a stream is compacted",
-            "runtime/state/compaction.py",
+            "runtime/state/outputs/compaction.py",
             "fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)\n        except BlockingIOError:\n            if attempt",
             "pass\n        except BlockingIOError:\n            if attempt",
         ),
@@ -34,19 +34,19 @@ GROUP = Group(
         ),
         bug(
             "whoever waited for a directory keeps the one that is gone",
-            "runtime/state/compaction.py",
+            "runtime/state/outputs/compaction.py",
             "if os.path.samestat(os.fstat(descriptor), os.stat(directory)):",
             "if descriptor:",
         ),
         bug(
             "files of several schemas are merged",
-            "runtime/state/compaction.py",
+            "runtime/state/outputs/compaction.py",
             "(stretch and stretch[-1][-1].schema != run[0].schema)",
             "False",
         ),
         bug(
             "merged files are read as if nothing of them had been",
-            "runtime/state/positions.py",
+            "runtime/state/inputs/positions.py",
             "        if read:\n            raise StateError(\n                READ,",
             "        if False:\n            raise StateError(\n                READ,",
         ),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tools.planted.bugs import Group, bug
 
-DIRECTORY = "runtime/directory.py"
-WATCH = "runtime/watch.py"
-CONSUMED = "runtime/state/consumed.py"
+DIRECTORY = "runtime/connectors/directory.py"
+WATCH = "runtime/connectors/watch.py"
+CONSUMED = "runtime/state/inputs/consumed.py"
 
 GROUP = Group(
     "directories",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tools.planted.bugs import Group, bug
 
-LOCAL = "runtime/state/local.py"
-OWN = "runtime/state/own.py"
+LOCAL = "runtime/state/store/local.py"
+OWN = "runtime/state/store/own_files.py"
 
 GROUP = Group(
     "foreign",

@@ -6,7 +6,7 @@ from tools.planted.bugs import Group, bug
 
 RULE = "analysis/situation_partners.py"
 KERNEL = "runtime/kernels/partners.py"
-MATCHES = "runtime/embedded/matches.py"
+MATCHES = "runtime/ordered/match/operator.py"
 
 GROUP = Group(
     "freed situations",

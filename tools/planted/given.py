@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from tools.planted.bugs import Group, bug
 
-GIVEN = "runtime/embedded/given.py"
-MATCHES = "runtime/embedded/matches.py"
+GIVEN = "runtime/ordered/match/intervals.py"
+MATCHES = "runtime/ordered/match/operator.py"
 SEARCH = "runtime/kernels/patterns.py"
 FEDERATION = "analysis/federation.py"
 PIPELINE = "analysis/pipeline.py"
 BOUNDS = "analysis/situation_bounds.py"
-SITUATIONS = "runtime/embedded/situations.py"
-RUNNER = "runtime/runner.py"
-CLOSING = "runtime/closing.py"
+SITUATIONS = "runtime/ordered/derive/operator.py"
+RUNNER = "runtime/batch/loop.py"
+CLOSING = "runtime/batch/end_of_input.py"
 
 GROUP = Group(
     "given",
@@ -113,7 +113,7 @@ GROUP = Group(
         ),
         bug(
             "progress of a stream that ends in the same batch was never declared",
-            "runtime/embedded/session.py",
+            "runtime/engines/embedded/session.py",
             "self._close_at, self._declared, waiting)",
             "self._close_at, {}, waiting)",
             required=True,
@@ -126,25 +126,25 @@ GROUP = Group(
         ),
         bug(
             "the test kit forgets progress of a stream that ends in the same step",
-            "runtime/testing.py",
+            "runtime/testkit/drive.py",
             "(*waiting.declared.items(), *waiting.advances.items())",
             "waiting.advances.items()",
         ),
         bug(
             "progress that was called before the end of a stream is forgotten on Spark",
-            "runtime/spark/calls.py",
+            "runtime/engines/spark/calls.py",
             "            self._declared[key] = max(value, self._declared.get(key, value))\n",
             "            self._declared[key] = 0\n",
         ),
         bug(
             "the first instant of closing that was said counts",
-            "runtime/spark/closing.py",
+            "runtime/engines/spark/closing.py",
             "last = self._files[-1]",
             "last = self._files[0]",
         ),
         bug(
             "a pinned order is given up",
-            "runtime/embedded/match_order.py",
+            "runtime/ordered/match/order.py",
             "if self.pinned or not",
             "if not",
         ),

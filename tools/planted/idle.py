@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tools.planted.bugs import Group, bug
 
-IDLE = "runtime/idle.py"
-SETUP = "runtime/setup.py"
+IDLE = "runtime/batch/idle.py"
+SETUP = "runtime/engines/setup.py"
 
 GROUP = Group(
     "idle",
@@ -14,7 +14,7 @@ GROUP = Group(
         bug("a source with unread files is silent", IDLE, "if s.name not in waiting and is_idle(", "if is_idle("),
         bug(
             "a source is silent although files of it wait",
-            "runtime/runner.py",
+            "runtime/batch/loop.py",
             "self.progress.inputs, clock, work.waiting)",
             "self.progress.inputs, clock)",
         ),

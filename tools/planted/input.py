@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tools.planted.bugs import Group, bug
 
-RUNNER = "runtime/runner.py"
-ADMISSION = "runtime/admission.py"
-INTAKE = "runtime/intake.py"
-KEYS = "runtime/keys.py"
-WHY = "runtime/why.py"
+RUNNER = "runtime/batch/loop.py"
+ADMISSION = "runtime/ingest/admission.py"
+INTAKE = "runtime/ingest/ingest.py"
+KEYS = "runtime/ingest/keys.py"
+WHY = "runtime/inspect/why.py"
 
 GROUP = Group(
     "input",

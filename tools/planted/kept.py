@@ -7,8 +7,8 @@ from tools.planted.bugs import Group, bug
 LAYOUT = "runtime/kernels/layout.py"
 SHELF = "runtime/kernels/shelf.py"
 SLOTS = "runtime/kernels/slots.py"
-STATES = "runtime/embedded/partition_states.py"
-TABLES = "runtime/embedded/kept_tables.py"
+STATES = "runtime/ordered/partition_states.py"
+TABLES = "runtime/ordered/tables.py"
 
 GROUP = Group(
     "kept",
@@ -68,13 +68,13 @@ GROUP = Group(
         ),
         bug(
             "situations that end before they begin are taken",
-            "runtime/embedded/kept_checks.py",
+            "runtime/ordered/table_checks.py",
             "(known & _INSTANTS & _numbered(NUMBER))",
             "(known & _numbered(NUMBER))",
         ),
         bug(
             "values of one run may be there twice",
-            "runtime/embedded/kept_checks.py",
+            "runtime/ordered/table_checks.py",
             "_numbered(needed[0]) & pl.struct(one_each).is_unique()",
             "_numbered(needed[0])",
         ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tools.planted.bugs import Group, bug
 
-KNOWN = "runtime/spark/known_sources.py"
+KNOWN = "runtime/engines/spark/input/known_sources.py"
 
 GROUP = Group(
     "known sources",
@@ -55,13 +55,13 @@ GROUP = Group(
         ),
         bug(
             "the clock goes on only with rows",
-            "runtime/spark/run.py",
+            "runtime/engines/spark/run.py",
             " or (clock and self.by_clock)\n",
             "\n",
         ),
         bug(
             "a start does not look at the clock",
-            "runtime/spark/run.py",
+            "runtime/engines/spark/run.py",
             "        due = self.by_clock or not self.setup.streams\n",
             "        due = not self.setup.streams\n",
         ),

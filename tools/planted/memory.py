@@ -27,13 +27,13 @@ GROUP = Group(
         bug("what Arrow says of memory is not known", ERRORS, 'r"bad_alloc|', 'r"'),
         bug(
             "a step does not say that memory was refused",
-            "runtime/runner.py",
+            "runtime/batch/loop.py",
             "if error is not None and is_out_of_memory(error):",
             "if False:",
         ),
         bug(
             "memory makes a file a bad one",
-            "runtime/inputs.py",
+            "runtime/ingest/inputs.py",
             '        with memory_errors(f"reading {path} as {format_}"):\n',
             "        if True:\n",
         ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tools.planted.bugs import Group, bug
 
-NEVER = "runtime/never.py"
+NEVER = "runtime/inspect/impossible.py"
 
 GROUP = Group(
     "never",

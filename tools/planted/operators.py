@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tools.planted.bugs import Group, bug
 
-JOINS = "runtime/embedded/joins.py"
-BANDS = "runtime/embedded/bands.py"
+JOINS = "runtime/eval/joins/ranges.py"
+BANDS = "runtime/eval/joins/bands.py"
 SLICES = "runtime/kernels/bands.py"
-AGGREGATES = "runtime/embedded/aggregates.py"
+AGGREGATES = "runtime/eval/aggregates/partials.py"
 
 GROUP = Group(
     "operators",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tools.planted.bugs import Group, bug
 
-CHOSEN = "runtime/embedded/match_order.py"
+CHOSEN = "runtime/ordered/match/order.py"
 ORDERS = "analysis/match_orders.py"
 MODEL = "analysis/order.py"
 
@@ -26,7 +26,7 @@ GROUP = Group(
         ),
         bug(
             "the pattern's steps are those of the order before",
-            "runtime/embedded/matches.py",
+            "runtime/ordered/match/operator.py",
             "steps = self.steps if same else",
             "steps = self.steps if True else",
         ),

@@ -10,19 +10,19 @@ GROUP = Group(
     (
         bug(
             "results of queries whose names end alike are one",
-            "runtime/state/result_names.py",
+            "runtime/state/outputs/names.py",
             "found.query == slug(query)",
             "found.query.endswith(slug(query))",
         ),
         bug(
             "any part of a file's name is a query's",
-            "runtime/state/result_names.py",
+            "runtime/state/outputs/names.py",
             "found is not None and found.query == slug(query)",
             'f"-{slug(query)}-" in name',
         ),
         bug(
             "a query is known by its name as it is written",
-            "runtime/state/result_names.py",
+            "runtime/state/outputs/names.py",
             "found.query == slug(query)",
             "found.query == query",
         ),

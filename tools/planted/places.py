@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tools.planted.bugs import Group, bug
 
-PLACES = "runtime/places.py"
+PLACES = "runtime/connectors/overlaps.py"
 
 GROUP = Group(
     "places",
@@ -31,15 +31,18 @@ GROUP = Group(
             "for written in out for other in state",
             "for written in () for other in state",
         ),
-        bug("static tables do not count", "runtime/setup.py", "    reads |= read_places(", "    read_places("),
+        bug("static tables do not count", "runtime/engines/setup.py", "    reads |= read_places(", "    read_places("),
         bug(
             "what Spark watches does not count",
-            "runtime/spark/engine.py",
+            "runtime/engines/spark/engine.py",
             "    check_apart(watched, sinks, root)\n",
             "",
         ),
         bug(
-            "results over an input", "runtime/run_query.py", "if real == input_ or is_below(real, input_):", "if False:"
+            "results over an input",
+            "runtime/cli/run_query.py",
+            "if real == input_ or is_below(real, input_):",
+            "if False:",
         ),
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tools.planted.bugs import Group, bug
 
-RUNNER = "runtime/runner.py"
+RUNNER = "runtime/batch/loop.py"
 
 PACKS = Group(
     "packs",
@@ -17,7 +17,7 @@ PACKS = Group(
     (
         bug(
             "a pack is taken for garbage while a part of it is needed",
-            "runtime/state/packs.py",
+            "runtime/state/store/packs.py",
             '    return path.partition("@")[0] if path.startswith(AREA) else path\n',
             "    return path\n",
         ),
@@ -53,7 +53,7 @@ PACKS = Group(
         ),
         bug(
             "a part is read without its checksum",
-            "runtime/state/packs.py",
+            "runtime/state/store/packs.py",
             "    if length != len(body) or zlib.crc32(body) != checksum:\n",
             "    if length != len(body):\n",
         ),

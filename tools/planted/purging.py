@@ -8,7 +8,7 @@ PARTNER = "analysis/partner.py"
 KILL = "analysis/kill.py"
 PURGE = "analysis/purge.py"
 ORIGINS = "analysis/origins.py"
-SWEEP = "runtime/embedded/sweep.py"
+SWEEP = "runtime/eval/purge_rows.py"
 
 GROUP = Group(
     "purging",

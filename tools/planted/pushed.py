@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tools.planted.bugs import Group, bug
 
-DIGESTS = "runtime/digests.py"
-RAW = "runtime/raw_rows.py"
+DIGESTS = "runtime/engines/embedded/digests.py"
+RAW = "runtime/ingest/raw_rows.py"
 
 GROUP = Group(
     "pushed",
@@ -41,13 +41,13 @@ GROUP = Group(
         bug("malformed text does not count", DIGESTS, "value.reason, value.text) for", "value.reason) for"),
         bug(
             "a discard forgets frames",
-            "runtime/embedded/session.py",
+            "runtime/engines/embedded/session.py",
             "        self._pushed.clear()\n",
             "        self._pushed.clear()\n        self._frames.clear()\n",
         ),
         bug(
             "a frame does not end its stream",
-            "runtime/embedded/session.py",
+            "runtime/engines/embedded/session.py",
             "for name in frames for a in",
             "for name in () for a in",
         ),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tools.planted.bugs import Group, bug
 
-AWAY = "runtime/state/put_away.py"
+AWAY = "runtime/state/inputs/put_away.py"
 CHECKPOINT = "runtime/state/checkpoint.py"
-POSITIONS = "runtime/state/positions.py"
+POSITIONS = "runtime/state/inputs/positions.py"
 
 GROUP = Group(
     "files that leave",
@@ -73,7 +73,7 @@ GROUP = Group(
         ),
         bug(
             "an archive inside the directory",
-            "runtime/put_away.py",
+            "runtime/connectors/read_files.py",
             "return os.path.commonpath(places) in places",
             "return len(places) == 1",
         ),

@@ -6,8 +6,8 @@ from tools.planted.bugs import Group, bug
 
 RECURSION = "analysis/recursion.py"
 FACTS = "analysis/facts.py"
-RUNNER = "runtime/runner.py"
-EXECUTOR = "runtime/embedded/executor.py"
+RUNNER = "runtime/batch/loop.py"
+EXECUTOR = "runtime/engines/embedded/executor.py"
 
 GROUP = Group(
     "recursion",

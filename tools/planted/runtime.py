@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from tools.planted.bugs import Group, bug
 
-RUNNER = "runtime/runner.py"
-ADMISSION = "runtime/admission.py"
-PROGRESS = "runtime/progress.py"
+RUNNER = "runtime/batch/loop.py"
+ADMISSION = "runtime/ingest/admission.py"
+PROGRESS = "runtime/plan/progress.py"
 STEPS = "runtime/plan/steps.py"
 LOWER = "runtime/plan/lower.py"
-EXECUTOR = "runtime/embedded/executor.py"
+EXECUTOR = "runtime/engines/embedded/executor.py"
 REWRITES = "algebra/rewrites/"
 
 GROUP = Group(
@@ -69,7 +69,7 @@ GROUP = Group(
         ),
         bug(
             "segments go with their earliest row",
-            "runtime/garbage.py",
+            "runtime/batch/garbage.py",
             "self._needed(buffer, s, progress, _whole)",
             "self._needed(buffer, s, progress, _earliest)",
         ),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tools.planted.bugs import Group, bug
 
-GARBAGE = "runtime/garbage.py"
-RUNNER = "runtime/runner.py"
-TURNS = "runtime/turns.py"
+GARBAGE = "runtime/batch/garbage.py"
+RUNNER = "runtime/batch/loop.py"
+TURNS = "runtime/batch/scheduler.py"
 
 ALLOWED = "{q.name: q.propagate(progress.bounds(self.plan), progress.queries[q.name]) for q in self.plan.queries}"
 
@@ -35,7 +35,7 @@ GROUP = Group(
         ),
         bug(
             "who reads a result takes it to be as far as its query could be",
-            "runtime/progress.py",
+            "runtime/plan/progress.py",
             "b[key] = min(b.get(key, INF), self.queries[query.name][a])",
             "b[key] = min(b.get(key, INF), query.propagate(b, self.queries[query.name])[a])",
             required=True,
@@ -72,7 +72,7 @@ GROUP = Group(
         bug("who was put off is not more urgent", TURNS, " + self._put_off(stream)\n", "\n"),
         bug(
             "a component's queries have schedules of their own",
-            "runtime/schedule.py",
+            "runtime/plan/schedule.py",
             "found |= dict.fromkeys(component.streams, value)",
             "found |= own",
         ),

@@ -10,7 +10,7 @@ GROUP = Group(
     (
         bug(
             "a shard whose slices interleave has no new rows",
-            "runtime/spark/ordered_shards.py",
+            "runtime/engines/spark/eval/ordered_shards.py",
             'lines = [json.dumps({"query": job.job.query.name, "interleaved": True})]',
             "lines = []",
         ),
@@ -34,13 +34,13 @@ GROUP = Group(
         ),
         bug(
             "a part is common whatever its leaves are shared out by",
-            "runtime/plan/common.py",
+            "runtime/plan/shared_parts.py",
             "self.relevant[read], self.keys and self.keys[read]",
             "self.relevant[read]",
         ),
         bug(
             "a segment is read for the first leaf that wants it only",
-            "runtime/spark/shards.py",
+            "runtime/engines/spark/eval/shards.py",
             "for use in uses:\n",
             "for use in uses[:1]:\n",
         ),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tools.planted.bugs import Group, bug
 
-INTAKE = "runtime/intake.py"
-EXECUTOR = "runtime/embedded/executor.py"
+INTAKE = "runtime/ingest/ingest.py"
+EXECUTOR = "runtime/engines/embedded/executor.py"
 
 GROUP = Group(
     "side by side",
@@ -43,19 +43,19 @@ GROUP = Group(
         ),
         bug(
             "a share begins with the file before",
-            "runtime/inputs.py",
+            "runtime/ingest/inputs.py",
             "zip(arrivals.paths, share, strict=True) if own == number",
             "zip(arrivals.paths, share, strict=True) if own in (number, number - 1)",
         ),
         bug(
             "files of this batch are read ahead",
-            "runtime/embedded/session.py",
+            "runtime/engines/embedded/session.py",
             "[file for file in files if file not in now]",
             "list(files)",
         ),
         bug(
             "what was read ahead stands for a file that was written again",
-            "runtime/embedded/read_ahead.py",
+            "runtime/engines/embedded/read_ahead.py",
             "return {file.path: self._begun.pop(file) for file in files if file in self._begun}",
             "return {file.path: self._begun[old] for file in files for old in self._begun if old.path == file.path}",
         ),

@@ -7,12 +7,12 @@ from tools.planted.bugs import Group, bug
 DERIVE = "runtime/kernels/situations.py"
 LAYOUT = "runtime/kernels/layout.py"
 SEARCH = "runtime/kernels/patterns.py"
-SITUATIONS = "runtime/embedded/situations.py"
-MATCHES = "runtime/embedded/matches.py"
-ORDERED = "runtime/embedded/ordered.py"
-EVENTS = "runtime/embedded/events.py"
-RUN_PARTIALS = "runtime/embedded/run_partials.py"
-RUN_VALUES = "runtime/embedded/run_values.py"
+SITUATIONS = "runtime/ordered/derive/operator.py"
+MATCHES = "runtime/ordered/match/operator.py"
+ORDERED = "runtime/ordered/operator.py"
+EVENTS = "runtime/ordered/events.py"
+RUN_PARTIALS = "runtime/ordered/derive/run_partials.py"
+RUN_VALUES = "runtime/ordered/derive/run_values.py"
 
 GROUP = Group(
     "situations",
@@ -189,7 +189,7 @@ GROUP = Group(
         ),
         bug(
             "state of an operator is not carried on",
-            "runtime/embedded/executor.py",
+            "runtime/engines/embedded/executor.py",
             "state=self.operators.keep(batch, job, after))",
             "state=job.state)",
             required=True,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tools.planted.bugs import Group, bug
 
-LOOKS = "runtime/embedded/looks.py"
+LOOKS = "runtime/eval/dependents.py"
 
 GROUP = Group(
     "small steps",

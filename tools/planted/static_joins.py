@@ -5,8 +5,8 @@ from __future__ import annotations
 from tools.planted.bugs import Group, bug
 
 LOWER = "runtime/plan/lower.py"
-INTAKE = "runtime/intake.py"
-INPUTS = "runtime/inputs.py"
+INTAKE = "runtime/ingest/ingest.py"
+INPUTS = "runtime/ingest/inputs.py"
 
 GROUP = Group(
     "static joins",

@@ -6,9 +6,9 @@ from tools.planted.bugs import Group, bug
 
 SLICES = "runtime/plan/slices.py"
 KERNEL = "runtime/kernels/stretches.py"
-INTAKE = "runtime/intake.py"
-RUNNER = "runtime/runner.py"
-STATE = "runtime/embedded/operator_state.py"
+INTAKE = "runtime/ingest/ingest.py"
+RUNNER = "runtime/batch/loop.py"
+STATE = "runtime/ordered/state.py"
 
 GROUP = Group(
     "stretches",
@@ -76,7 +76,7 @@ GROUP = Group(
         ),
         bug(
             "every block has the keys of the first",
-            "runtime/embedded/events.py",
+            "runtime/ordered/events.py",
             "keys = self._keys.slice(first, end - first)",
             "keys = self._keys.slice(0, end - first)",
         ),
@@ -106,7 +106,7 @@ GROUP = Group(
         ),
         bug(
             "slices that interleave are taken for equal times",
-            "runtime/embedded/events.py",
+            "runtime/ordered/events.py",
             "if until is not None and not np.array_equal(time, until):",
             "if until is not None and np.array_equal(time, until):",
         ),
@@ -142,13 +142,13 @@ GROUP = Group(
         ),
         bug(
             "conditions in the order of the buffer",
-            "runtime/embedded/events.py",
+            "runtime/ordered/events.py",
             "for j, bit in enumerate(stretched.bits):",
             "for j, bit in enumerate(range(len(stretched.bits))):",
         ),
         bug(
             "situations by the bits of the pattern's symbols",
-            "runtime/embedded/matches.py",
+            "runtime/ordered/match/operator.py",
             "places = [ordered.node.situations.index(one) for one in definitions]",
             "places = list(range(len(definitions)))",
         ),

@@ -9,9 +9,9 @@ PARSING = "algebra/text/parsing.py"
 PRINTER = "algebra/text/printer.py"
 READER = "algebra/text/reader.py"
 UNITS = "algebra/text/units.py"
-TIMELINE = "runtime/timeline.py"
-DRAWING = "runtime/timeline_drawing.py"
-RUN = "runtime/run_query.py"
+TIMELINE = "runtime/inspect/timelines/timeline.py"
+DRAWING = "runtime/inspect/timelines/drawing.py"
+RUN = "runtime/cli/run_query.py"
 
 GROUP = Group(
     "text",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from tools.planted.bugs import Group, bug
 
 ROW_WISE = "algebra/row_wise.py"
-INTAKE = "runtime/intake.py"
-UNEVALUABLE = "runtime/embedded/unevaluable.py"
-LENIENT = "runtime/embedded/lenient.py"
-TIES = "runtime/embedded/ties.py"
-EXECUTOR = "runtime/embedded/executor.py"
-AGGREGATES = "runtime/embedded/aggregates.py"
+INTAKE = "runtime/ingest/ingest.py"
+UNEVALUABLE = "runtime/eval/unevaluable.py"
+LENIENT = "runtime/eval/lenient.py"
+TIES = "runtime/ordered/ties.py"
+EXECUTOR = "runtime/engines/embedded/executor.py"
+AGGREGATES = "runtime/eval/aggregates/partials.py"
 
 GROUP = Group(
     "unevaluable",

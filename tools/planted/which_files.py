@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tools.planted.bugs import Group, bug
 
-WHICH = "runtime/spark/which_files.py"
-RUN = "runtime/spark/run.py"
+WHICH = "runtime/engines/spark/input/which_files.py"
+RUN = "runtime/engines/spark/run.py"
 
 GROUP = Group(
     "which files",
@@ -76,7 +76,7 @@ GROUP = Group(
         ),
         bug(
             "nobody looks while a query lasts",
-            "runtime/spark/engine.py",
+            "runtime/engines/spark/engine.py",
             "        if lasts and not held:\n",
             "        if False:\n",
         ),
@@ -87,16 +87,16 @@ GROUP = Group(
             "\n",
         ),
         bug("a look that fails is lost", RUN, "                due = True\n", "                due = False\n"),
-        bug("a wake-up says the same", "runtime/spark/wake_ups.py", "uuid.uuid4().hex", '"again"'),
+        bug("a wake-up says the same", "runtime/engines/spark/input/wake_ups.py", "uuid.uuid4().hex", '"again"'),
         bug(
             "a file that was written again is not noticed",
-            "runtime/setup.py",
+            "runtime/engines/setup.py",
             "        self._check_unchanged([change for one in self.directories.values() for change in one.changed.values()])\n",
             "",
         ),
         bug(
             "rows that the checkpoint keeps have an age",
-            "runtime/setup.py",
+            "runtime/engines/setup.py",
             "if not file.found.path.startswith(own):",
             "if True:",
         ),

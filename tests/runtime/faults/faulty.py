@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tidegate.runtime.state import FileRef, Store
-from tidegate.runtime.state.store import Lock
+from tidegate.runtime.state.store.interface import Lock
 
 #: What changes something on the disk, in the order in which a batch needs it.
 WRITES = ("create_exclusive", "write_bytes", "write_table", "publish", "note", "delete")

@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 
 import tidegate as tg
 from tests.runtime.faults.scenarios import Scenario
-from tidegate.runtime.embedded.session import Session
-from tidegate.runtime.quarantine import read_quarantine
-from tidegate.runtime.sinks import ParquetSink
-from tidegate.runtime.sources import Source
+from tidegate.runtime.connectors.sinks import ParquetSink
+from tidegate.runtime.connectors.sources import Source
+from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.ingest.quarantine import read_quarantine
 from tidegate.runtime.state import LocalStore, SourceCounts, inspect
 
 if TYPE_CHECKING:

@@ -15,11 +15,11 @@ from typing import Any
 import tidegate as tg
 from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.facts import ProgramFacts
-from tidegate.runtime.embedded.session import Session
-from tidegate.runtime.setup import results_area
-from tidegate.runtime.sources import Source
+from tidegate.runtime.connectors.sources import Source
+from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.engines.setup import results_area
 from tidegate.runtime.state import LocalStore, MemoryStore, SimulatedCrash, Store, inspect
-from tidegate.runtime.state.outputs import kept_results
+from tidegate.runtime.state.outputs.staging import kept_results
 
 START = dt.datetime(2026, 3, 2, 12, tzinfo=dt.UTC)
 STEPS = 6

@@ -17,8 +17,8 @@ import tidegate
 import tidegate as tg
 from tests.runtime.faults.scenarios import again, go_on, outcome, scenario, undisturbed
 from tests.runtime.state.toy import Place
-from tidegate.runtime import setup
-from tidegate.runtime.embedded.session import Session
+from tidegate.runtime.engines import setup
+from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.state import LocalStore, MemoryStore, StateError, inspect
 from tidegate.runtime.state.errors import PROGRAM
 from tidegate.runtime.state.failpoints import crash

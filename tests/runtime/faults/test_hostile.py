@@ -17,9 +17,9 @@ import tidegate as tg
 from tidegate.algebra.errors import QueryError, TidegateError
 from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.types import BIGINT
-from tidegate.runtime.embedded.session import Session
+from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.inspect.state_listing import list_state
 from tidegate.runtime.state import LocalStore
-from tidegate.runtime.state_listing import list_state
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

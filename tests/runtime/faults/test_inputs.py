@@ -10,9 +10,9 @@ import pytest
 
 from tests.runtime.faults.scenarios import NAMES, static_join
 from tests.runtime.state.toy import damage_kinds
-from tidegate.runtime.setup import Setup, prepare
-from tidegate.runtime.sources import Files, Source
-from tidegate.runtime.spark.bounded import bounded_inputs, stored_statics
+from tidegate.runtime.connectors.sources import Files, Source
+from tidegate.runtime.engines.setup import Setup, prepare
+from tidegate.runtime.engines.spark.input.bounded import bounded_inputs, stored_statics
 from tidegate.runtime.state import LocalStore, StateError
 from tidegate.runtime.state.errors import DATA
 
@@ -115,7 +115,7 @@ def test_a_disk_that_takes_nothing_is_told(
         raise OSError(number, os.strerror(number), str(path))
 
     with monkeypatch.context() as full:
-        full.setattr("tidegate.runtime.spark.bounded.pq.write_table", failing)
+        full.setattr("tidegate.runtime.engines.spark.input.bounded.pq.write_table", failing)
         for write in (lambda: bounded_inputs(setup, store), lambda: stored_statics(setup, store)):
             with pytest.raises(StateError, match="TG509") as caught:
                 write()

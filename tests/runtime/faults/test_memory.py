@@ -20,8 +20,8 @@ import tidegate as tg
 from tests.runtime.faults.faulty import READS, WRITES, FaultyStore
 from tests.runtime.faults.scenarios import again, go_on, opened, outcome, scenario, undisturbed
 from tidegate.algebra.errors import TidegateError
-from tidegate.runtime.embedded.executor import EmbeddedExecutor
-from tidegate.runtime.runner import Runner
+from tidegate.runtime.batch.loop import Runner
+from tidegate.runtime.engines.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.state import LocalStore, MemoryStore, StateError, inspect
 from tidegate.runtime.state.checkpoint import Checkpoint
 from tidegate.runtime.state.errors import DATA, MEMORY, STORAGE, is_out_of_memory, storage_errors
@@ -173,7 +173,7 @@ def test_memory_that_is_refused_in_any_step(monkeypatch: pytest.MonkeyPatch, ste
 
 @pytest.mark.parametrize("format_", ["parquet", "csv", "json"])
 def test_a_file_that_does_not_fit_is_no_bad_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format_: str) -> None:
-    from tidegate.runtime import inputs
+    from tidegate.runtime.ingest import inputs
 
     readers = {"parquet": "read_parquet", "csv": "_read_csv", "json": "_read_json"}
 

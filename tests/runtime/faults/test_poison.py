@@ -18,16 +18,16 @@ import tidegate as tg
 from tests.runtime.faults.scenarios import NAMES, STEPS, go_on, outcome, scenario, static_join, undisturbed
 from tests.runtime.faults.test_damage import ODD, error_of, interrupted, places, sealed, tampered
 from tidegate.algebra.errors import InternalError, TidegateError
-from tidegate.runtime.setup import Setup, prepare
-from tidegate.runtime.sources import Source
-from tidegate.runtime.spark.bounded import bounded_inputs
-from tidegate.runtime.spark.calls import AREA, ProgressCalls
+from tidegate.runtime.connectors.sources import Source
+from tidegate.runtime.engines.setup import Setup, prepare
+from tidegate.runtime.engines.spark.calls import AREA, ProgressCalls
+from tidegate.runtime.engines.spark.input.bounded import bounded_inputs
+from tidegate.runtime.inspect.state_listing import list_state
 from tidegate.runtime.state import LocalStore, inspect
 from tidegate.runtime.state.manifest import manifest_path
-from tidegate.runtime.state.packs import PackWriter, part_of
 from tidegate.runtime.state.segments import schema_id
-from tidegate.runtime.state.store import FileRef
-from tidegate.runtime.state_listing import list_state
+from tidegate.runtime.state.store.interface import FileRef
+from tidegate.runtime.state.store.packs import PackWriter, part_of
 
 
 def refused_or_taken(use: Callable[..., object], *arguments: object) -> bool:

@@ -13,7 +13,7 @@ from tests.runtime.faults.scenarios import MAKERS, Scenario, again, go_on, outco
 from tidegate.algebra.errors import TidegateError
 from tidegate.runtime.state import LocalStore, MemoryStore, StateError, Store, inspect
 from tidegate.runtime.state.errors import STORAGE, WRITER
-from tidegate.runtime.state.store import Lock
+from tidegate.runtime.state.store.interface import Lock
 
 HINTS = {
     errno.ENOSPC: "free some space",

@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 
 import tidegate as tg
 from tidegate.algebra.time import INF
-from tidegate.runtime.spark.calls import ProgressCalls
-from tidegate.runtime.spark.engine import RunningQuery
+from tidegate.runtime.engines.spark.calls import ProgressCalls
+from tidegate.runtime.engines.spark.engine import RunningQuery
 from tidegate.runtime.state import LocalStore
 from tidegate.runtime.state.failpoints import crash
 

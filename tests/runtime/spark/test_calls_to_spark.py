@@ -15,9 +15,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import tidegate as tg
-from tidegate.runtime.sources import parquet
-from tidegate.runtime.spark.engine import start
-from tidegate.runtime.spark.executor import SparkExecutor
+from tidegate.runtime.connectors.sources import parquet
+from tidegate.runtime.engines.spark.engine import start
+from tidegate.runtime.engines.spark.executor import SparkExecutor
 
 pytestmark = pytest.mark.spark
 

@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 
 import tidegate as tg
 from tidegate.algebra.errors import QueryError
-from tidegate.runtime.spark.calls import ProgressCalls
-from tidegate.runtime.spark.closing import ClosingCall
+from tidegate.runtime.engines.spark.calls import ProgressCalls
+from tidegate.runtime.engines.spark.closing import ClosingCall
 from tidegate.runtime.state import LocalStore, StateError
 
 pytestmark = pytest.mark.spark

@@ -12,10 +12,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 import tidegate as tg
-from tidegate.runtime.embedded.executor import EmbeddedExecutor
-from tidegate.runtime.executor import Rewrite
-from tidegate.runtime.garbage import GarbageCollection
-from tidegate.runtime.spark.engine import RunningQuery
+from tidegate.runtime.batch.executor import Rewrite
+from tidegate.runtime.batch.garbage import GarbageCollection
+from tidegate.runtime.engines.embedded.executor import EmbeddedExecutor
+from tidegate.runtime.engines.spark.engine import RunningQuery
 from tidegate.runtime.state import LocalStore
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.checkpoint import inspect

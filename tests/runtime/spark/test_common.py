@@ -12,11 +12,11 @@ from pyspark.sql import SparkSession
 
 import tidegate as tg
 from tests.runtime.test_common import queries, rows, run
-from tidegate.runtime.plan.common import Demand
-from tidegate.runtime.sinks import parquet_sink
-from tidegate.runtime.sources import Source, parquet
-from tidegate.runtime.spark.engine import start
-from tidegate.runtime.spark.increment import Common, increment, read_leaves
+from tidegate.runtime.connectors.sinks import parquet_sink
+from tidegate.runtime.connectors.sources import Source, parquet
+from tidegate.runtime.engines.spark.engine import start
+from tidegate.runtime.engines.spark.eval.increment import Common, increment, read_leaves
+from tidegate.runtime.plan.shared_parts import Demand
 
 pytestmark = pytest.mark.spark
 

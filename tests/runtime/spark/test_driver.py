@@ -12,10 +12,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 import tidegate as tg
-from tidegate.runtime.embedded.session import Session
-from tidegate.runtime.sinks import parquet_sink
-from tidegate.runtime.sources import Source, parquet
-from tidegate.runtime.spark.engine import start
+from tidegate.runtime.connectors.sinks import parquet_sink
+from tidegate.runtime.connectors.sources import Source, parquet
+from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.engines.spark.engine import start
 from tidegate.runtime.state import LocalStore
 
 pytestmark = pytest.mark.spark

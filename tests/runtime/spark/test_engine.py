@@ -13,11 +13,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 import tidegate as tg
-from tidegate.runtime.embedded.session import Session
-from tidegate.runtime.plan.places import Limits
-from tidegate.runtime.sinks import parquet_sink
-from tidegate.runtime.sources import Source, parquet
-from tidegate.runtime.spark.engine import RunningQuery, start
+from tidegate.runtime.connectors.sinks import parquet_sink
+from tidegate.runtime.connectors.sources import Source, parquet
+from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.engines.spark.engine import RunningQuery, start
+from tidegate.runtime.plan.placement import Limits
 from tidegate.runtime.state import LocalStore
 from tidegate.runtime.state.failpoints import crash
 

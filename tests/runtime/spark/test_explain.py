@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import tidegate as tg
-from tidegate.runtime.cli import main
+from tidegate.runtime.cli.commands import main
 
 events = tg.stream("E", "k bigint, t bigint, v double", progress="t")
 

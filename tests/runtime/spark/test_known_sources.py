@@ -14,8 +14,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import tidegate as tg
-from tidegate.runtime.spark.engine import RunningQuery
-from tidegate.runtime.spark.known_sources import FILE, KnownSources, begin_spark_part
+from tidegate.runtime.engines.spark.engine import RunningQuery
+from tidegate.runtime.engines.spark.input.known_sources import FILE, KnownSources, begin_spark_part
 from tidegate.runtime.state import LocalStore, StateError, inspect
 from tidegate.runtime.state.codec import decode
 from tidegate.runtime.state.failpoints import SimulatedCrash, crash

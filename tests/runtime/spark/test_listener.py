@@ -14,9 +14,9 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 
 import tidegate as tg
 from tidegate import metrics
-from tidegate.runtime.batch_report import BatchReport
+from tidegate.runtime.batch.report import BatchReport
+from tidegate.runtime.inspect.state_listing import list_state
 from tidegate.runtime.state import LocalStore
-from tidegate.runtime.state_listing import list_state
 
 pytestmark = pytest.mark.spark
 

@@ -15,7 +15,7 @@ RUN = """
 import sys
 from pathlib import Path
 from tests.runtime.spark.test_situations import expected, on_spark, results, write
-from tidegate.runtime.spark.session import spark_session
+from tidegate.runtime.engines.spark.setup.session import spark_session
 
 folder = Path(sys.argv[1])
 spark = spark_session("cluster", config={

@@ -14,7 +14,7 @@ import tidegate as tg
 from tests.runtime.state.test_foreign import content, foreign_tree
 from tidegate.runtime.state import LocalStore, inspect
 from tidegate.runtime.state.failpoints import crash
-from tidegate.runtime.state.own import TOP
+from tidegate.runtime.state.store.own_files import TOP
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 

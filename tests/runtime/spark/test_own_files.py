@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.runtime.spark.own_files import is_planned, planned_offsets
+from tidegate.runtime.engines.spark.own_files import is_planned, planned_offsets
 from tidegate.runtime.state import StateError
 
 

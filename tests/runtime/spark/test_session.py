@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tidegate.runtime.spark.session import query_settings, session_settings
+from tidegate.runtime.engines.spark.setup.session import query_settings, session_settings
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,7 +43,7 @@ def test_every_setting_of_the_sessions_beside_the_users_is_in_the_manual() -> No
 
 
 def test_a_session_that_runs_is_returned(spark: SparkSession) -> None:
-    from tidegate.runtime.spark.session import spark_session
+    from tidegate.runtime.engines.spark.setup.session import spark_session
 
     assert spark_session("another", master="local[2]", config={"spark.sql.shuffle.partitions": "2"}) is spark
 

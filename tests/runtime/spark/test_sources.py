@@ -15,7 +15,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 import tidegate as tg
-from tidegate.runtime.spark.engine import _trigger
+from tidegate.runtime.engines.spark.engine import _trigger
 from tidegate.runtime.state import StateError
 
 pytestmark = pytest.mark.spark

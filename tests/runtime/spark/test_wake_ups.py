@@ -14,8 +14,8 @@ import pytest
 from pyspark import cloudpickle
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-from tidegate.runtime.spark.quick_python import quick_python
-from tidegate.runtime.spark.wake_ups import FILE, WakeUpReader, WakeUps, WakeUpSource
+from tidegate.runtime.engines.spark.input.wake_ups import FILE, WakeUpReader, WakeUps, WakeUpSource
+from tidegate.runtime.engines.spark.setup.quick_python import quick_python
 from tidegate.runtime.state import StateError
 
 

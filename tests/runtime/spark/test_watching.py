@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]  # it has no types
 
-from tidegate.runtime.spark import watching
-from tidegate.runtime.spark.watching import Watching
+from tidegate.runtime.engines.spark.input import watching
+from tidegate.runtime.engines.spark.input.watching import Watching
 
 
 def watchers() -> list[Any]:

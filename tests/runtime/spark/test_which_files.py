@@ -12,9 +12,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import tidegate as tg
-from tidegate.runtime.batch_report import BatchReport
-from tidegate.runtime.spark.engine import RunningQuery
-from tidegate.runtime.spark.which_files import Reading
+from tidegate.runtime.batch.report import BatchReport
+from tidegate.runtime.engines.spark.engine import RunningQuery
+from tidegate.runtime.engines.spark.input.which_files import Reading
 from tidegate.runtime.state import LocalStore
 from tidegate.runtime.state.failpoints import crash
 

@@ -33,13 +33,13 @@ from tidegate.algebra.errors import InternalError
 from tidegate.runtime.state.checkpoint import Checkpoint, inspect
 from tidegate.runtime.state.errors import DATA, FORMAT, LOCATION, MANIFEST, OUTPUT, PROGRAM, REPLAY, WRITER, StateError
 from tidegate.runtime.state.failpoints import SimulatedCrash, crash
-from tidegate.runtime.state.local import LocalStore
+from tidegate.runtime.state.inputs.positions import Offer, SourceFile, SparkBatch
 from tidegate.runtime.state.manifest import StagedOutput, intent_path, manifest_path, marker_path
-from tidegate.runtime.state.memory import MemoryStore
 from tidegate.runtime.state.meta import differences
-from tidegate.runtime.state.packs import part_of
-from tidegate.runtime.state.positions import Offer, SourceFile, SparkBatch
 from tidegate.runtime.state.segments import new_path
+from tidegate.runtime.state.store.local import LocalStore
+from tidegate.runtime.state.store.memory import MemoryStore
+from tidegate.runtime.state.store.packs import part_of
 
 FILES = source_files(20)
 

@@ -18,13 +18,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import tidegate as tg
-from tidegate.runtime.cli import main
-from tidegate.runtime.embedded.session import Session
+from tidegate.runtime.cli.commands import main
+from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.inspect.state_listing import list_state
 from tidegate.runtime.state import SimulatedCrash, StateError
-from tidegate.runtime.state.compaction import compact, hold, parts_of, shared
 from tidegate.runtime.state.failpoints import COMPACTION, Failpoints, crash
-from tidegate.runtime.state.result_names import Result, output_name, result_of
-from tidegate.runtime.state_listing import list_state
+from tidegate.runtime.state.outputs.compaction import compact, hold, parts_of, shared
+from tidegate.runtime.state.outputs.names import Result, output_name, result_of
 
 events = tg.stream("E", "n bigint, t bigint", progress="t")
 
@@ -211,7 +211,7 @@ def test_files_of_several_queries_and_schemas_are_not_mixed(tmp_path: Path) -> N
 
 
 def test_large_files_stay_and_one_merged_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidegate.runtime.state.compaction._MOST_ROWS", 20)
+    monkeypatch.setattr("tidegate.runtime.state.outputs.compaction._MOST_ROWS", 20)
     published(tmp_path / "out", 200)
     compact(tmp_path / "out")
     sizes = [pq.read_metadata(path).num_rows for path in (tmp_path / "out").iterdir()]
@@ -302,7 +302,7 @@ def test_a_directory_that_is_read_as_a_stream_is_left_alone(tmp_path: Path) -> N
 
 
 def test_two_compactions_at_once_and_batches_that_publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidegate.runtime.state.compaction._TRIES", 1)
+    monkeypatch.setattr("tidegate.runtime.state.outputs.compaction._TRIES", 1)
     out = tmp_path / "out"
     published(out, 20)
     with shared(str(out)), pytest.raises(StateError, match="TG527"):
@@ -331,7 +331,7 @@ def test_whoever_waited_for_the_directory_gets_the_new_one(tmp_path: Path) -> No
 
 
 def test_a_batch_that_publishes_keeps_compaction_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidegate.runtime.state.compaction._TRIES", 1)
+    monkeypatch.setattr("tidegate.runtime.state.outputs.compaction._TRIES", 1)
     tried = []
 
     def meanwhile() -> None:

@@ -7,8 +7,8 @@ import random
 import numpy as np
 import pytest
 
-from tidegate.runtime.state import consumed
-from tidegate.runtime.state.consumed import ConsumedFiles
+from tidegate.runtime.state.inputs import consumed
+from tidegate.runtime.state.inputs.consumed import ConsumedFiles
 
 
 @pytest.mark.parametrize("seed", range(10))

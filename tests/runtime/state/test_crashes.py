@@ -31,9 +31,9 @@ from tidegate.runtime.state.failpoints import (
     disk_full,
     exit_hard,
 )
-from tidegate.runtime.state.local import LocalStore
 from tidegate.runtime.state.manifest import decode_manifest, marker_path
-from tidegate.runtime.state.packs import file_of
+from tidegate.runtime.state.store.local import LocalStore
+from tidegate.runtime.state.store.packs import file_of
 
 # reached only in recovery after a crash, when publishing to another file system, or where files are put away
 ELSEWHERE = {"recover-before-publish", "recover-during-sweep", "store-publish-copied", *PUT_AWAY}

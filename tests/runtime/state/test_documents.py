@@ -15,6 +15,7 @@ from tests.runtime.state.toy import ENGINE, damage_kinds
 from tidegate.algebra.errors import InternalError
 from tidegate.runtime.state.codec import FORMAT_VERSION, INT64_MAX, INT64_MIN, canonical, encode
 from tidegate.runtime.state.errors import FORMAT, INTENT, MANIFEST, StateError
+from tidegate.runtime.state.inputs.positions import Offer, Positions, SourceFile, SourceOffset, SparkBatch
 from tidegate.runtime.state.manifest import (
     Intent,
     KeptRows,
@@ -28,10 +29,9 @@ from tidegate.runtime.state.manifest import (
     encode_intent,
     encode_manifest,
 )
-from tidegate.runtime.state.positions import Offer, Positions, SourceFile, SourceOffset, SparkBatch
 from tidegate.runtime.state.quarantine import CLOCK, Dropped, Quarantine
 from tidegate.runtime.state.segments import Segment, new_path
-from tidegate.runtime.state.store import FileRef
+from tidegate.runtime.state.store.interface import FileRef
 
 names = st.text(max_size=12) | st.sampled_from(["", "a.b", 'q"uote', "\0", "\u202e", "inf", "ä"])
 ints = st.integers(INT64_MIN, INT64_MAX) | st.sampled_from([INT64_MIN, INT64_MAX, 0, 2**53 + 1])

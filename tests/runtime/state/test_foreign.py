@@ -18,8 +18,8 @@ from tidegate.runtime.state.checkpoint import inspect
 from tidegate.runtime.state.errors import FOREIGN, LOCATION, StateError
 from tidegate.runtime.state.failpoints import FAILPOINTS, PUT_AWAY, SimulatedCrash, crash
 from tidegate.runtime.state.manifest import AREAS, intent_path, manifest_path, marker_path
-from tidegate.runtime.state.own import TOP, is_own
 from tidegate.runtime.state.segments import new_path
+from tidegate.runtime.state.store.own_files import TOP, is_own
 
 DIRECTORIES = sorted(TOP - {"meta.json", "lock"})
 #: Names that a user may well give, and that are near to those of a checkpoint.

@@ -7,8 +7,8 @@ import pytest
 from tidegate.runtime.state.failpoints import SimulatedCrash, crash
 from tidegate.runtime.state.garbage import collect, sweep
 from tidegate.runtime.state.manifest import Engine, Manifest, away_path, intent_path, manifest_path, marker_path
-from tidegate.runtime.state.memory import MemoryStore
 from tidegate.runtime.state.segments import Segment
+from tidegate.runtime.state.store.memory import MemoryStore
 
 NOTES = (manifest_path, intent_path, marker_path, away_path)
 

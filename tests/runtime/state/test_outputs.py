@@ -13,10 +13,9 @@ from tidegate.runtime.state import batch as batch_module
 from tidegate.runtime.state.checkpoint import Checkpoint
 from tidegate.runtime.state.errors import DATA, OUTPUT, StateError
 from tidegate.runtime.state.failpoints import SimulatedCrash, crash
-from tidegate.runtime.state.local import LocalStore
+from tidegate.runtime.state.inputs.positions import Offer
 from tidegate.runtime.state.manifest import StagedOutput
-from tidegate.runtime.state.memory import MemoryStore
-from tidegate.runtime.state.outputs import (
+from tidegate.runtime.state.outputs.staging import (
     GATHERED,
     check_not_ahead,
     concatenated,
@@ -25,9 +24,10 @@ from tidegate.runtime.state.outputs import (
     read_outputs,
     target_of,
 )
-from tidegate.runtime.state.packs import file_of
-from tidegate.runtime.state.positions import Offer
 from tidegate.runtime.state.segments import read_segments
+from tidegate.runtime.state.store.local import LocalStore
+from tidegate.runtime.state.store.memory import MemoryStore
+from tidegate.runtime.state.store.packs import file_of
 
 INSIDE = "results/q"
 

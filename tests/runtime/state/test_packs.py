@@ -11,15 +11,15 @@ import pytest
 import tidegate as tg
 from tidegate.runtime.state.checkpoint import Checkpoint, inspect
 from tidegate.runtime.state.errors import DATA, StateError
+from tidegate.runtime.state.inputs.positions import Offer
 from tidegate.runtime.state.intent import pending_intent
-from tidegate.runtime.state.local import LocalStore
 from tidegate.runtime.state.manifest import Engine, intent_path
-from tidegate.runtime.state.memory import MemoryStore
-from tidegate.runtime.state.outputs import GATHERED, kept_results
-from tidegate.runtime.state.packs import LARGEST_PART, MAGIC, PackWriter, file_of, part_of, table_of
-from tidegate.runtime.state.positions import Offer
+from tidegate.runtime.state.outputs.staging import GATHERED, kept_results
 from tidegate.runtime.state.segments import verify
-from tidegate.runtime.state.store import FileRef, Store
+from tidegate.runtime.state.store.interface import FileRef, Store
+from tidegate.runtime.state.store.local import LocalStore
+from tidegate.runtime.state.store.memory import MemoryStore
+from tidegate.runtime.state.store.packs import LARGEST_PART, MAGIC, PackWriter, file_of, part_of, table_of
 
 ticks = tg.stream("Ticks", "t bigint, k bigint, name string", progress="t")
 TABLES = [

@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tidegate.runtime.state import positions
 from tidegate.runtime.state.errors import DATA, REPLAY, StateError
-from tidegate.runtime.state.memory import MemoryStore
-from tidegate.runtime.state.positions import Offer, PositionLog, Positions, SourceFile, SourceOffset, SparkBatch
+from tidegate.runtime.state.inputs import positions
+from tidegate.runtime.state.inputs.positions import Offer, PositionLog, Positions, SourceFile, SourceOffset, SparkBatch
 from tidegate.runtime.state.segments import write_segment
+from tidegate.runtime.state.store.memory import MemoryStore
 
 SOURCES = ("left", "kept")
 

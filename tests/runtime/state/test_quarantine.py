@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 import tidegate as tg
-from tidegate.runtime.embedded.session import Session
-from tidegate.runtime.quarantine import kept_rows, quarantine_of, retention
+from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.ingest.quarantine import kept_rows, quarantine_of, retention
+from tidegate.runtime.inspect.state_listing import list_state
 from tidegate.runtime.state import LocalStore, SimulatedCrash, StateError, inspect
 from tidegate.runtime.state.failpoints import crash
 from tidegate.runtime.state.quarantine import Quarantine
-from tidegate.runtime.state_listing import list_state
 
 BEGIN = dt.datetime(2026, 3, 2, tzinfo=dt.UTC)
 events = tg.stream("E", "n bigint, t timestamp", progress="t")
@@ -115,7 +115,7 @@ def test_a_reader_that_lost_its_files_looks_again(tmp_path: Path, monkeypatch: p
                     reject(session, next(more))
             return kept_rows(store, manifest)
 
-        monkeypatch.setattr("tidegate.runtime.quarantine.kept_rows", slow)
+        monkeypatch.setattr("tidegate.runtime.ingest.quarantine.kept_rows", slow)
         rows = quarantine_of(LocalStore(tmp_path)).read_all().num_rows
     assert rows == 11
 

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from tests.runtime.state.toy import Place, damage_kinds
 from tidegate.algebra.errors import InternalError
 from tidegate.runtime.state.errors import DATA, StateError
-from tidegate.runtime.state.local import LocalStore
 from tidegate.runtime.state.segments import (
     Segment,
     adopt_segment,
@@ -31,6 +30,7 @@ from tidegate.runtime.state.segments import (
     write_segment,
     write_segment_file,
 )
+from tidegate.runtime.state.store.local import LocalStore
 
 TABLE = pa.table(
     {

@@ -16,9 +16,9 @@ import pytest
 from tests.runtime.state.toy import Place, exit_status
 from tidegate.runtime.state.errors import LOCATION, OUTPUT, STORAGE, WRITER, StateError, storage_errors
 from tidegate.runtime.state.failpoints import SimulatedCrash, crash
-from tidegate.runtime.state.local import LocalStore
-from tidegate.runtime.state.paths import local_directory, slug
-from tidegate.runtime.state.store import FileRef
+from tidegate.runtime.state.store.interface import FileRef
+from tidegate.runtime.state.store.local import LocalStore
+from tidegate.runtime.state.store.paths import local_directory, slug
 
 STATE = f"kernel/x/0000000001-a-{'0' * 32}.parquet"
 TABLE = pa.table({"t": pa.array([3, 1, 2], pa.int64()), "a.b": ["x", None, "ü"], "a": [1.5, 2.5, None]})

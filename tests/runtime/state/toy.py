@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidegate.runtime.state.checkpoint import Checkpoint
-from tidegate.runtime.state.local import LocalStore
+from tidegate.runtime.state.inputs.positions import Offer, SourceFile
 from tidegate.runtime.state.manifest import Engine, KernelState, Manifest, SourceCounts, manifest_path
-from tidegate.runtime.state.memory import MemoryStore
-from tidegate.runtime.state.packs import file_of, part_of
-from tidegate.runtime.state.positions import Offer, SourceFile
 from tidegate.runtime.state.segments import Segment, read_segments, schema_id
-from tidegate.runtime.state.store import Store
+from tidegate.runtime.state.store.interface import Store
+from tidegate.runtime.state.store.local import LocalStore
+from tidegate.runtime.state.store.memory import MemoryStore
+from tidegate.runtime.state.store.packs import file_of, part_of
 
 ENGINE = Engine("toy", "1")
 BATCHES = 5

@@ -1,0 +1,1 @@
+"""The batch loop of both engines: intent, ingest, progress, increments, garbage collection, commit."""

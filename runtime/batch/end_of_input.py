@@ -1,0 +1,181 @@
+"""Closing what is open when all streams have ended: a statement about the end of the input, which no event makes.
+
+As if every partition had one more event at an instant after all others, for which no condition is true: a situation that is
+still open ends there. That event has to be later than all others, and later than what any progress has declared: else what
+would be closed depended on how far the queries had come by then, and so on how the input was cut into batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.pretty import value_text
+from tidegate.algebra.schema import StreamDef
+from tidegate.algebra.shown import shown
+from tidegate.algebra.situations import START
+from tidegate.algebra.time import INF, Extended
+from tidegate.algebra.types import DataType
+from tidegate.runtime.batch.executor import Ingested, Work
+from tidegate.runtime.ingest.inputs import instant_of
+from tidegate.runtime.plan.progress import ProgressState, input_streams, reach
+from tidegate.runtime.plan.situation_state import deriving
+from tidegate.runtime.plan.steps import Plan, QueryPlan
+from tidegate.runtime.state.codec import Json
+
+#: Where it stands in a manifest's `extra`.
+CLOSING: Final = "closing"
+
+Declared = Mapping[tuple[str, str], int]
+
+
+def check_all_end(stream: str | None) -> None:
+    """`QueryError` TG417 where only one stream is to end."""
+    if stream is not None:
+        raise QueryError(
+            "TG417", f"close_at is about the end of all streams, not of {stream}", hint="finish(close_at=...)"
+        )
+
+
+def closing_instant(plan: Plan, value: Any) -> int:
+    """The instant in ticks, as users write it; `QueryError` TG417 where there is nothing that it could close."""
+    types = {one.schema[START].type: one for _, derived in deriving(plan) for one in derived}
+    if not types:
+        raise QueryError("TG417", "nothing can be open: the program derives no situations", hint="leave out close_at")
+    if len(types) > 1:
+        raise QueryError(
+            "TG417",
+            f"no instant closes situations of {' and '.join(sorted(map(str, types)))}",
+            hint="run the queries of each timeline as a program of their own",
+        )
+    (one,) = types.values()
+    ticks = instant_of(value, StreamDef("the end", one.schema, progress=(START,)), START)
+    if not isinstance(ticks, int):
+        raise QueryError("TG417", f"situations can not end at {shown(value)}", hint="give an instant after all events")
+    return ticks
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """What a run knows of closing: where situations end (`at`, None: nobody has said), and per input stream and attribute the
+    greatest instant that an event had or that progress declared. The end of a stream declares no instant.
+    """
+
+    at: int | None = None
+    declared: Declared = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, found: Json) -> Closing:
+        """What a manifest says; nothing where it is silent."""
+        match found:
+            case [int() | None as at, list() as declared]:
+                known: dict[tuple[str, str], int] = {}
+                for one in declared:
+                    match one:
+                        case [str(stream), str(attribute), int(value)]:
+                            known[stream, attribute] = value
+                return cls(at, known)
+        return cls()
+
+    def to_json(self) -> Json:
+        return [self.at, [[stream, a, value] for (stream, a), value in sorted(self.declared.items())]]
+
+    def after(self, work: Work, ingested: Mapping[str, Ingested], progress: ProgressState) -> Closing:
+        """With what a batch says, whose inputs have come to `progress`."""
+        said = [*work.declared.items(), *progress.inputs.items()]
+        for name, one in ingested.items():
+            said += [((name, a), value) for values in (one.greatest, one.punctuation) for a, value in values.items()]
+        declared = dict(self.declared)
+        for key, value in said:
+            if isinstance(value, int):
+                declared[key] = max(value, declared.get(key, value))
+        return replace(self, at=self.at if work.close_at is None else work.close_at, declared=declared)
+
+    def check(self, plan: Plan, progress: ProgressState) -> None:
+        """`QueryError` TG417 where the inputs have ended and all is to end by an instant that has passed."""
+        for query, derived in deriving(plan) if self.at is not None else []:
+            if _reached(plan, progress.inputs, query) == INF:
+                passed = _passed(plan, self.declared, query)
+                if passed is not None and self.at is not None and self.at <= passed.at:
+                    raise _too_early(self.at, passed, query, derived[0].schema[START].type)
+
+    def check_open(self, plan: Plan, progress: ProgressState, asked: int) -> None:
+        """`QueryError` TG417 where the end has been stated already, in another way."""
+        if self.at == asked:
+            return
+        for query, _ in deriving(plan):
+            if query.ordered is not None and progress.queries[query.name][query.ordered.time] == INF:
+                how = "what was open then is not reported" if self.at is None else "situations were closed elsewhere"
+                raise QueryError(
+                    "TG417",
+                    f"the streams have ended before, and {how}",
+                    hint="state close_at together with the end, once",
+                )
+
+
+def _reached(plan: Plan, inputs: Mapping[tuple[str, str], Extended], query: QueryPlan) -> Extended:
+    """How far an operator reads its events once every query has come as far as these inputs let it."""
+    ahead = ProgressState.start(plan)
+    ahead.inputs |= inputs
+    for level in plan.levels():
+        ahead.queries |= reach(plan, level, ahead)
+    assert query.ordered is not None
+    return ahead.queries[query.name][query.ordered.time]
+
+
+@dataclass(frozen=True, slots=True)
+class _Passed:
+    """How far the events of an operator are final before the end, and the inputs that make them so: attributes of streams, with
+    the greatest instant that an event had or that was declared there."""
+
+    at: int
+    because: tuple[tuple[StreamDef, str, int], ...]
+    others: bool
+    """Whether it takes the end of other streams that have a part in it."""
+
+
+def _passed(plan: Plan, declared: Declared, query: QueryPlan) -> _Passed | None:
+    """The greatest instant of the operator's timeline that what was declared amounts to; None where nothing was.
+
+    Stream by stream, as if the others had ended: whatever was read in whichever batches, no operator can have come further
+    before its end. And with all of them, for results that are final by progress of one stream or another.
+    """
+    streams = input_streams(plan)
+    found = []
+    for own in (*((stream,) for stream in sorted(streams, key=lambda one: one.name)), streams):
+        names = {stream.name for stream in own}
+        inputs: dict[tuple[str, str], Extended] = {
+            (name, a): declared.get((name, a), -INF) if name in names else INF
+            for name, a in ProgressState.start(plan).inputs
+        }
+        at = _reached(plan, inputs, query)
+        if isinstance(at, int):
+            telling = [key for key in inputs if _matters(plan, inputs, query, key)]
+            because = tuple(
+                (stream, a, value)
+                for stream in own
+                for a in stream.progress
+                if (stream.name, a) in telling and isinstance(value := inputs[stream.name, a], int)
+            )
+            found.append(_Passed(at, because, any(name not in names for name, _ in telling)))
+    return max(found, key=lambda one: one.at, default=None)
+
+
+def _matters(plan: Plan, inputs: Mapping[tuple[str, str], Extended], query: QueryPlan, key: tuple[str, str]) -> bool:
+    """Whether the operator would have come elsewhere had nothing been said of this attribute."""
+    return _reached(plan, {**inputs, key: -INF}, query) != _reached(plan, inputs, query)
+
+
+def _too_early(at: int, passed: _Passed, query: QueryPlan, type_: DataType) -> QueryError:
+    assert query.ordered is not None
+    end, last, least = (value_text(instant, type_) for instant in (at, passed.at, passed.at + 1))
+    come = [f"{s.name}.{a} has come to {value_text(value, s.schema[a].type)}" for s, a, value in passed.because]
+    ended = ", and the other streams end" if passed.others else ""
+    return QueryError(
+        "TG417",
+        f"{query.stream}: open situations can not end at {end}: {query.stream} is final up to {query.ordered.time} = {last}",
+        because=(f"{', '.join(come)} (the last event, or declared progress){ended}",),
+        hint=f"close them at {least} or later",
+    )

@@ -1,0 +1,185 @@
+"""What the batch loop asks of an engine, and what an engine answers: the steps of a batch that touch rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from tidegate.algebra.terms import Term
+from tidegate.algebra.time import Extended
+from tidegate.analysis.facts import Rank
+from tidegate.runtime.eval.purging import Look, Looked, Sweep
+from tidegate.runtime.ingest.admission import Intake
+from tidegate.runtime.plan.placement import Limits
+from tidegate.runtime.plan.steps import Buffer, Progress, QueryPlan
+from tidegate.runtime.state.batch import Batch
+from tidegate.runtime.state.manifest import KernelState, SourceCounts
+from tidegate.runtime.state.segments import Segment
+
+
+@dataclass(frozen=True, slots=True)
+class Ingested:
+    """What became of one stream's new rows: counts by fate, greatest instants, what was stored and set aside; files among that."""
+
+    counts: SourceCounts
+    greatest: Mapping[str, int] = field(default_factory=dict)
+    punctuation: Mapping[str, int] = field(default_factory=dict)
+    segments: Mapping[str, tuple[Segment, ...]] = field(default_factory=dict)
+    first_rejected: str = ""
+    unreadable: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Increment:
+    """New result rows of a query: how many, what other queries' buffers store of them, and where it was evaluated.
+
+    `state` is what an operator that gathers events in order keeps from now on. `aside` counts, by query and reason,
+    what was set aside.
+    """
+
+    rows: int
+    segments: Mapping[str, tuple[Segment, ...]] = field(default_factory=dict)
+    place: str = ""
+    state: KernelState | None = None
+    aside: Mapping[tuple[str, str], int] = field(default_factory=dict)
+
+    def and_then(self, other: Increment) -> Increment:
+        """Both increments of a query as one."""
+        segments = {
+            buffer: (*self.segments.get(buffer, ()), *other.segments.get(buffer, ()))
+            for buffer in {**self.segments, **other.segments}
+        }
+        aside = Counter(self.aside) + Counter(other.aside)
+        return Increment(self.rows + other.rows, segments, other.place or self.place, other.state or self.state, aside)
+
+
+@dataclass(frozen=True, slots=True)
+class Stratum:
+    """One step of a recursive component: for each job the new rows whose rank is less than `limit`."""
+
+    increments: Sequence[Increment]
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a batch is asked to do: rows per stream in the engine's own form, progress from outside, streams that end.
+
+    `close_at`: where situations end that are open after the last event. `declared`: the greatest instants that were among
+    the progress from outside, also of a stream that then ended. `waiting`: streams of which there are files that no batch
+    has read yet, so that they are not silent.
+    """
+
+    arrivals: Mapping[str, Any] = field(default_factory=dict)
+    advances: Mapping[tuple[str, str], Extended] = field(default_factory=dict)
+    close_at: int | None = None
+    declared: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    waiting: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """An increment to be evaluated: the relevant segments per leaf, progress before and after, who stores the result.
+
+    `state` is what an operator that gathers events in order has kept so far, `close_at` where situations end that are
+    open after this increment, its last. `lenient`: rows without a value are set aside instead of failing the batch;
+    `lenient_feeds` are the buffers, by their ids, whose readers have it so. `untied`: so are events of which nothing says which comes first.
+    """
+
+    query: QueryPlan
+    inputs: Sequence[Sequence[Segment]]
+    old: Progress
+    new: Progress
+    feeds: Sequence[tuple[Buffer, Term]]
+    state: KernelState | None = None
+    close_at: int | None = None
+    lenient: bool = False
+    lenient_feeds: frozenset[str] = frozenset()
+    untied: bool = False
+
+    @property
+    def rows(self) -> int:
+        """Rows of the relevant segments."""
+        return sum(segment.rows for segments in self.inputs for segment in segments)
+
+    @property
+    def bytes(self) -> int:
+        """Size of the relevant segments."""
+        return sum(segment.bytes for segments in self.inputs for segment in segments)
+
+    @property
+    def state_bytes(self) -> int:
+        """Size of what the query's operator has kept."""
+        return 0 if self.state is None else sum(file.bytes for file in self.state.files)
+
+    def waits_for_other_than(self, streams: Collection[str]) -> bool:
+        """Whether rows of other streams may begin or cease to matter as results get later."""
+        return any(
+            leaf.segment_may_change(segment.bounds, self.old)
+            for leaf, segments in zip(self.query.leaves, self.inputs, strict=True)
+            if leaf.buffer is not None and leaf.buffer.stream.name not in streams
+            for segment in segments
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """Segments of a buffer to be written anew as few as possible, with the rows that `keep` lets live.
+
+    Where they are many bytes they are read and written piece by piece, each piece but the last with at least `least` rows.
+    """
+
+    buffer: Buffer
+    segments: Sequence[Segment]
+    keep: Term
+    least: int = 0
+
+    @property
+    def rows(self) -> int:
+        return sum(segment.rows for segment in self.segments)
+
+    @property
+    def bytes(self) -> int:
+        return sum(segment.bytes for segment in self.segments)
+
+
+class Executor(Protocol):
+    """How an engine does the steps of a batch that touch rows."""
+
+    name: str
+
+    @property
+    def limits(self) -> Limits | None:
+        """By which an increment takes its place, where there are several."""
+
+    def ingest(self, batch: Batch, work: Work, intakes: Mapping[str, Intake]) -> dict[str, Ingested]:
+        """Read, judge and store the new rows of every stream."""
+
+    def increments(self, batch: Batch, jobs: Sequence[Job]) -> list[Increment]:
+        """Evaluate queries that do not read each other over the relevant segments of their leaves; store what passes."""
+
+    def stratum(self, batch: Batch, jobs: Sequence[Job], rank: Rank) -> Stratum | None:
+        """Evaluate queries of a recursive component, and find those new rows that rank less than the least plus the step.
+
+        None where there is no new row. The segments are for later strata of this batch to read, until `settle`.
+        """
+
+    def settle(self, batch: Batch, queries: Sequence[QueryPlan], done: Mapping[str, Increment]) -> dict[str, Increment]:
+        """Store what the strata of a component have found, all together; the same increments with segments that stay."""
+
+    def rewrite(self, batch: Batch, rewrites: Sequence[Rewrite]) -> list[tuple[Segment, ...]]:
+        """For each, new segments, one or few, with the rows that it lets live; none where no row is left."""
+
+    def sweep(self, batch: Batch, sweep: Sweep) -> dict[str, tuple[Segment, ...]]:
+        """The segments of those buffers that are written anew, without what partner and kill rule say is dead."""
+
+    def look(self, batch: Batch, sweep: Sweep, look: Look, rows: int) -> Looked | None:
+        """A step of a look, through about so many rows; None: the engine does not look at so large a state."""
+
+    def persist(self, batch: Batch, segments: Mapping[str, tuple[Segment, ...]]) -> Mapping[str, tuple[Segment, ...]]:
+        """The segments that stay, per buffer, as files: those that the batch has only in memory so far are written."""
+
+    def forget(self, live: frozenset[str]) -> None:
+        """Only segments with these paths are still needed."""

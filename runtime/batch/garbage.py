@@ -1,0 +1,220 @@
+"""Stored rows that nobody needs any more: which segments a batch drops, which it writes anew without them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tidegate.algebra.terms import TRUE, Term
+from tidegate.runtime.batch.executor import Executor, Rewrite
+from tidegate.runtime.eval.purging import FLOOR, STEP, STRIDE, WHOLE_STEPS, WORTH, Sweep, Watch
+from tidegate.runtime.ingest.keys import KeyMemory
+from tidegate.runtime.plan.progress import ProgressState
+from tidegate.runtime.plan.steps import Buffer, Plan
+from tidegate.runtime.state.batch import Batch
+from tidegate.runtime.state.segments import Segment, plan_compaction
+
+GarbageCollection = Literal["amortised", "exact", "off"]
+Segments = Mapping[str, Sequence[Segment]]
+
+#: Segments of so many rows, or bytes, are not merged any more, unless there would be too many of them.
+MERGED_ROWS = 1 << 16
+MERGED_BYTES = 32 << 20
+MOST_SEGMENTS = 128
+#: Rows that a batch rewrites at most for each that came, and in any case; what a rewrite costs beside its rows, in rows.
+REWRITTEN = 4
+LEAST_REWRITTEN = 1 << 17
+REWRITE_COST = 1 << 10
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Garbage:
+    """What of a plan's buffers is kept at some progress; `keys` is what is remembered of input streams with a key."""
+
+    plan: Plan
+    keys: Mapping[str, KeyMemory]
+    mode: GarbageCollection
+    watches: dict[str, Watch] = field(default_factory=dict)
+    """Amortised: what partner and kill rule look at next, by the first buffer of those whose rows depend on each other."""
+    _arrived: dict[str, int] = field(default_factory=dict)
+    """Rows that the batch has stored, per buffer."""
+
+    @property
+    def buffers(self) -> tuple[Buffer, ...]:
+        return (*self.plan.buffers, *(memory.buffer for memory in self.keys.values()))
+
+    def keep(self, buffer: Buffer, progress: ProgressState) -> Term:
+        """The condition on rows of a buffer that are still needed."""
+        if self.mode == "off":
+            return TRUE
+        memory = self._memory(buffer)
+        if memory is not None:
+            return memory.keep(progress.of_input(buffer.stream))
+        return self.plan.buffer_keep(buffer, progress.queries)
+
+    def collected(
+        self, executor: Executor, batch: Batch, segments: Segments, progress: ProgressState
+    ) -> dict[str, tuple[Segment, ...]]:
+        """The segments without those that nobody needs, half-dead ones written anew, small ones merged."""
+        left = {name: tuple(some) for name, some in segments.items()}
+        due: list[Rewrite] = []
+        waiting: list[Rewrite] = []
+        self._arrived.update({name: _rows_of(s for s in some if s.batch == batch.seq) for name, some in left.items()})
+        judged = {path for watch in self.watches.values() for path in watch.busy}
+        for buffer in self.buffers:
+            own = left[buffer.id]
+            if self.mode != "off":
+                own = left[buffer.id] = tuple(s for s in own if self._needed(buffer, s, progress, _whole))
+            free = [s for s in own if s.path not in judged]
+            dying = {s.path for s in free if self.mode != "off" and self._wants_rewriting(buffer, s, progress)}
+            most = merged_rows(own, self._arrived[buffer.id])
+            groups = plan_compaction(free, max_rows=most)
+            merging = {segment.path for group in groups for segment in group}
+            groups += [[s] for s in own if s.path in dying - merging]
+            if groups:
+                keep = self.keep(buffer, progress)
+                for group in groups:
+                    is_due = self.mode == "exact" and any(s.path in dying for s in group)
+                    (due if is_due else waiting).append(Rewrite(buffer, group, keep, most))
+        rewrites = [*due, *affordable(waiting, sum(self._arrived.values()))]
+        for rewrite, merged in zip(rewrites, executor.rewrite(batch, rewrites), strict=True):
+            gone = {segment.path for segment in rewrite.segments}
+            kept = (s for s in left[rewrite.buffer.id] if s.path not in gone)
+            left[rewrite.buffer.id] = (*kept, *merged)
+        return left
+
+    def swept(
+        self, executor: Executor, batch: Batch, segments: Segments, progress: ProgressState
+    ) -> dict[str, tuple[Segment, ...]]:
+        """What partner and kill rule leave of the buffers that they change, at the progress of a whole batch (rule R23).
+
+        Exact: all that they can free. Amortised: of a bounded number of rows, those whose turn it is.
+        """
+        found: dict[str, tuple[Segment, ...]] = {}
+        if self.mode == "off":
+            return found
+        groups = self.plan.purged()
+        rows = most = max(STEP, sum(self._arrived.values()))
+        for number in range(len(groups)):
+            buffers = groups[(batch.seq + number) % len(groups)]  # the first is another each time
+            own = {buffer.id: segments[buffer.id] for buffer in buffers}
+            worth = 0.0 if self.mode == "exact" else WORTH
+            sweep = Sweep(self.plan, buffers, own, progress.queries, progress.bounds(self.plan), worth)
+            if self.mode == "amortised":
+                watch = self.watches.setdefault(buffers[0].id, Watch())
+                watch.arrived(sum(self._arrived[buffer.id] for buffer in buffers), most)
+                rows -= self._looked(executor, batch, sweep, watch, rows, most, found)
+            elif _rows(own):
+                found |= executor.sweep(batch, sweep)
+        return found
+
+    def _looked(
+        self,
+        executor: Executor,
+        batch: Batch,
+        sweep: Sweep,
+        watch: Watch,
+        rows: int,
+        most: int,
+        found: dict[str, tuple[Segment, ...]],
+    ) -> int:
+        """A step of the look at a group of buffers, if it is time for one; gives through how many rows it went.
+
+        Few rows of which some go are looked at all together, each time that they have doubled.
+        """
+        held = _rows(sweep.segments)
+        if rows < STRIDE or held < FLOOR:
+            return 0
+        if watch.frees and held <= WHOLE_STEPS * most:
+            if held < 2 * watch.left:
+                return 0
+            after = executor.sweep(batch, sweep)
+            watch.swept(held, _rows({**sweep.segments, **after}))
+            found |= after
+            return held
+        freed = [buffer for buffer in sweep.buffers if self.plan.freed_sooner(buffer)]
+        look = watch.next(freed, sweep.segments, batch.seq)
+        if look is None:
+            return 0
+        looked = executor.look(batch, sweep, look, int(min(rows, watch.credit[look.age])))
+        if looked is None:
+            watch.given_up(look)
+            return 0
+        watch.went(look, looked)
+        if looked.segments is not None:
+            gone = {segment.path for segment in look.segments}
+            kept = (s for s in sweep.segments[look.buffer.id] if s.path not in gone)
+            found[look.buffer.id] = (*kept, *looked.segments)
+        return looked.rows
+
+    def renamed(self, before: Segments, after: Segments) -> None:
+        """Segments are files now, in the order in which they were in memory."""
+        pairs = [pair for name, some in before.items() for pair in zip(some, after[name], strict=True)]
+        paths = {one.path: other.path for one, other in pairs if one.path != other.path}
+        for watch in self.watches.values():
+            watch.renamed(paths)
+
+    def _memory(self, buffer: Buffer) -> KeyMemory | None:
+        memory = self.keys.get(buffer.stream.name)
+        return memory if memory is not None and memory.buffer is buffer else None
+
+    def _needed(
+        self, buffer: Buffer, segment: Segment, progress: ProgressState, part: Callable[[int, int], tuple[int, int]]
+    ) -> bool:
+        bounds = {column: part(*limits) for column, limits in segment.bounds.items()}
+        memory = self._memory(buffer)
+        if memory is not None:
+            return memory.keeps_segment(bounds, progress.of_input(buffer.stream))
+        return self.plan.buffer_keeps_segment(buffer, bounds, progress.queries)
+
+    def _wants_rewriting(self, buffer: Buffer, segment: Segment, progress: ProgressState) -> bool:
+        """Exact: always. Amortised: once its earlier half is dead, so that each rewrite frees about what it copies."""
+        part = _earliest if self.mode == "exact" else _earlier_half
+        return not self._needed(buffer, segment, progress, part)
+
+
+def merged_rows(segments: Sequence[Segment], arrived: int) -> int:
+    """So many rows a segment has at least that is not merged any more.
+
+    Merges stay small, so that none of them holds up a batch, but segments few: no more than some `MOST_SEGMENTS` of
+    those, whatever the state. They have as many rows as a batch brings, since these came in one batch too.
+    """
+    rows, size = _rows_of(segments), sum(segment.bytes for segment in segments)
+    wide = max(1, MERGED_BYTES * rows // size) if size else MERGED_ROWS
+    return max(min(max(MERGED_ROWS, arrived), wide), rows // MOST_SEGMENTS)
+
+
+def affordable(rewrites: Sequence[Rewrite], arrived: int) -> list[Rewrite]:
+    """Of rewrites that can wait those that a batch does: for each row that came a few are rewritten, and one segment always.
+
+    The largest go first: small ones wait for less, and are merged all the cheaper.
+    """
+    allowed = max(LEAST_REWRITTEN, REWRITTEN * arrived)
+    chosen: list[Rewrite] = []
+    for one in sorted(rewrites, key=lambda one: -one.rows):
+        cost = one.rows + REWRITE_COST
+        if not chosen or cost <= allowed:
+            chosen.append(one)
+            allowed -= cost
+    return chosen
+
+
+def _rows(segments: Segments) -> int:
+    return sum(_rows_of(some) for some in segments.values())
+
+
+def _rows_of(segments: Iterable[Segment]) -> int:
+    return sum(segment.rows for segment in segments)
+
+
+def _whole(low: int, high: int) -> tuple[int, int]:
+    return low, high
+
+
+def _earlier_half(low: int, high: int) -> tuple[int, int]:
+    return low, low + (high - low) // 2
+
+
+def _earliest(low: int, _: int) -> tuple[int, int]:
+    return low, low

@@ -1,0 +1,119 @@
+"""What one batch did, in numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from tidegate.algebra.dsl.calls import checked_calls
+from tidegate.algebra.pretty import count_of
+from tidegate.algebra.time import Extended
+from tidegate.runtime.batch.status import Line, Status, fates, finals, joined, kept
+from tidegate.runtime.plan.placement import Limits
+from tidegate.runtime.plan.steps import Plan
+from tidegate.runtime.state.inputs.positions import SparkBatch
+from tidegate.runtime.state.manifest import SourceCounts
+
+KEPT_REPORTS: Final = 100
+"""Reports that a run keeps, of its last batches. One takes 3 to 20 KB, so a run of months can not keep all; `on_batch` sees each."""
+
+
+@checked_calls
+@dataclass(frozen=True, slots=True, repr=False)
+class BatchReport:
+    """What one batch did: rows by fate per source, new rows per query, progress, live rows per buffer, time per step.
+
+    Of every stream that a query reads, by attribute: `bounds` says how far it has arrived, `greatest` what the batch
+    brought. `live_rows` has rows per buffer and, as "Q: situations", those that the query Q keeps, open ones and such
+    as may be matched. `waiting` says of results that had no turn by the schedule why. `live_ranges` has the least and
+    greatest instants that a buffer holds. Instants and progress are ticks: microseconds since 1970-01-01 UTC of
+    timestamps, days of dates, numbers of integer time; `clock` is in microseconds too. `read` has rows and bytes of the
+    segments that a query's increment read, `places` where, by `limits` (None: embedded, one place). `interleaved`:
+    slices of the input reached into each other, so it was read a second time, event by event. `set_aside` has, per
+    query and reason, rows of its evaluation without a value, sums that do not fit, and tied events. `unreadable` has,
+    per stream, how many files were set aside as they cannot be read. Printed, and in a notebook, it is the first of
+    these figures, a line each.
+
+    Examples:
+        >>> report = program.run(inputs).reports[0]
+        >>> report.seq, report.results
+        (1, {'Unpaid': 2})
+        >>> report.counts["Payments"]
+        SourceCounts(rows_in=3, accepted=2, rejected={'null': 1})
+    """
+
+    seq: int
+    counts: Mapping[str, SourceCounts]
+    results: Mapping[str, int]
+    progress: Mapping[str, Mapping[str, Extended]]
+    bounds: Mapping[tuple[str, str], Extended]
+    greatest: Mapping[tuple[str, str], int]
+    live_rows: Mapping[str, int]
+    seconds: Mapping[str, float]
+    places: Mapping[str, str]
+    freed: Mapping[str, int]
+    live_bytes: Mapping[str, int]
+    live_ranges: Mapping[tuple[str, str], tuple[int, int]]
+    clock: int
+    spark: SparkBatch | None
+    read: Mapping[str, tuple[int, int]]
+    waiting: Mapping[str, str]
+    limits: Limits | None
+    plan: Plan = field(repr=False, compare=False)
+    interleaved: bool = False
+    set_aside: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    unreadable: Mapping[str, int] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return str(self.status())
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return self.status()._repr_html_()
+
+    def status(self) -> Status:
+        """What a reader asks first: rows by their fate, results and up to where they are final, and what is kept.
+
+        Examples:
+            >>> print(program.run(inputs).reports[0].status())
+            batch 1, ... ms
+              in    Orders    3 rows, accepted
+                    Payments  3 rows, 2 accepted, 1 rejected: 1 null
+              out   Unpaid    2 rows, complete
+              kept  Orders    0 rows
+                    Payments  0 rows
+        """
+        final = finals(self.plan, self.progress)
+        unreadable = (
+            Line("in", name, f"{count_of(files, 'file')} that cannot be read")
+            for name, files in self.unreadable.items()
+        )
+        out = (
+            Line(
+                "out",
+                name,
+                joined([count_of(self.results.get(name, 0), "row"), final.get(name, ""), *self._aside(name)]),
+            )
+            for name in final
+        )
+        return Status(
+            f"batch {self.seq}, {1000 * sum(self.seconds.values()):,.0f} ms",
+            (*fates("in", self.counts), *unreadable, *out, *kept(self.plan, self.live_rows)),
+        )
+
+    def _aside(self, query: str) -> list[str]:
+        """Of a query that was not evaluated why, and what of its evaluation was set aside."""
+        waiting = [f"not evaluated: {self.waiting[query]}"] if query in self.waiting else []
+        return waiting + [f"{rows:,} set aside: {reason}" for reason, rows in self.set_aside.get(query, {}).items()]
+
+
+class Reports(list[BatchReport]):
+    """Reports of batches, oldest first. Printed, they are one after the other."""
+
+    def __repr__(self) -> str:
+        return "\n".join(map(repr, self))
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return f"<div>{''.join(report._repr_html_() for report in self)}</div>"

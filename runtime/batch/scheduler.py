@@ -1,0 +1,147 @@
+"""Turns: which queries a batch evaluates, and in which order; the others wait and lag (rule R24)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from time import monotonic
+
+from tidegate.algebra.time import INF, format_duration, format_instant
+from tidegate.runtime.plan.progress import ProgressState, reach
+from tidegate.runtime.plan.schedule import Timetable
+from tidegate.runtime.plan.steps import Plan, QueryPlan
+from tidegate.runtime.state.codec import Json
+
+MISSED = "missed turns"
+"""Where it stands in a manifest's `extra`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """Of a result that had no turn in the last batch: `batch` and `clock` of its last turn, how many batches in a row the
+    budget has put it off, and why it waits, in words."""
+
+    batch: int
+    clock: int
+    put_off: int
+    because: str
+
+
+@dataclass(slots=True)
+class Turns:
+    """The turns of one batch, `seq` at `clock`, the last one having been `last` (its number and clock).
+
+    Iterating yields queries to be evaluated together, of one level, none of which reads another but in a recursive
+    component; what is yielded is taken to be evaluated before the next is asked for. `before` and then `missed` are the
+    results without a turn in the last batch and in this one.
+    """
+
+    plan: Plan
+    timetable: Timetable
+    progress: ProgressState
+    before: Mapping[str, Missed]
+    last: tuple[int, int]
+    seq: int
+    clock: int
+    missed: dict[str, Missed] = field(init=False, default_factory=dict)
+
+    def __iter__(self) -> Iterator[Sequence[QueryPlan]]:
+        levels = self.plan.levels()
+        if self.timetable.is_plain:
+            yield from levels
+            return
+        ended = self._ended(levels)
+        started = monotonic()
+        due = [[query for query in level if query.name in ended or self._is_due(query.stream)] for level in levels]
+        if self.timetable.budget is None:
+            yield from (level for level in due if level)
+            return
+        yield from (now for level in due if (now := [query for query in level if query.name in ended]))
+        yield from self._within_budget([query for level in due for query in level if query.name not in ended], started)
+
+    def _ended(self, levels: Sequence[Sequence[QueryPlan]]) -> set[str]:
+        """The queries whose results will be complete once they and those below them are evaluated: no turn may be left."""
+        found = {query.name for level in levels for query in level if query.facts.is_static}
+        if INF not in self.progress.inputs.values() and not any(map(self._reads_itself_only, levels)):
+            return found
+        ahead = self.progress.copy()
+        for level in levels:
+            ahead.queries |= reach(self.plan, level, ahead)
+            complete = {query.name for query in level if INF in ahead.queries[query.name].values()}
+            if self.plan.recursion(level) is None or len(complete) == len(level):
+                found |= complete
+        return found
+
+    def _reads_itself_only(self, level: Sequence[QueryPlan]) -> bool:
+        """Whether a recursion has no input: it is complete at once."""
+        own = {query.stream for query in level}
+        return self.plan.recursion(level) is not None and all(
+            one.stream.static or one.stream.name in own for query in level for one in query.facts.occurrences
+        )
+
+    def _is_due(self, stream: str) -> bool:
+        """Whether as many batches, or as much of the clock, have gone since the last turn; else it waits."""
+        batch, clock = self._last_turn(stream)
+        if stream in self.timetable.batches:
+            next_ = batch + self.timetable.batches[stream]
+            is_due, when = self.seq >= next_, f"at batch {next_}"
+        elif stream in self.timetable.spans:
+            later = clock + self.timetable.spans[stream]
+            is_due, when = self.clock >= later, f"when the clock is at {format_instant(later)}"
+        else:
+            return True
+        if not is_due:
+            because = f"{self.timetable.cadence(stream)}, next {when}"
+            self.missed[stream] = Missed(batch, clock, 0, because)
+        return is_due
+
+    def _last_turn(self, stream: str) -> tuple[int, int]:
+        known = self.before.get(stream)
+        return self.last if known is None else (known.batch, known.clock)
+
+    def _put_off(self, stream: str) -> int:
+        return self.before[stream].put_off if stream in self.before else 0
+
+    def _within_budget(self, queries: Sequence[QueryPlan], started: float) -> Iterator[Sequence[QueryPlan]]:
+        """Component by component, those of high priority and those that have waited long first; at least one."""
+        budget = self.timetable.budget
+        assert budget is not None
+        groups = [
+            own
+            for component in self.plan.facts.components
+            if (own := [query for query in queries if query.stream in component.streams])
+        ]
+        evaluated = False
+        for group in sorted(groups, key=lambda group: -self._urgency(group[0].stream)):
+            reached = reach(self.plan, group, self.progress)
+            if all(reached[query.name] == self.progress.queries[query.name] for query in group):
+                continue
+            if evaluated and monotonic() - started >= budget / 1_000_000:
+                self.missed |= {query.stream: self._again_put_off(query.stream) for query in group}
+                continue
+            yield group
+            evaluated = True
+
+    def _urgency(self, stream: str) -> int:
+        return self.timetable.priority.get(stream, 0) + self._put_off(stream)
+
+    def _again_put_off(self, stream: str) -> Missed:
+        assert self.timetable.budget is not None
+        times = self._put_off(stream) + 1
+        how_often = "once" if times == 1 else f"{times} times in a row"
+        because = f"put off {how_often} by the budget of {format_duration(self.timetable.budget)} a batch"
+        return Missed(*self._last_turn(stream), times, because)
+
+
+def to_json(missed: Mapping[str, Missed]) -> Json:
+    return {name: [one.batch, one.clock, one.put_off, one.because] for name, one in missed.items()}
+
+
+def from_json(found: Json) -> dict[str, Missed]:
+    """What a manifest says; nothing where it is silent."""
+    known: dict[str, Missed] = {}
+    for name, one in found.items() if isinstance(found, dict) else ():
+        match one:
+            case [int(batch), int(clock), int(put_off), str(because)]:
+                known[name] = Missed(batch, clock, put_off, because)
+    return known

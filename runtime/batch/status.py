@@ -1,0 +1,147 @@
+"""How a run stands, as text and as HTML made for reading: rows by their fate, results, what is kept, times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING
+
+from tidegate.algebra.dsl.calls import checked_calls
+from tidegate.algebra.pretty import count_of, listed, printable
+from tidegate.analysis.stages import stage_names
+from tidegate.runtime.batch.instants import moment
+from tidegate.runtime.plan.steps import one_of
+
+if TYPE_CHECKING:
+    from tidegate.algebra.time import Extended
+    from tidegate.runtime.batch.loop import Runner
+    from tidegate.runtime.plan.steps import Plan
+    from tidegate.runtime.state.manifest import SourceCounts
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One fact: what it is about ("in", "out", "kept"), of which stream or query, and what is to be said."""
+
+    about: str
+    name: str
+    text: str
+
+
+@checked_calls
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A title, and facts below it in three columns.
+
+    Examples:
+        >>> print(program.session().status())
+        session of Unpaid in memory, after batch 0
+          in    Orders    0 rows
+                Payments  0 rows
+          out   Unpaid    nothing final yet
+          kept  Orders    0 rows
+                Payments  0 rows
+    """
+
+    title: str
+    lines: tuple[Line, ...]
+
+    def __str__(self) -> str:
+        abouts = max((len(line.about) for line in self.lines), default=0)
+        names = max((len(line.name) for line in self.lines), default=0)
+        rows, before = [self.title], ""
+        for line in self.lines:
+            about = "" if line.about == before else line.about
+            rows.append(f"  {about:{abouts}}  {line.name:{names}}  {line.text}".rstrip())
+            before = line.about
+        return printable("\n".join(rows))
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        rows, before = [], ""
+        for line in self.lines:
+            cells = ("" if line.about == before else line.about, line.name, line.text)
+            rows.append("".join(f'<td style="text-align: left">{escape(printable(cell))}</td>' for cell in cells))
+            before = line.about
+        body = "".join(f"<tr>{row}</tr>" for row in rows)
+        return f"<div><p>{escape(printable(self.title))}</p><table>{body}</table></div>"
+
+
+def fate(counts: SourceCounts) -> str:
+    """What became of the rows of a source."""
+    rejected = counts.rows_in - counts.accepted
+    if not rejected:
+        return count_of(counts.rows_in, "row") + (", accepted" if counts.rows_in else "")
+    reasons = listed([f"{rows:,} {reason}" for reason, rows in sorted(counts.rejected.items()) if rows])
+    return f"{count_of(counts.rows_in, 'row')}, {counts.accepted:,} accepted, {rejected:,} rejected: {reasons}"
+
+
+def fates(about: str, counts: Mapping[str, SourceCounts]) -> tuple[Line, ...]:
+    """A line for each source."""
+    return tuple(Line(about, name, fate(found)) for name, found in counts.items())
+
+
+def finals(plan: Plan, progress: Mapping[str, Mapping[str, Extended]]) -> dict[str, str]:
+    """Of each query up to which instants its result is final; stages, whose results nobody reads, are left out."""
+    schemas = {query.name: query.facts.output.schema for query in plan.queries if not query.facts.query.inner}
+    return {
+        name: _final({a: moment(value, schemas[name][a].type.kind) for a, value in values.items()})
+        for name, values in progress.items()
+        if name in schemas
+    }
+
+
+def _final(values: Mapping[str, str]) -> str:
+    if not values:
+        return ""
+    if set(values.values()) == {"∞"}:
+        return "complete"
+    if set(values.values()) == {"-∞"}:
+        return "nothing final yet"
+    return f"final up to {listed([f'{name} {value}' for name, value in values.items()])}"
+
+
+def kept(plan: Plan, live_rows: Mapping[str, int]) -> tuple[Line, ...]:
+    """What is stored of each stream, by its kind and in how many buffers, and situations of each query."""
+    buffers = {buffer.id: buffer for buffer in plan.buffers}
+    names = stage_names(plan.facts)
+    found: dict[str, dict[str, list[int]]] = {}
+    for name, number in live_rows.items():
+        buffer = buffers.get(name)
+        if buffer is None:
+            owner, situations, _ = name.rpartition(": situations")
+            stream, what = (owner, "situation") if situations else (name, "row")
+        else:
+            stream, what = buffer.stream.name, one_of(buffer.holds)
+        found.setdefault(names.get(stream, stream), {}).setdefault(what, []).append(number)
+    return tuple(
+        Line("kept", name, ", ".join(_stored(numbers, what) for what, numbers in by_kind.items()))
+        for name, by_kind in found.items()
+    )
+
+
+def _stored(numbers: Sequence[int], what: str) -> str:
+    return count_of(sum(numbers), what) + (f" in {len(numbers)} buffers" if len(numbers) > 1 else "")
+
+
+def asked(plan: Plan) -> str:
+    """The queries that a user asks; stages, whose results nobody reads, are left out."""
+    return ", ".join(query.name for query in plan.queries if not query.facts.query.inner)
+
+
+def standing(title: str, runner: Runner) -> Status:
+    """How a run of a program stands, on either engine."""
+    return Status(
+        title,
+        (
+            *fates("in", dict(runner.counts)),
+            *(Line("out", name, text) for name, text in finals(runner.plan, runner.progress.queries).items()),
+            *kept(runner.plan, runner.live_rows()),
+        ),
+    )
+
+
+def joined(parts: Iterable[str]) -> str:
+    """The parts that say something, with commas between them."""
+    return ", ".join(part for part in parts if part)

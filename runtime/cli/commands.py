@@ -1,0 +1,370 @@
+"""The command line: `tidegate check`, `explain`, `run`, `start`, `timeline`, `why`, `state`, `compact`, `doctor` and `version`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tidegate.algebra.errors import Problem, QueryError, TidegateError
+
+if TYPE_CHECKING:
+    from tidegate.runtime.cli.run_query import QueryRun
+    from tidegate.runtime.engines.explanation import ProgramExplanation
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit status is 0 if all is well, 1 if something is wrong, 2 for wrong usage."""
+    given = sys.argv[1:] if arguments is None else arguments
+    if not given:
+        parser().print_help(sys.stderr)
+        return 2
+    options = parser().parse_args(given)
+    try:
+        status: int = options.command(options)
+        sys.stdout.flush()
+    except TidegateError as problem:
+        print(problem, file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # whoever read, such as `head`, has enough; Python would fail once more as it flushes
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return status
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says of a misspelt command, option or choice which one is probably meant, below the usage of the command."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        found, unknown = super().parse_known_args(args, namespace)
+        option = next((one.partition("=")[0] for one in unknown if one.startswith("-")), None)
+        if option is not None:
+            self.error(f"there is no option {option}{_meant(option, self._option_string_actions)}")
+        return found, unknown
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            known = ", ".join(action.choices)
+            told = f"{value!r} is none of {known}{_meant(value, action.choices)}"
+            raise argparse.ArgumentError(action, told)
+
+
+def _meant(given: str, known: Iterable[str]) -> str:
+    from tidegate.algebra.dsl.suggestions import nearest
+
+    found = nearest(given, known)
+    return f"; did you mean {' or '.join(found)}?" if found else ""
+
+
+def parser() -> argparse.ArgumentParser:
+    """Every command with its options; each names the function that runs it as `command`."""
+    import tidegate
+
+    top = _Parser(prog="tidegate", description="Temporal relational algebra over event streams.")
+    top.add_argument("--version", action="version", version=f"tidegate {tidegate.__version__}")
+    commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    check = commands.add_parser("check", help="say whether the programs in a Python file are valid")
+    check.add_argument("file", type=Path, help="a Python file that defines one program or several")
+    check.add_argument("--json", action="store_true", help="print the problems as JSON")
+    check.set_defaults(command=_check)
+
+    explain = commands.add_parser("explain", help="say when results are final, what is kept, and how much")
+    explain.add_argument("file", type=Path, help="a Python file that defines one program or several")
+    explain.add_argument("--zones", action="store_true", help="print each query's temporal constraints as well")
+    shown = explain.add_mutually_exclusive_group()
+    shown.add_argument("--graph", choices=("mermaid", "svg"), help="print the plan as a graph instead")
+    shown.add_argument("--spark", action="store_true", help="print Spark's plan of each query's increment as well")
+    explain.add_argument("--json", action="store_true", help="print the report as JSON")
+    explain.set_defaults(command=_explain)
+
+    run = commands.add_parser("run", help="run a query in the text language over files")
+    run.add_argument("--query", type=Path, required=True, metavar="FILE", help="a file with the query")
+    run.add_argument(
+        "--input",
+        action="append",
+        required=True,
+        metavar="STREAM=PATH",
+        help="a Parquet or CSV file, or a directory of them",
+    )
+    run.add_argument("--schema", help="names and types of the attributes, where the files do not say: 'id bigint, ...'")
+    run.add_argument(
+        "--time", metavar="ATTRIBUTE", help="the attribute by which events are ordered, unless ORDER BY says it"
+    )
+    run.add_argument(
+        "--unit", action="append", default=[], metavar="ATTRIBUTE=UNIT", help="the unit of an attribute's values"
+    )
+    run.add_argument("--dialect", choices=("allen", "tpstream"), help="whose `finishes` is meant")
+    run.add_argument(
+        "--close-open", metavar="INSTANT", help="after the last event, situations that are still open end then"
+    )
+    run.add_argument("--name", default="Matches", help="the name of the results")
+    run.add_argument("--out", type=Path, metavar="DIR", help="write a Parquet file there instead of printing CSV")
+    run.add_argument("--threads", type=int, default=1, metavar="N", help="threads that read the files of a directory")
+    run.set_defaults(command=_run)
+
+    drawn = commands.add_parser("timeline", help="draw situations and matches, of a query or of result files")
+    drawn.add_argument("--query", type=Path, metavar="FILE", help="a file with a query in the text language")
+    drawn.add_argument("--input", action="append", default=[], metavar="STREAM=PATH", help="as in run")
+    drawn.add_argument("--schema", help="as in run")
+    drawn.add_argument("--time", metavar="ATTRIBUTE", help="as in run")
+    drawn.add_argument("--unit", action="append", default=[], metavar="ATTRIBUTE=UNIT", help="as in run")
+    drawn.add_argument("--dialect", choices=("allen", "tpstream"), help="as in run")
+    drawn.add_argument("--close-open", metavar="INSTANT", help="as in run")
+    drawn.add_argument(
+        "--situations", action="append", default=[], metavar="NAME=PATH", help="Parquet results with ts and te"
+    )
+    drawn.add_argument("--matches", type=Path, metavar="PATH", help="Parquet results of a match of them")
+    drawn.add_argument("--by", action="append", default=[], metavar="ATTRIBUTE", help="what tells partitions apart")
+    drawn.add_argument("--most", type=int, default=20, help="at most so many partitions, those with matches first")
+    drawn.add_argument("--most-matches", type=int, default=100, help="at most so many matches of each partition")
+    drawn.add_argument("--tz", default="UTC", metavar="ZONE", help="whose clocks are shown, such as America/New_York")
+    drawn.add_argument("--out", type=Path, required=True, metavar="FILE", help="page.html, or picture.svg of the first")
+    drawn.set_defaults(command=_timeline)
+
+    start = commands.add_parser(
+        "start", help="run a program with its sources, sinks and checkpoint until it is stopped"
+    )
+    start.add_argument("file", type=Path, help="a Python file with deployment = tg.deployment(...), or with a program")
+    start.add_argument(
+        "--settings", type=Path, metavar="FILE", help="sources, sinks and checkpoint of a program, in TOML"
+    )
+    start.add_argument("--program", help="the name of the deployment or program in the file, where it defines several")
+    start.add_argument("--once", action="store_true", help="end when all that is there has been read")
+    start.add_argument("--port", type=int, help="serve /health and /metrics there, on this machine alone")
+    start.add_argument("--no-progress", action="store_true", help="show nothing while it runs")
+    start.set_defaults(command=_start)
+
+    state = commands.add_parser("state", help="list what a checkpoint holds, and why it is kept")
+    state.add_argument("checkpoint", type=Path, help="the directory of a checkpoint, of a running or a stopped program")
+    state.add_argument("--check", action="store_true", help="read every state file and compare it with its checksum")
+    state.add_argument("--json", action="store_true", help="print the listing as JSON")
+    state.set_defaults(command=_state)
+
+    compact = commands.add_parser("compact", help="merge the small files in directories of results")
+    compact.add_argument("results", type=Path, nargs="+", help="directories that were given as tg.parquet_sink(...)")
+    compact.add_argument("--json", action="store_true", help="print what was done as JSON")
+    compact.set_defaults(command=_compact)
+
+    why = commands.add_parser("why", help="say what a result in a checkpoint waits for")
+    why.add_argument("checkpoint", type=Path, help="the checkpoint's directory, of a run that goes on or has stopped")
+    why.add_argument("file", type=Path, help="the Python file that defines the program")
+    why.add_argument("--program", help="the program's name in the file, where it defines several")
+    why.add_argument("--result", help="one result only")
+    why.add_argument(
+        "--row", nargs="+", default=[], metavar="ATTRIBUTE=INSTANT", help="when a row with these instants is final"
+    )
+    why.add_argument("--json", action="store_true", help="print the answer as JSON")
+    why.set_defaults(command=_why)
+
+    doctor = commands.add_parser("doctor", help="say what this machine has and what is missing")
+    doctor.add_argument("--json", action="store_true", help="print the findings as JSON")
+    doctor.set_defaults(command=_doctor)
+
+    version = commands.add_parser("version", help="print the version")
+    version.set_defaults(command=_version)
+    return top
+
+
+def _check(options: argparse.Namespace) -> int:
+    from tidegate.runtime.cli.program_files import load_programs
+
+    problems: dict[str, list[Problem]] = {}
+    try:
+        programs = load_programs(options.file)
+        problems = {name: program.check() for name, program in programs.items()}
+        raised: list[Problem] = []
+    except TidegateError as error:
+        raised = list(error.problems)
+    notes = {name: program.notes() for name, program in programs.items() if not problems[name]} if problems else {}
+    found = [*raised, *(problem for those in problems.values() for problem in those)]
+    if options.json:
+        answer = {
+            "file": str(options.file),
+            "valid": not found,
+            "programs": {name: {"valid": not those} for name, those in problems.items()},
+            "problems": [problem.to_dict() for problem in raised]
+            + [{**problem.to_dict(), "program": name} for name, those in problems.items() for problem in those],
+            "notes": [{**note.to_dict(), "program": name} for name, those in notes.items() for note in those],
+        }
+        print(json.dumps(answer, indent=2))
+        return 1 if found else 0
+    for problem in (*found, *(note for those in notes.values() for note in those)):
+        print(problem, end="\n\n")
+    for name, those in problems.items():
+        print(f"{options.file}: {name} is {'not valid' if those else 'valid'}")
+    if found:
+        print(f"{len(found)} problem{'s' if len(found) > 1 else ''}")
+    return 1 if found else 0
+
+
+def _explain(options: argparse.Namespace) -> int:
+    from tidegate.runtime.cli.program_files import load_programs
+
+    try:
+        reports = {name: program.explain(zones=options.zones) for name, program in load_programs(options.file).items()}
+    except TidegateError as error:
+        if not options.json:
+            raise
+        answer = {
+            "file": str(options.file),
+            "valid": False,
+            "problems": [problem.to_dict() for problem in error.problems],
+        }
+        print(json.dumps(answer, indent=2))
+        return 1
+    plans = _spark_plans(reports) if options.spark else {}
+    if options.json:
+        answers = {
+            name: report.to_dict() | ({"spark": plans[name]} if options.spark else {})
+            for name, report in reports.items()
+        }
+        print(json.dumps(answers, indent=2))
+        return 0
+    for name, report in reports.items():
+        text = {"mermaid": report.mermaid, "svg": report.svg, None: report.__str__}[options.graph]()
+        text += "".join(f"\n\nSpark's plan of {query}\n\n{plan.strip()}" for query, plan in plans.get(name, {}).items())
+        print(f"program {name}\n\n{text}\n" if len(reports) > 1 else text)
+    return 0
+
+
+def _run(options: argparse.Namespace) -> int:
+    from tidegate.runtime.cli.run_query import print_results
+
+    asked = _asked(options, options.name)
+    asked.check_out(options.out)
+    print_results(asked.run(options.threads), options.name, options.out)
+    return 0
+
+
+def _asked(options: argparse.Namespace, name: str = "Matches") -> QueryRun:
+    """What `run` and `timeline` are to do; `name` is that of the results."""
+    from tidegate.runtime.cli.run_query import QueryRun, pairs
+
+    inputs = {stream: Path(path) for stream, path in pairs(options.input, "--input").items()}
+    units = pairs(options.unit, "--unit")
+    return QueryRun(
+        options.query, inputs, options.schema, options.time, units, options.dialect, name, options.close_open
+    )
+
+
+def _timeline(options: argparse.Namespace) -> int:
+    from tidegate.runtime.cli.run_query import pairs, save_timeline, timeline_of_files
+
+    if (options.query is None) == (not options.situations):
+        raise QueryError(
+            "TG402", "what is to be drawn?", hint="give --query and --input, or --situations NAME=PATH of results"
+        )
+    drawing = {"most": options.most, "most_matches": options.most_matches, "tz": options.tz}
+    if options.query is None:
+        named = {name: Path(path) for name, path in pairs(options.situations, "--situations").items()}
+        shown = timeline_of_files(named, options.matches, options.by, **drawing)
+    else:
+        shown = _asked(options).timeline(**drawing)
+    print(save_timeline(shown, options.out), file=sys.stderr)
+    return 0
+
+
+def _spark_plans(reports: Mapping[str, ProgramExplanation]) -> dict[str, dict[str, str]]:
+    """Spark's plans of every program's increments; Spark ends with this process."""
+    from tidegate.runtime.extras import spark_extra
+
+    with spark_extra():
+        from tidegate.runtime.engines.spark.setup.session import spark_session
+    session = spark_session("tidegate explain")
+    return {name: report.spark(session) for name, report in reports.items()}
+
+
+def _start(options: argparse.Namespace) -> int:
+    from tidegate.runtime.cli.operation import operate
+    from tidegate.runtime.cli.program_files import load_deployment
+
+    deployment = load_deployment(options.file, options.settings, options.program)
+    operate(deployment, once=options.once, port=options.port, progress=False if options.no_progress else None)
+    return 0
+
+
+def _state(options: argparse.Namespace) -> int:
+    from tidegate.runtime.inspect.state_listing import list_state
+    from tidegate.runtime.state.store.local import LocalStore
+
+    try:
+        listing = list_state(LocalStore(options.checkpoint), check=options.check)
+    except TidegateError as error:
+        if not options.json:
+            raise
+        print(json.dumps({"problems": [problem.to_dict() for problem in error.problems]}, indent=2))
+        return 1
+    print(json.dumps(listing.to_dict(), indent=2) if options.json else listing)
+    return 0
+
+
+def _compact(options: argparse.Namespace) -> int:
+    from dataclasses import asdict
+
+    from tidegate.runtime.state.outputs.compaction import compact
+
+    done = []
+    for directory in options.results:
+        one = compact(directory)
+        done.append(asdict(one))
+        if not options.json:
+            print(
+                f"{directory}: {one.files_before} files became {one.files}, {one.bytes_before} bytes became {one.bytes}"
+            )
+    if options.json:
+        print(json.dumps(done, indent=2))
+    return 0
+
+
+def _why(options: argparse.Namespace) -> int:
+    from tidegate.algebra.errors import QueryError
+    from tidegate.runtime.cli.program_files import load_programs, only
+    from tidegate.runtime.inspect.why import why_checkpoint
+    from tidegate.runtime.plan.progress import check_known
+    from tidegate.runtime.state.store.local import LocalStore
+
+    program = only(options.file, load_programs(options.file), options.program)
+    if options.row and options.result is None:
+        raise QueryError("TG401", "--row without a result to which the row belongs", hint="add --result NAME")
+    if options.result is not None:
+        check_known(options.result, program.facts.streams, "result")
+    found = why_checkpoint(program.facts, LocalStore(options.checkpoint), options.result, _row(options.row) or None)
+    if options.json:
+        print(json.dumps({name: answer.to_dict() for name, answer in found.items()}, indent=2))
+    else:
+        print("\n\n".join(str(answer) for answer in found.values()))
+    return 0
+
+
+def _row(given: Sequence[str]) -> dict[str, object]:
+    """Instants as they are written on the command line; whole numbers are integer time."""
+    from tidegate.runtime.cli.run_query import TICKS, pairs
+
+    found: dict[str, object] = {}
+    for name, value in pairs(given, "--row").items():
+        found[name] = int(value) if TICKS.fullmatch(value) else value
+    return found
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from tidegate.runtime.cli.doctor import diagnose
+
+    diagnosis = diagnose()
+    print(json.dumps(diagnosis.to_dict(), indent=2) if options.json else diagnosis)
+    return 0 if diagnosis.healthy else 1
+
+
+def _version(_: argparse.Namespace) -> int:
+    import tidegate
+
+    print(f"tidegate {tidegate.__version__}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

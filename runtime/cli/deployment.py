@@ -1,0 +1,247 @@
+"""A program with all that it needs to run for months: sources, sinks, checkpoint, engine. `tidegate start` runs it.
+
+It stands in the program's file, as `tg.deployment(...)`, or beside it in a TOML file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
+
+from tidegate.algebra.dsl.calls import called, check_options, checked_calls
+from tidegate.algebra.dsl.here import Here
+from tidegate.algebra.errors import QueryError, Site
+from tidegate.algebra.shown import shown
+from tidegate.algebra.time import DurationLike, duration_ticks
+from tidegate.runtime.arguments import mapping_of
+from tidegate.runtime.connectors.sinks import Sink, parquet_sink
+from tidegate.runtime.connectors.sources import check_rows_given, csv, json, parquet, source_given
+from tidegate.runtime.ingest.quarantine import retention
+from tidegate.runtime.plan.progress import check_known
+from tidegate.runtime.program import Program
+from tidegate.runtime.state.store.paths import local_directory
+
+if TYPE_CHECKING:
+    from tidegate.runtime.ingest.quarantine import Keep
+
+_T = TypeVar("_T")
+EngineName = Literal["embedded", "spark"]
+_READERS = {"parquet": parquet, "csv": csv, "json": json}
+_KEYS = ("sources", "statics", "sinks", "checkpoint", "engine", "every", "spark", "quarantine_keep")
+
+
+@checked_calls
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """What `deployment` makes: a program, and how it runs.
+
+    Examples:
+        >>> sources = {"Orders": tg.parquet("orders", delay="1m"), "Payments": tg.parquet("payments", delay="10m")}
+        >>> deployed = tg.deployment(program, sources=sources, checkpoint="state")
+        >>> deployed.engine, deployed.every, deployed.checkpoint
+        ('embedded', '1s', 'state')
+    """
+
+    program: Program
+    sources: Mapping[str, Any]
+    checkpoint: str
+    sinks: Mapping[str, Sink] = field(default_factory=dict)
+    statics: Mapping[str, Any] = field(default_factory=dict)
+    engine: EngineName = "embedded"
+    every: DurationLike = "1s"
+    spark: Mapping[str, str] = field(default_factory=dict)
+    quarantine_keep: Keep | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Seconds between two looks for new files.
+
+        Examples:
+            >>> tg.deployment(program, sources=inputs, checkpoint="state", every="2m").seconds
+            120.0
+        """
+        return duration_ticks(self.every) / 1_000_000
+
+
+@called()
+def deployment(
+    program: Program,
+    *,
+    sources: Mapping[str, Any],
+    checkpoint: str | os.PathLike[str],
+    sinks: Mapping[str, Sink] | None = None,
+    statics: Mapping[str, Any] | None = None,
+    engine: EngineName = "embedded",
+    every: DurationLike = "1s",
+    spark: Mapping[str, str] | None = None,
+    quarantine_keep: Keep | None = None,
+) -> Deployment:
+    """A program with its sources, sinks and checkpoint, for `tidegate start FILE`.
+
+    `engine`: this process ("embedded"), or "spark", with settings of its session in `spark`. `every`: how often it
+    looks for new files. The others are those of `session`. `QueryError` TG401 for what does not fit.
+
+    Examples:
+        >>> sources = {"Orders": tg.parquet("orders", delay="1m"), "Payments": tg.parquet("payments", delay="10m")}
+        >>> deployed = tg.deployment(program, sources=sources, checkpoint="state", every="5s")
+        >>> deployed.engine, deployed.seconds
+        ('embedded', 5.0)
+    """
+    with Here():
+        if not isinstance(program, Program):
+            raise QueryError("TG114", f"{shown(program)} is no program", hint="make one: tg.program(Name=relation)")
+        if engine not in get_args(EngineName):
+            raise QueryError(
+                "TG401", f"there is no engine {shown(engine)}", hint=f"one of {', '.join(get_args(EngineName))}"
+            )
+        if duration_ticks(every) <= 0:
+            raise QueryError("TG401", f"every={shown(every)} is no time to wait", hint='give one such as "1s"')
+        local_directory(checkpoint)
+        retention(quarantine_keep)
+        given = mapping_of("sources", sources, 'tg.parquet("a directory")')
+        tables = mapping_of("statics", statics, "rows")
+        results = mapping_of("sinks", sinks, 'tg.parquet_sink("a directory")')
+        settings = mapping_of("spark", spark, '"value"')
+        _check_fits(program, given, tables, results)
+        return Deployment(
+            program,
+            dict(given),
+            os.fspath(checkpoint),
+            dict(results),
+            dict(tables),
+            engine,
+            every,
+            dict(settings),
+            quarantine_keep,
+        )
+
+
+def _check_fits(
+    program: Program, sources: Mapping[str, Any], statics: Mapping[str, Any], sinks: Mapping[str, Any]
+) -> None:
+    """`QueryError` for names that the program does not have, inputs that are missing, and options that do not fit them."""
+    inputs = {stream.name: stream for stream in program.definition.inputs}
+    for name, data in sources.items():
+        check_known(name, inputs, "input")
+        check_rows_given(name, data)
+        if not inputs[name].static:
+            source_given(data).options(inputs[name])
+    for name in statics:
+        check_known(name, [name for name, stream in inputs.items() if stream.static], "static table")
+    for name in sinks:
+        check_known(name, {query.stream for query in program.definition.queries}, "result")
+    missing = sorted(set(inputs) - set(sources) - set(statics))
+    if missing:
+        raise QueryError(
+            "TG407", f"no source for {', '.join(missing)}", hint='sources={"Name": tg.parquet("a directory")}'
+        )
+
+
+def read_deployment(path: Path, program: Program) -> Deployment:
+    """The deployment of a program that a TOML file describes; paths in it are relative to the file.
+
+    `QueryError` TG143 for a file that can not be read, or says something else.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+        told = tomllib.loads(text)
+    except OSError as error:
+        raise QueryError("TG143", f"{path} cannot be read: {error.strerror}", hint="check the path") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise QueryError("TG143", f"{path} is no TOML: {error}", hint="see the page of the command line") from error
+    places = _Places(path, text)
+    try:
+        check_options(str(path), told, _KEYS)
+        for needed, written in (("sources", "[sources.Name] and parquet"), ("checkpoint", "checkpoint")):
+            if needed not in told:
+                raise QueryError("TG143", f"{path} has no {needed}", hint=f'write {written} = "a directory"')
+        folder = path.resolve().parent
+        options = {name: told[name] for name in ("engine", "every", "spark", "quarantine_keep") if name in told}
+        return deployment(
+            program,
+            sources=_each(told, "sources", lambda one, name: _source(one, name, folder), places),
+            statics=_each(told, "statics", lambda one, name: _source(one, name, folder).data, places),
+            sinks=_each(told, "sinks", lambda one, name: _sink(one, name, folder), places),
+            checkpoint=folder / str(told["checkpoint"]),
+            **options,
+        )
+    except QueryError as error:
+        raise error.at(places.of((), told, error.message)) from error.__cause__
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Where the tables and options of a TOML file stand, by their names from the top: `sources`, `E`, `delay`."""
+
+    path: Path
+    text: str
+
+    def of(self, table: tuple[str, ...], told: object, message: str) -> Site:
+        """The line of the option of a table that a message names, by itself or its value; else of the table."""
+        lines, options = self._lines(), told if isinstance(told, Mapping) else {}
+        named = [name for name in options if re.search(rf"(?<!\w){re.escape(name)}=", message)]
+        named += [name for name, value in options.items() if isinstance(value, str) and repr(value) in message]
+        at = next((lines[(*table, name)] for name in named if (*table, name) in lines), lines.get(table, 1))
+        return Site(str(self.path), at, "".join(self.text.splitlines()[at - 1 : at]).strip())
+
+    def _lines(self) -> dict[tuple[str, ...], int]:
+        found: dict[tuple[str, ...], int] = {}
+        table: tuple[str, ...] = ()
+        for number, line in enumerate(self.text.splitlines(), 1):
+            head, option = _HEAD.match(line), _OPTION.match(line)
+            if head is not None:
+                table = _names(head[1])
+            full = table if head is not None else table + _names(option[1]) if option is not None else ()
+            for end in range(1, len(full) + 1):
+                found.setdefault(full[:end], number)
+        return found
+
+
+#: The head of a table, and the name of an option, as lines of a TOML file.
+_HEAD = re.compile(r"\s*\[+([^\]]+)\]")
+_OPTION = re.compile(r"""\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=""")
+
+
+def _names(dotted: str) -> tuple[str, ...]:
+    return tuple(one.strip("\"'") for one in re.findall(r"""[\w-]+|"[^"]*"|'[^']*'""", dotted))
+
+
+def _each(
+    told: Mapping[str, Any], what: str, made: Callable[[dict[str, Any], str], _T], places: _Places
+) -> dict[str, _T]:
+    given = told.get(what, {})
+    if not isinstance(given, Mapping) or not all(isinstance(one, Mapping) for one in given.values()):
+        error = QueryError(
+            "TG143", f"{what} is no table of tables", hint=f'write [{what}.Name] and parquet = "a directory"'
+        )
+        raise error.at(places.of((what,), given, error.message))
+    found = {}
+    for name, one in given.items():
+        try:
+            found[name] = made(dict(one), name)
+        except QueryError as error:
+            raise error.at(places.of((what, name), one, error.message)) from error.__cause__
+    return found
+
+
+def _source(told: dict[str, Any], name: str, folder: Path) -> Any:
+    format_ = next((one for one in _READERS if one in told), None)
+    if format_ is None:
+        raise QueryError("TG143", f"{name} names no files", hint='write parquet = "a directory", or csv, or json')
+    directory = folder / str(told.pop(format_))
+    if "archive" in told:
+        told["archive"] = folder / str(told["archive"])
+    return _READERS[format_](directory, **told)
+
+
+def _sink(told: dict[str, Any], name: str, folder: Path) -> Sink:
+    if "parquet" not in told:
+        raise QueryError("TG143", f"results of {name} go nowhere", hint='write parquet = "a directory"')
+    directory = folder / str(told.pop("parquet"))
+    check_options("parquet_sink", told, ["compact"])
+    return parquet_sink(directory, **told)

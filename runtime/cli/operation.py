@@ -1,0 +1,227 @@
+"""Running a deployment until it is told to stop: batches, a health endpoint, metrics, and a clean end on SIGTERM."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Event, Thread
+from typing import Any
+
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.pretty import count_of
+from tidegate.runtime.batch.report import BatchReport
+from tidegate.runtime.batch.status import Line, Status, fates, finals, joined
+from tidegate.runtime.cli.deployment import Deployment
+from tidegate.runtime.inspect.live_display import LiveDisplay
+from tidegate.runtime.state.manifest import SourceCounts
+
+#: Seconds beyond the time between two looks, after which a run that has neither looked nor ended a batch counts as unhealthy: a
+#: batch over all that came in while nothing ran takes long, and is healthy.
+STALE = 600.0
+
+
+@dataclass(slots=True)
+class Health:
+    """What the endpoint says of a run: since when it is alive, its last batch, and why it ended if it failed."""
+
+    every: float = 0.0
+    """Seconds between two looks."""
+    looked: float = field(default_factory=time.monotonic)
+    report: BatchReport | None = None
+    error: str | None = None
+
+    def after(self, report: BatchReport) -> None:
+        self.looked, self.report = time.monotonic(), report
+
+    def to_dict(self) -> dict[str, object]:
+        """As JSON; `status` is "ok", "stale" or "failed"."""
+        silent = time.monotonic() - self.looked
+        status = "failed" if self.error is not None else "stale" if silent > self.every + STALE else "ok"
+        told: dict[str, object] = {"status": status, "seconds_since_look": round(silent, 1)}
+        if self.error is not None:
+            told["error"] = self.error
+        if self.report is not None:
+            told |= {
+                "batch": self.report.seq,
+                "results": finals(self.report.plan, self.report.progress),
+                "live_rows": sum(self.report.live_rows.values()),
+            }
+        return told
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a run has done since it began, for the lines that it leaves behind."""
+
+    batches: int = 0
+    counts: dict[str, SourceCounts] = field(default_factory=dict)
+    results: dict[str, int] = field(default_factory=dict)
+    final: dict[str, str] = field(default_factory=dict)
+
+    def after(self, report: BatchReport) -> None:
+        self.batches += 1
+        self.final = finals(report.plan, report.progress)
+        for name, counts in report.counts.items():
+            self.counts[name] = self.counts.get(name, SourceCounts()) + counts
+        for name, rows in report.results.items():
+            self.results[name] = self.results.get(name, 0) + rows
+
+    def status(self) -> Status:
+        """Rows by their fate, and results with up to where they are final."""
+        out = (
+            Line("out", name, joined([count_of(self.results.get(name, 0), "row"), final]))
+            for name, final in self.final.items()
+        )
+        return Status(count_of(self.batches, "batch"), (*fates("in", self.counts), *out))
+
+
+def operate(
+    deployment: Deployment, *, once: bool = False, port: int | None = None, progress: bool | None = None
+) -> None:
+    """Runs until SIGTERM or SIGINT, or, with `once`, until all that is there has been read; the batch that runs then is finished.
+    What it did, rejected rows among it, is on standard error in the end.
+
+    `port`: where `/health` and, if Prometheus' package is installed, `/metrics` are served, on this machine alone.
+    """
+    health, tally = Health(deployment.seconds), Tally()
+    with _stopping() as stop, _served(port, health), LiveDisplay(progress, "the first batch") as display:
+        record = _metrics() if port is not None else None
+
+        def after(report: BatchReport) -> None:
+            health.after(report)
+            tally.after(report)
+            display.after(report)
+            if record is not None:
+                record(report)
+
+        run = _on_spark if deployment.engine == "spark" else _embedded
+        try:
+            run(deployment, stop, health, after, once)
+        except Exception as error:
+            health.error = str(error)
+            raise
+    print(tally.status(), file=sys.stderr)
+    if any(counts.rejected for counts in tally.counts.values()):
+        print(f"rejected rows and why: tg.read_quarantine({deployment.checkpoint!r})", file=sys.stderr)
+
+
+def _embedded(
+    deployment: Deployment, stop: Event, health: Health, after: Callable[[BatchReport], None], once: bool
+) -> None:
+    with deployment.program.session(
+        sources=deployment.sources,
+        statics=deployment.statics,
+        sinks=deployment.sinks,
+        checkpoint=deployment.checkpoint,
+        quarantine_keep=deployment.quarantine_keep,
+        on_batch=after,
+    ) as session:
+        due = True  # what a stop has left undone
+        while not stop.is_set():
+            if due:
+                session.step()
+            health.looked = time.monotonic()
+            if not session.waiting_files():
+                if once:
+                    return
+                stop.wait(deployment.seconds)
+            due = session.due
+
+
+def _on_spark(
+    deployment: Deployment, stop: Event, health: Health, after: Callable[[BatchReport], None], once: bool
+) -> None:
+    from tidegate.runtime.extras import spark_extra
+
+    with spark_extra():
+        from tidegate.runtime.engines.spark.setup.session import spark_session
+    spark = spark_session("tidegate", config=deployment.spark)
+    query = deployment.program.start(
+        spark,
+        sources=deployment.sources,
+        statics=deployment.statics,
+        sinks=deployment.sinks,
+        checkpoint=deployment.checkpoint,
+        quarantine_keep=deployment.quarantine_keep,
+        trigger="available_now" if once else deployment.every,
+        on_batch=after,
+        progress=False,
+    )
+    try:
+        while not stop.is_set() and not query.awaitTermination(1):
+            if not query.status["isTriggerActive"]:
+                health.looked = time.monotonic()
+    finally:
+        query.stop()
+
+
+@contextmanager
+def _stopping() -> Iterator[Event]:
+    """Set when the process is told to stop; what was done at these signals before is done again afterwards."""
+    stop = Event()
+    before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _metrics() -> Callable[[BatchReport], None] | None:
+    """The hook that keeps metrics, where Prometheus' package is installed."""
+    from importlib.util import find_spec
+
+    if find_spec("prometheus_client") is None:
+        return None
+    from tidegate.runtime.inspect.metrics.exporters import prometheus
+
+    return prometheus()
+
+
+@contextmanager
+def _served(port: int | None, health: Health) -> Iterator[None]:
+    if port is None:
+        yield
+        return
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:  # the name that http.server calls
+            if self.path == "/health":
+                told = health.to_dict()
+                self._answer(200 if told["status"] == "ok" else 503, "application/json", json.dumps(told).encode())
+            elif self.path == "/metrics" and "prometheus_client" in sys.modules:
+                from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+                self._answer(200, CONTENT_TYPE_LATEST, generate_latest())
+            else:
+                self._answer(404, "text/plain", b"there are /health and, with prometheus_client, /metrics\n")
+
+        def _answer(self, status: int, kind: str, body: bytes) -> None:
+            self.send_response(status)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            """Nothing: whoever asks each second would fill the log."""
+
+    try:
+        server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+    except (OSError, OverflowError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "ports are 0 to 65535"
+        raise QueryError("TG401", f"port {port} cannot be served: {reason}", hint="choose another --port") from error
+    with server:
+        thread = Thread(target=server.serve_forever, name="tidegate-health", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            server.shutdown()
+            thread.join()

@@ -1,0 +1,256 @@
+"""What is new in a source's directory: a look costs what has changed there, not what was ever put there.
+
+A whole look lists every folder and asks for size and time of every file. Others look at what the operating system tells of
+(`Watch`); where it tells nothing, they list the folders whose time has changed, and ask for size and time of the names that
+were not read. So that nothing is missed for good (the target of a link, a clock that jumps), a whole look comes again after
+`APART` times as long as one takes: a hundredth of the time at most.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final
+
+from tidegate.runtime.connectors.sources import Files
+from tidegate.runtime.connectors.watch import Lost, Watch
+from tidegate.runtime.state.inputs.positions import OLDEST_FIRST, ChangedFile, PositionLog, SourceFile
+
+#: So many times as long as a whole look takes, no other is taken.
+APART: Final = 100
+#: Directories of so few files are looked at whole wherever the system tells of no changes.
+FEW: Final = 64
+#: Files that are in memory at once while a directory is looked at whole.
+_TOGETHER: Final = 8192
+#: A folder that has changed in the last seconds may change again without a later time: file systems count whole seconds too.
+_UNSETTLED_NS: Final = 3_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    """A folder as it was listed last: its folders, and its time, None if it could change again without a later one."""
+
+    mtime_ns: int | None
+    folders: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Directory:
+    """The files of one source that were not read yet, and those that changed after they were read.
+
+    `name` is the source's, `log` knows what was read.
+    """
+
+    name: str
+    files: Files
+    log: PositionLog
+    changed: dict[str, ChangedFile] = field(init=False, default_factory=dict)
+    _waiting: dict[str, SourceFile] = field(init=False, default_factory=dict)
+    _order: list[SourceFile] | None = field(init=False, default=None)
+    """The waiting ones in the order in which they are read; None: not known."""
+    _judged: set[str] = field(init=False, default_factory=set)
+    """Paths that this look has asked for: those of waiting or changed files only."""
+    _folders: dict[str, _Folder] = field(init=False, default_factory=dict)
+    _watch: Watch | None = field(init=False, default=None)
+    _place: tuple[int, int] | None = field(init=False, default=None)
+    """The top folder that is watched: device and number."""
+    _count: int = field(init=False, default=0)
+    _whole: tuple[float, float] | None = field(init=False, default=None)
+    """When the last whole look began, and how long it took."""
+
+    @property
+    def _top(self) -> str:
+        return os.path.abspath(self.files.directory)
+
+    @property
+    def waiting(self) -> tuple[SourceFile, ...]:
+        """The files that were not read when a look found them, and not since, in their order."""
+        if self._order is None:
+            self._order = sorted(self._waiting.values(), key=OLDEST_FIRST)
+        return tuple(self._order)
+
+    def look(self, first: int | None = None) -> tuple[SourceFile, ...]:
+        """The files that were not read, oldest first, then by name; the `first` of them (or all) as they are now."""
+        self._judged.clear()
+        if os.path.isfile(self._top):
+            self._judge([self._top])
+        elif self._is_whole_due():
+            self._look_whole()
+        else:
+            try:
+                self._look_at_changes()
+            except Lost:
+                self._look_whole()
+        self._judge([path for path in self.changed if path not in self._judged])
+        return self._ordered(first)
+
+    def read(self, files: Iterable[SourceFile]) -> None:
+        """These were read."""
+        gone = {file.path for file in files if self._waiting.pop(file.path, None) is not None}
+        if self._order is not None and gone:
+            if all(file.path in gone for file in self._order[: len(gone)]):
+                del self._order[: len(gone)]
+            else:
+                self._order = None
+
+    def close(self) -> None:
+        """Watch it no more; the next look is a whole one."""
+        if self._watch is not None:
+            self._watch.close()
+        self._watch, self._whole = None, None
+
+    def _is_whole_due(self) -> bool:
+        if self._whole is None or (self._watch is None and self._count <= FEW):
+            return True
+        began, took = self._whole
+        return time.monotonic() - began > APART * took
+
+    def _look_whole(self) -> None:
+        began = time.monotonic()
+        self.close()
+        self._watch = Watch.of(self._top)
+        try:
+            self._judge_all()
+        except Lost:
+            self.close()
+            self._judge_all()
+        self._whole = began, time.monotonic() - began
+
+    def _judge_all(self) -> None:
+        self._waiting.clear()
+        self.changed.clear()
+        self._folders.clear()
+        self._order, self._count = None, 0
+        found = self._listed(self._top)
+        while some := list(islice(found, _TOGETHER)):
+            self._count += len(some)
+            self._judge(some)
+
+    def _look_at_changes(self) -> None:
+        if self._watch is None:
+            self._look_at_folders()
+            return
+        if _place(self._top) != self._place:
+            raise Lost
+        paths: dict[str, None] = {}
+        for change in self._watch.changes():
+            name = os.path.basename(change.path)
+            if not change.is_folder:
+                if self.files.reads(name):
+                    paths[change.path] = None
+            elif self.files.enters(name):
+                paths |= dict.fromkeys(self._listed(change.path))
+        self._judge(list(paths))
+
+    def _listed(self, folder: str) -> Iterator[str]:
+        """Paths of all files below a folder, which is watched from now on; links to folders are not followed."""
+        folders = [folder]
+        while folders:
+            one = folders.pop()
+            if self._watch is not None:
+                try:
+                    self._watch.add(one, top=one == self._top)
+                except Lost:
+                    if one == self._top or os.path.isdir(one):
+                        raise
+                    continue  # it has gone meanwhile
+                if one == self._top:
+                    self._place = _place(one)
+            names, inner = self._list(one)
+            yield from names
+            folders += inner
+
+    def _look_at_folders(self) -> None:
+        """Lists the folders whose time is not as it was, and judges the files there that were not read."""
+        unchanged: set[str] = set()
+        found: list[str] = []
+        folders = [self._top]
+        while folders:
+            one = folders.pop()
+            known = self._folders.get(one)
+            if known is not None and known.mtime_ns is not None and _mtime_ns(one) == known.mtime_ns:
+                unchanged.add(one)
+                folders += known.folders
+                continue
+            names, inner = self._list(one)
+            found += names
+            folders += inner
+        read = self.log.read_among(self.name, found)
+        there = [path for path, known_ in zip(found, read, strict=True) if not known_]
+        gone = {path for path in self._waiting if os.path.dirname(path) not in unchanged}.difference(there)
+        self._judge([*there, *gone])
+
+    def _list(self, folder: str) -> tuple[list[str], list[str]]:
+        """Paths of the files and folders in a folder; none where it is gone or cannot be read."""
+        files, folders = [], []
+        now, mtime_ns = time.time_ns(), _mtime_ns(folder)
+        try:
+            with os.scandir(folder) as found:
+                for entry in found:
+                    if entry.is_dir(follow_symlinks=False):
+                        if self.files.enters(entry.name):
+                            folders.append(entry.path)
+                    elif self.files.reads(entry.name):
+                        files.append(entry.path)
+        except OSError:
+            mtime_ns = None
+        settled = mtime_ns is not None and mtime_ns < now - _UNSETTLED_NS
+        self._folders[folder] = _Folder(mtime_ns if settled else None, tuple(folders))
+        return files, folders
+
+    def _judge(self, paths: Sequence[str]) -> None:
+        """Takes down whether the files of these paths, as they are now, were read."""
+        found = {path: file for path in paths if (file := _file(path)) is not None}
+        fresh, changed = self.log.unconsumed({self.name: list(found.values())})
+        for path in paths:
+            self.changed.pop(path, None)
+        self.changed |= {change.found.path: change for change in changed}
+        new = {file.path: file for file in fresh[self.name]}
+        for path in paths:
+            before, now = self._waiting.get(path), new.get(path)
+            if before is not None or now is not None:
+                self._judged.add(path)
+            if before == now:
+                continue
+            self._order = None
+            if now is None:
+                del self._waiting[path]
+            else:
+                self._waiting[path] = now
+        self._judged |= self.changed.keys() & set(paths)
+
+    def _ordered(self, first: int | None) -> tuple[SourceFile, ...]:
+        while True:
+            order = self.waiting
+            known = self._order
+            self._judge([file.path for file in order[:first] if file.path not in self._judged])
+            if self._order is known:  # all of them as they were
+                return order
+
+
+def _file(path: str) -> SourceFile | None:
+    """The file as it is now, None where there is none."""
+    try:
+        status = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return None if stat.S_ISDIR(status.st_mode) else SourceFile(path, status.st_size, status.st_mtime_ns)
+
+
+def _mtime_ns(folder: str) -> int | None:
+    try:
+        return os.stat(folder).st_mtime_ns
+    except OSError:
+        return None
+
+
+def _place(folder: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(folder)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino

@@ -1,0 +1,1 @@
+"""The engines: what is set up before the first batch, and who runs the steps of one."""

@@ -1,0 +1,45 @@
+"""Compaction of result directories by a run itself, between batches."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tidegate.runtime.batch.report import BatchReport
+from tidegate.runtime.connectors.sinks import ParquetSink, Sink
+from tidegate.runtime.state.errors import StateError
+from tidegate.runtime.state.outputs.compaction import FANOUT, compact
+
+_logger = logging.getLogger("tidegate.state")
+
+
+@dataclass(slots=True)
+class Compactions:
+    """Of the sinks that want it, how many batches brought files since the directory was compacted last."""
+
+    sinks: Mapping[str, Sink]
+    waiting: dict[str, int] = field(default_factory=dict)
+
+    def after(self, report: BatchReport) -> None:
+        """Compact the directories that have got so many files. One that can not be now is left until as many have come again."""
+        plan = {query.name: query.stream for query in report.plan.queries}
+        for stream in {plan[query] for query, rows in report.results.items() if rows}:
+            match self.sinks.get(stream):
+                case ParquetSink(directory, True):
+                    self._count(directory)
+
+    def _count(self, directory: str) -> None:
+        if directory not in self.waiting:
+            self.waiting[directory] = len(os.listdir(directory)) - 1
+        self.waiting[directory] += 1
+        if self.waiting[directory] < FANOUT:
+            return
+        self.waiting[directory] = 0
+        try:
+            done = compact(directory)
+        except StateError as error:  # the results are all there, in more files
+            _logger.warning("results are not compacted: %s", error)
+        else:
+            _logger.info("%s: %d files became %d", directory, done.files_before, done.files)

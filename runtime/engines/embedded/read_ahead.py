@@ -1,0 +1,53 @@
+"""Files that the next batch is to read, read while this one is evaluated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Final
+
+from tidegate.algebra.schema import Schema
+from tidegate.runtime.connectors.sources import FileFormat
+from tidegate.runtime.ingest.inputs import read_file
+from tidegate.runtime.ingest.raw_rows import Rows
+from tidegate.runtime.state.inputs.positions import SourceFile
+
+#: So many bytes of files are in memory beside those of the batch.
+MOST: Final = 32 << 20
+
+
+class ReadAhead:
+    """A thread that reads files, and the files that it has read or is reading; a file that has changed since is another."""
+
+    def __init__(self) -> None:
+        self._pool: ThreadPoolExecutor | None = None
+        self._begun: dict[SourceFile, Future[Rows]] = {}
+        self._bytes = 0
+
+    def begin(self, files: Sequence[SourceFile], format_: FileFormat, schema: Schema) -> None:
+        """Begins to read the first of these files, as long as there is room for them."""
+        for file in files:
+            self._bytes += file.size
+            if self._bytes > MOST:
+                return
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(1, "tidegate-read-ahead")
+            self._begun[file] = self._pool.submit(read_file, file.path, format_, schema)
+
+    def take(self, files: Sequence[SourceFile]) -> dict[str, Future[Rows]]:
+        """Those of these files that have been begun, by their paths."""
+        return {file.path: self._begun.pop(file) for file in files if file in self._begun}
+
+    def drop(self) -> None:
+        """Lets go what nobody has taken."""
+        for reading in self._begun.values():
+            reading.cancel()
+        self._begun.clear()
+        self._bytes = 0
+
+    def close(self) -> None:
+        """Ends the thread once it has read its file."""
+        self.drop()
+        if self._pool is not None:
+            self._pool.shutdown(wait=False)
+            self._pool = None

@@ -1,0 +1,245 @@
+"""What a run says by itself: an input of which every row is rejected, and one that will never progress."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from tidegate.algebra.errors import Problem, QueryError, call_site
+from tidegate.algebra.pretty import count_of, printable, term_text
+from tidegate.algebra.terms import conjuncts
+from tidegate.algebra.time import INF
+from tidegate.algebra.types import Kind
+from tidegate.runtime.batch.instants import moment
+from tidegate.runtime.connectors.sources import Files, Source
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tidegate.algebra.schema import StreamDef
+    from tidegate.algebra.time import Extended
+    from tidegate.runtime.batch.report import BatchReport
+    from tidegate.runtime.engines.setup import Setup
+    from tidegate.runtime.state.manifest import SourceCounts
+
+#: Characters of a rejected row that are shown.
+_ROW: Final = 300
+
+#: What text reads as a value of a type.
+_TEXTS: Final = {
+    Kind.TIMESTAMP: 'a timestamp is text such as "2026-03-02T12:00:00Z" or a datetime: convert other text and numbers before, '
+    'in Polars with .str.to_datetime("%d.%m.%Y %H:%M") or pl.from_epoch(column)',
+    Kind.DATE: 'a date is text such as "2026-03-02" or a date: convert other text before, in Polars with .str.to_date("%d.%m.%Y")',
+    **dict.fromkeys(
+        (Kind.BIGINT, Kind.DOUBLE, Kind.DECIMAL),
+        "a number is digits with a point at most: take units, separators of thousands and decimal commas out before",
+    ),
+}
+_TYPES: Final = "compare the values with the types that the stream declares: text must read as a value of its type"
+#: What to do about rows that were rejected, by the reason.
+_MENDS: Final = {
+    "ahead": "these rows are later than the clock: for recorded or planned events give the source skew_guard=None",
+    "conflict": "rows with the same key differ: name in key= what tells rows apart",
+    "duplicate": "these rows were there before: name in key= what tells rows apart",
+    "inexact": "declare a type that holds the values exactly, such as double or decimal(18, 2)",
+    "late": "say how late rows may come: delay= of the source",
+    "missing column": "columns are matched by name, and small and capital letters differ",
+    "null": "instants and what is declared `not null` cannot be missing: leave out `not null`, or correct the rows",
+    "out of range": _TYPES,
+    "unevaluable": "a term of a query has no value for these rows: `error` in the quarantine says which",
+    "unparseable": _TYPES,
+    "wrong type": _TYPES,
+}
+
+
+class RunWarning(UserWarning):
+    """What looks like a mistake in a run that goes on: all rows of an input rejected, or an input that never progresses.
+
+    Examples:
+        >>> import warnings
+        >>> session = program.session()
+        >>> session.push("Payments", [(2, None)])
+        >>> with warnings.catch_warnings(record=True, action="always") as told:
+        ...     report = session.step()
+        >>> print(told[0].message)
+        TG430 the only row of Payments in batch 1 was rejected: 1 null
+        ...
+    """
+
+
+def check_accepted(
+    counts: Mapping[str, SourceCounts], streams: Mapping[str, StreamDef], quarantine: Iterable[pa.RecordBatch]
+) -> None:
+    """`QueryError` TG430 for each input of which there were rows and none was accepted."""
+    nothing = [name for name, one in counts.items() if is_rejected(one)]
+    if nothing:
+        kept = list(quarantine)
+        raise QueryError.of([_all_rejected(streams[name], counts[name], kept, "") for name in nothing])
+
+
+def is_rejected(counts: SourceCounts) -> bool:
+    """Whether there were rows, and none was accepted."""
+    return counts.rows_in > 0 and not counts.accepted
+
+
+def _all_rejected(stream: StreamDef, counts: SourceCounts, quarantine: Iterable[pa.RecordBatch], where: str) -> Problem:
+    """`quarantine` ends with rows of this stream, unless they are not kept."""
+    reasons = sorted(counts.rejected, key=lambda reason: -counts.rejected[reason])
+    told = ", ".join(f"{counts.rejected[reason]:,} {reason}" for reason in reasons)
+    many = "the only row" if counts.rows_in == 1 else f"all {count_of(counts.rows_in, 'row')}"
+    rows = [row for batch in quarantine for row in _last_of(batch, stream.name, reasons[0])]
+    hint = _MENDS.get(reasons[0], "the quarantine has the rows, with the reason for each")
+    if rows and hint is _TYPES and rows[-1]["attribute"] in stream.schema:
+        hint = _TEXTS.get(stream.schema[rows[-1]["attribute"]].type.kind, hint)
+    if rows and reasons[0] == "missing column" and ".csv" in rows[-1]["origin"]:
+        hint += '; columns of a file are apart by commas: read others with Polars, pl.scan_csv("in.csv", separator=";")'
+    if reasons[0] == "relation":
+        declared = " and ".join(map(term_text, conjuncts(stream.relations)))
+        hint = f"{stream.name} declares {declared}: correct the rows, or leave out what does not hold for all"
+    return Problem(
+        "TG430",
+        f"{many} of {stream.name}{where} {'was' if counts.rows_in == 1 else 'were'} rejected: {told}",
+        because=tuple(map(_example, rows[-1:])),
+        hint=hint,
+    )
+
+
+def _last_of(batch: pa.RecordBatch, source: str, reason: str) -> list[dict[str, Any]]:
+    import pyarrow.compute as pc
+
+    found = pc.and_(pc.equal(batch.column("source"), source), pc.equal(batch.column("reason"), reason))
+    rows = batch.filter(found)
+    last: list[dict[str, Any]] = rows.slice(max(0, rows.num_rows - 1)).to_pylist()
+    return last
+
+
+def _example(row: Mapping[str, Any]) -> str:
+    attribute = "" if row["attribute"] is None else f", for {row['attribute']}"
+    text = row["row"] if len(row["row"]) <= _ROW else f"{row['row'][:_ROW]}…"
+    return printable(f"such as {text}: {row['reason']}{attribute}")
+
+
+@dataclass(slots=True)
+class Notices:
+    """What a run has to say of each source, once of each kind; that all rows are rejected, whenever it begins."""
+
+    setup: Setup
+    sources: Mapping[str, Source]
+    kinds: Mapping[tuple[str, str], Kind]
+    """Of which type the attributes are on which the streams progress."""
+    said: set[str] = field(default_factory=set)
+    rejecting: set[str] = field(default_factory=set)
+    """The sources of which the last rows that came were all rejected."""
+    judged_at_end: bool = False
+    """Whether `check_accepted` follows, for which no batch warns."""
+    batches: int = 0
+
+    @classmethod
+    def of(cls, setup: Setup, sources: Mapping[str, Source]) -> Notices:
+        kinds = {(name, a): s.schema[a].type.kind for name, s in setup.streams.items() for a in s.progress}
+        return cls(setup, sources, kinds)
+
+    def after(self, report: BatchReport, counts: Mapping[str, SourceCounts]) -> None:
+        """Warns of what has shown itself by this batch; `counts` are those since the beginning."""
+        from tidegate.runtime.ingest.quarantine import kept_rows
+
+        self.batches += 1
+        for name, one in counts.items():
+            begins = self._begins_to_reject(name, report.counts.get(name))
+            if begins and not self.judged_at_end and f"{name} ended" not in self.said:
+                checkpoint = self.setup.checkpoint
+                latest = kept_rows(checkpoint.store, checkpoint.manifest, since=report.clock)
+                where = f" in batch {report.seq}"
+                self._warn(_all_rejected(self.setup.streams[name], report.counts[name], latest, where))
+            if one.accepted and name not in self.said and self._stands_still(report, name):
+                self._say(name, _stands_still(name, pushed=self._is_pushed(name)))
+
+    def _begins_to_reject(self, name: str, batch: SourceCounts | None) -> bool:
+        """Whether all rows of this batch were rejected, and not all of the one before that brought some."""
+        if batch is None or not batch.rows_in:
+            return False
+        before = name in self.rejecting
+        (self.rejecting.add if is_rejected(batch) else self.rejecting.discard)(name)
+        return is_rejected(batch) and not before
+
+    def advanced(self, known: Mapping[tuple[str, str], Extended], told: Mapping[tuple[str, str], Extended]) -> None:
+        """Warns of an advance to before what a stream has progressed to: progress never goes back."""
+        for (name, attribute), value in told.items():
+            if value < known.get((name, attribute), -INF) and f"{name} back" not in self.said:
+                kind = self.kinds[name, attribute]
+                now, then = moment(known[name, attribute], kind), moment(value, kind)
+                self._say(
+                    f"{name} back",
+                    Problem(
+                        "TG432",
+                        f"{name}.{attribute} has progressed to {now} already, so an advance to {then} changes nothing",
+                        hint="progress never goes back: rows up to there would be late",
+                    ),
+                )
+
+    def pushed(self, name: str, known: Mapping[tuple[str, str], Extended]) -> None:
+        """Warns of rows that are pushed to a stream that has ended: all of them are late."""
+        said = f"{name} ended"
+        if said not in self.said and any(
+            stream == name and value == INF and (name, a) in self.kinds for (stream, a), value in known.items()
+        ):
+            given = name in self.sources and self.sources[name].data is not None
+            self._say(
+                said,
+                Problem(
+                    "TG433",
+                    f"{name} has ended, so all rows that are pushed now are late",
+                    because=("its source was given as rows or a frame, which are the whole of a stream",)
+                    if given
+                    else (),
+                    hint='a stream whose rows are pushed has a source without rows: tg.source(None, delay="5m")'
+                    if given
+                    else "push them before the stream ends: finish(...) says that nothing follows",
+                ),
+            )
+
+    def _stands_still(self, report: BatchReport, name: str) -> bool:
+        """Whether rows have come, and nothing says how far they are complete, or ever will but a call."""
+        source, options = self.sources.get(name), self.setup.options[name]
+        bounds = [value for (stream, _), value in report.bounds.items() if stream == name]
+        promised = options.delay or options.progress_columns or options.idle is not None or options.arrival is not None
+        if promised or not bounds or any(bound != -INF for bound in bounds):
+            return False
+        if source is None or self._is_pushed(name):
+            return self.batches > 1  # a call of `advance` may follow the first rows
+        lasts = isinstance(source.data, Files) or bool(getattr(source.data, "isStreaming", False))
+        return lasts and not source.bounded
+
+    def _is_pushed(self, name: str) -> bool:
+        """Whether a stream's rows come by calls alone."""
+        source = self.sources.get(name)
+        return source is None or source.data is None
+
+    def _say(self, name: str, problem: Problem) -> None:
+        self.said.add(name)
+        self._warn(problem)
+
+    def _warn(self, problem: Problem) -> None:
+        site = call_site(sys._getframe(1))
+        file, line = ("<tidegate>", 1) if site is None else (site.file, site.line)
+        warnings.warn_explicit(RunWarning(str(problem)), None, file, line)
+
+
+def _stands_still(name: str, *, pushed: bool) -> Problem:
+    if pushed:
+        return Problem(
+            "TG431",
+            f"{name} has not progressed, so no result that depends on it is final",
+            because=("rows were pushed, and nothing says how late others may come or up to where they are complete",),
+            hint=f'say so after a push: session.advance("{name}", ...); or sources={{"{name}": tg.source(None, delay="5m")}}',
+        )
+    return Problem(
+        "TG431",
+        f"{name} never progresses, so no result that depends on it becomes final",
+        because=("its source says neither how late rows may come nor up to where they are complete",),
+        hint=f'give it a delay: tg.parquet("a directory", delay="5m"); or bounded=True where all files are there; '
+        f'or call advance("{name}", ...)',
+    )

@@ -1,0 +1,328 @@
+"""What both engines do before the first batch: plan, options, static tables, sinks, checkpoint."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, get_args
+
+import polars as pl
+import pyarrow as pa
+
+import tidegate
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.rewrites import rewrite_program
+from tidegate.algebra.schema import StreamDef
+from tidegate.algebra.shown import kind_of, shown
+from tidegate.algebra.time import INF, Extended
+from tidegate.analysis.pipeline import ProgramFacts
+from tidegate.runtime.batch.garbage import GarbageCollection
+from tidegate.runtime.connectors.directory import Directory
+from tidegate.runtime.connectors.overlaps import check_apart, read_places
+from tidegate.runtime.connectors.read_files import putting_away
+from tidegate.runtime.connectors.sinks import CallbackSink, DiscardSink, MemorySink, ParquetSink, Sink
+from tidegate.runtime.connectors.sources import ON_ERROR, Files, OnError, Source, SourceOptions
+from tidegate.runtime.engines.compactions import Compactions
+from tidegate.runtime.engines.embedded.executor import no_rows
+from tidegate.runtime.eval.increment import increment, read_leaves
+from tidegate.runtime.eval.static_matches import StaticMatches
+from tidegate.runtime.ingest.inputs import hold_static, static_digest
+from tidegate.runtime.ingest.keys import key_memory
+from tidegate.runtime.plan.layout import layout
+from tidegate.runtime.plan.lower import PurgeMode, lower
+from tidegate.runtime.plan.progress import check_known, input_streams
+from tidegate.runtime.plan.schedule import Schedule, Timetable, checked_schedule
+from tidegate.runtime.plan.shared_parts import Demand
+from tidegate.runtime.plan.steps import Plan
+from tidegate.runtime.state.checkpoint import Admission, Checkpoint
+from tidegate.runtime.state.codec import plain
+from tidegate.runtime.state.errors import storage_errors
+from tidegate.runtime.state.inputs.positions import ChangedFile, Offer, SourceFile
+from tidegate.runtime.state.inputs.put_away import PuttingAway
+from tidegate.runtime.state.manifest import StagedOutput
+from tidegate.runtime.state.outputs.staging import Sink as StateSink
+from tidegate.runtime.state.quarantine import Retention
+from tidegate.runtime.state.store.interface import Store
+from tidegate.runtime.state.store.local import make_directory
+from tidegate.runtime.state.store.paths import slug, without_secrets
+
+FoundFiles = Mapping[str, tuple[SourceFile, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """A program made ready to run on a checkpoint."""
+
+    plan: Plan
+    streams: Mapping[str, StreamDef]
+    sources: Mapping[str, Source]
+    options: Mapping[str, SourceOptions]
+    statics: Mapping[str, pl.DataFrame]
+    sinks: Mapping[str, Sink]
+    checkpoint: Checkpoint
+    timetable: Timetable
+    directories: Mapping[str, Directory] = field(init=False)
+    """What is new in the directories of sources."""
+    compactions: Compactions = field(init=False)
+
+    def __post_init__(self) -> None:
+        log = self.checkpoint.positions
+        files = {name: s.data for name, s in self.sources.items() if isinstance(s.data, Files)}
+        made = {name: Directory(name, data, log) for name, data in files.items()}
+        object.__setattr__(self, "directories", made)
+        object.__setattr__(self, "compactions", Compactions(self.sinks))
+        for data in files.values():
+            self.checkpoint.reads(data.directory)
+
+    on_error: Mapping[str, OnError]
+
+    @property
+    def written(self) -> frozenset[str]:
+        """Result streams whose rows a sink wants."""
+        return frozenset(name for name, sink in self.sinks.items() if not isinstance(sink, DiscardSink))
+
+    @property
+    def follows_clock(self) -> bool:
+        """Whether there may be something to do although nothing is new."""
+        by_clock = any(options.idle is not None or options.arrival is not None for options in self.options.values())
+        return by_clock or self.timetable.follows_time
+
+    def admit(self, offer: Offer) -> Admission:
+        """What of an offer is to be read; `QueryError` TG411 for a file that changed after it was read."""
+        admission = self.checkpoint.admit(offer)
+        self._check_unchanged(admission.changed)
+        return admission
+
+    def unread(self, *, everything: bool = False) -> FoundFiles:
+        """The files that were never read, in their order; `QueryError` TG411 for one that changed after it was read.
+
+        Those that a batch may read are as they are now; with `everything`, it may read all of them.
+        """
+        found = {}
+        for name, directory in self.directories.items():
+            found[name] = directory.look(None if everything else directory.files.per_batch)
+        self._check_unchanged([change for one in self.directories.values() for change in one.changed.values()])
+        return found
+
+    def read(self, files: FoundFiles) -> None:
+        """These were read by a batch that is committed."""
+        for name, some in files.items():
+            self.directories[name].read(some)
+
+    def close(self) -> None:
+        """Give up the checkpoint, and what watches directories."""
+        for directory in self.directories.values():
+            directory.close()
+        self.checkpoint.close()
+
+    def _check_unchanged(self, changed: Sequence[ChangedFile]) -> None:
+        # Those of the checkpoint itself are compared byte for byte, whatever their time.
+        own = os.path.join(os.path.abspath(self.checkpoint.store.where), "")
+        for file in changed:
+            if not file.found.path.startswith(own):
+                raise QueryError(
+                    "TG411",
+                    f"{file.source}: {file.found.path} was read with {file.consumed.size} bytes and has {file.found.size} now, "
+                    "or was written again",
+                    hint="files are read once, whole: put new rows into new files, and move a changed file away",
+                )
+
+    def read_by(self, reading: FoundFiles, unread: FoundFiles) -> frozenset[str]:
+        """Streams of whose directories nothing unread is left once the files of this batch are read."""
+        return frozenset(name for name in self.streams if not _leaves(reading.get(name, ()), unread.get(name, ())))
+
+    def waiting(self, reading: FoundFiles, unread: FoundFiles) -> frozenset[str]:
+        """Streams with an idle policy of whose directories this batch leaves files for later ones."""
+        return frozenset(
+            name
+            for name, files in unread.items()
+            if self.options[name].idle is not None and _leaves(reading.get(name, ()), files)
+        )
+
+    def ended(self, read: frozenset[str]) -> dict[tuple[str, str], Extended]:
+        """Progress of the bounded directories among the streams that are read to their end."""
+        return {
+            (name, a): INF
+            for name, source in self.sources.items()
+            if isinstance(source.data, Files) and source.bounded and name in read
+            for a in self.streams[name].progress
+        }
+
+
+def _leaves(reading: Sequence[SourceFile], unread: Sequence[SourceFile]) -> bool:
+    """Whether a batch leaves a file unread: looked for among the newest first, since they are read last."""
+    now = set(reading)
+    return any(file not in now for file in reversed(unread))
+
+
+def prepare(
+    facts: ProgramFacts,
+    store: Store,
+    sources: Mapping[str, Source],
+    statics: Mapping[str, Any],
+    sinks: Mapping[str, Sink],
+    collect_garbage: GarbageCollection = "amortised",
+    purging: PurgeMode = "planned",
+    schedule: Schedule | None = None,
+    quarantine_keep: Retention | None = None,
+    on_error: OnError | Mapping[str, OnError] = "quarantine",
+) -> Setup:
+    """Checks what a run is given against the program, and opens its checkpoint, recovered to the last commit."""
+    if collect_garbage not in get_args(GarbageCollection):
+        known = ", ".join(get_args(GarbageCollection))
+        raise QueryError("TG401", f"unknown garbage collection {shown(collect_garbage)}", hint=f"one of {known}")
+    if purging not in get_args(PurgeMode):
+        known = ", ".join(get_args(PurgeMode))
+        raise QueryError("TG401", f"unknown purging {shown(purging)}", hint=f"one of {known}")
+    timetable = checked_schedule(schedule, facts)
+    streams = {stream.name: stream for stream in facts.program.inputs if not stream.static}
+    results = {query.query.stream for query in facts.queries if not query.query.inner}
+    told = _checked_on_error(on_error, results, [query.query.stream for query in facts.queries])
+    for name in sources:
+        check_known(name, streams, "stream")
+    for name, sink in sinks.items():
+        check_known(name, results, "result")
+        _check_sink(name, sink)
+    for name, given in sources.items():
+        if isinstance(given.data, Files) and not Path(given.data.directory).exists():
+            raise QueryError(
+                "TG413",
+                f"{name}: there is no file or directory {given.data.directory}",
+                hint="check the path; for files still to come, make the directory",
+            )
+    reads = read_places({name: one.data for name, one in sources.items()})
+    reads |= read_places({name: one.data if isinstance(one, Source) else one for name, one in statics.items()})
+    check_apart(reads, sinks, directory_of(store))
+    leaving = putting_away(sources, sinks, store)
+    options = {name: sources.get(name, Source(None)).options(stream) for name, stream in streams.items()}
+    tables = hold_statics(facts, statics)
+    plan = lower(facts, optimise=rewrite_program, purging=purging, multiplies=StaticMatches(tables).are_several)
+    held = tables | _static_results(plan, tables)
+    inner = {query.stream for query in plan.queries if query.facts.query.inner}
+    every_sink = {name: sinks.get(name, MemorySink()) for name in results} | {name: DiscardSink() for name in inner}
+    checkpoint = _open(store, plan, tables, options, every_sink, quarantine_keep, leaving)
+    return Setup(plan, streams, dict(sources), options, held, every_sink, checkpoint, timetable, told)
+
+
+def _checked_on_error(given: object, results: Collection[str], streams: Collection[str]) -> dict[str, OnError]:
+    """What happens to rows of a result's queries without a value; `QueryError` TG401 or TG402 for what says nothing of it."""
+    if isinstance(given, Mapping):
+        for name in given:
+            check_known(name, results, "result")
+        told = dict(given)
+    else:
+        told = dict.fromkeys(streams, given)
+    for name, one in told.items():
+        if one not in ON_ERROR:
+            raise QueryError("TG401", f"{name}: unknown on_error={shown(one)}", hint=f"one of {', '.join(ON_ERROR)}")
+    return told
+
+
+def _check_sink(name: str, sink: object) -> None:
+    """`QueryError` TG401 for what is no sink, with the one that is probably meant."""
+    if isinstance(sink, Sink):
+        return
+    match sink:
+        case str() | os.PathLike():
+            hint = f"for a directory, write tg.parquet_sink({without_secrets(os.fsdecode(sink))!r})"
+        case _ if callable(sink):
+            hint = f"for a function, write tg.callback({getattr(sink, '__name__', 'function')}): it gets the table and the batch number"
+        case _:
+            hint = "give tg.parquet_sink(directory) or tg.callback(function)"
+    raise QueryError("TG401", f"{name}: {kind_of(sink)} is no sink", hint=hint)
+
+
+def hold_statics(facts: ProgramFacts, given: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
+    """Every static table of the program as it is held; `QueryError` for one that is not given."""
+    tables = {table.name: table for table in facts.program.inputs if table.static}
+    for name in given:
+        check_known(name, tables, "static table")
+    missing = sorted(set(tables) - set(given))
+    if missing:
+        raise QueryError(
+            "TG406", f"no rows given for static table {', '.join(missing)}", hint="pass statics={name: rows}"
+        )
+    return {name: hold_static(table, given[name]) for name, table in tables.items()}
+
+
+def _static_results(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
+    """Results that depend on static tables alone: complete before the first batch, and static tables to other queries."""
+    known = dict(tables)
+    for query in plan.queries:
+        if query.facts.is_static:
+            # A stream whose rows cannot matter, since no instants satisfy the condition on them, may be read all the same.
+            frames = [None if leaf.buffer is None else no_rows(leaf.buffer) for leaf in query.leaves]
+            leaves = read_leaves(Demand.of(query, {}, {}), frames, known)
+            rows = increment(query, leaves, {}, {}, {})
+            known[query.stream] = pl.concat([known[query.stream], rows]) if query.stream in known else rows
+    return {name: frame for name, frame in known.items() if name not in tables}
+
+
+def _open(
+    store: Store,
+    plan: Plan,
+    statics: Mapping[str, pl.DataFrame],
+    options: Mapping[str, SourceOptions],
+    sinks: Mapping[str, Sink],
+    quarantine_keep: Retention | None,
+    leaving: Mapping[str, PuttingAway],
+) -> Checkpoint:
+    # Of the tables as given: what follows from them comes in any order.
+    description = dict(plan.description) | {f"table {name}": static_digest(frame) for name, frame in statics.items()}
+    streams = input_streams(plan)
+    remembered = [(key_memory(s, key).buffer, key) for s in streams if (key := options[s.name].key)]
+    # Remembered keys are state, and rows of before cannot be judged by another key.
+    description |= {f"key of {name}": ", ".join(one.key) for name, one in options.items() if one.key}
+    fingerprint = hashlib.sha256(json.dumps(description, sort_keys=True).encode()).hexdigest()
+    targets = {query.name: _target(query.stream, sinks[query.stream]) for query in plan.queries}
+    wanted = {name: target for name, target in targets.items() if target is not None}
+    return Checkpoint.open(
+        store,
+        fingerprint,
+        description,
+        sinks=wanted,
+        quarantine_keep=quarantine_keep,
+        version=tidegate.__version__,
+        layout=plain(layout(plan, remembered)),
+        putting_away=leaving,
+    )
+
+
+def directory_of(store: Store) -> str | None:
+    """The directory in which a store's files lie; None for one in memory."""
+    lock = store.local_path("lock")
+    return None if lock is None else os.path.dirname(lock)
+
+
+def results_area(stream: str) -> str:
+    """Where the results of a stream with a memory sink stay inside the store."""
+    return f"results/{slug(stream)}"
+
+
+def _target(stream: str, sink: Sink) -> StateSink | None:
+    match sink:
+        case MemorySink():
+            return results_area(stream)
+        case ParquetSink(directory, _):
+            with storage_errors(f"making the directory {directory} for results of {stream}"):
+                make_directory(directory)
+            return directory
+        case CallbackSink(function):
+
+            def deliver(seq: int, _: StagedOutput, table: pa.Table) -> None:
+                try:
+                    function(table, seq)
+                except Exception as error:
+                    raise QueryError(
+                        "TG414",
+                        f"batch {seq} is committed, but the function that takes results of {stream} failed: {error!r}",
+                        hint="open the checkpoint again: it is called again with the same rows; do not push them again",
+                    ) from error
+
+            return deliver
+        case DiscardSink():
+            return None

@@ -1,0 +1,429 @@
+"""The Spark engine: all sources of a program in one streaming query, as its user starts and sees it."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import PySparkException, StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tidegate.algebra.dsl.calls import checked_calls
+from tidegate.algebra.dsl.here import Here
+from tidegate.algebra.errors import QueryError, TidegateError
+from tidegate.algebra.shown import shown
+from tidegate.algebra.time import DurationLike, duration_ticks
+from tidegate.analysis.pipeline import ProgramFacts
+from tidegate.runtime.arguments import check_clock, check_on_batch, check_progress, mapping_of
+from tidegate.runtime.batch.end_of_input import check_all_end
+from tidegate.runtime.batch.garbage import GarbageCollection
+from tidegate.runtime.batch.loop import Runner
+from tidegate.runtime.batch.report import BatchReport
+from tidegate.runtime.batch.status import asked, standing
+from tidegate.runtime.connectors.overlaps import check_apart
+from tidegate.runtime.connectors.sinks import Sink
+from tidegate.runtime.connectors.sources import Files, OnError, source_given
+from tidegate.runtime.engines.clock import Clock, system_clock
+from tidegate.runtime.engines.embedded.executor import EmbeddedExecutor
+from tidegate.runtime.engines.explanation import ProgramExplanation
+from tidegate.runtime.engines.reading_results import read_results
+from tidegate.runtime.engines.setup import prepare
+from tidegate.runtime.engines.spark.calls import ProgressCalls
+from tidegate.runtime.engines.spark.closing import ClosingCall
+from tidegate.runtime.engines.spark.executor import SparkExecutor
+from tidegate.runtime.engines.spark.input.bounded import bounded_inputs, stored_statics
+from tidegate.runtime.engines.spark.input.known_sources import begin_spark_part
+from tidegate.runtime.engines.spark.input.locations import local_uri
+from tidegate.runtime.engines.spark.input.union import union_of
+from tidegate.runtime.engines.spark.input.wake_ups import WakeUps
+from tidegate.runtime.engines.spark.input.watched import watched_directories
+from tidegate.runtime.engines.spark.input.which_files import Reading
+from tidegate.runtime.engines.spark.jobs import described
+from tidegate.runtime.engines.spark.own_files import check_query_id, is_planned
+from tidegate.runtime.engines.spark.run import SparkRun
+from tidegate.runtime.engines.spark.setup.session import check_session, own_session
+from tidegate.runtime.engines.spark.setup.shipping import ship_library
+from tidegate.runtime.ingest.quarantine import Keep, quarantine_of, retention
+from tidegate.runtime.inspect.live_display import LiveDisplay
+from tidegate.runtime.inspect.results import ResultTable
+from tidegate.runtime.inspect.why import why
+from tidegate.runtime.inspect.why_answer import Why
+from tidegate.runtime.plan.lower import PurgeMode
+from tidegate.runtime.plan.placement import limits_of
+from tidegate.runtime.plan.schedule import Schedule
+from tidegate.runtime.plan.sharding import DRIVER_BYTES, SHARD_BYTES
+from tidegate.runtime.plan.steps import Plan
+from tidegate.runtime.state.checkpoint import inspect
+from tidegate.runtime.state.store.local import LocalStore
+
+
+@checked_calls
+class RunningQuery(StreamingQuery):
+    """The streaming query of a program: Spark's own, which gives up the checkpoint when it ends.
+
+    `reports` has what each of the last hundred batches did. `awaitTermination`, `processAllAvailable` and `exception`
+    give the error of a batch that failed as itself.
+
+    Examples:
+        >>> query
+        query of Unpaid in ..., ended, after batch ...
+        >>> query.table("Unpaid")["customer"]
+        ['Bob', 'Ada']
+    """
+
+    def __init__(self, query: StreamingQuery, run: SparkRun, progress: bool | None = None) -> None:
+        super().__init__(query._jsq)
+        self._run, self._progress = run, progress
+
+    def __repr__(self) -> str:
+        last = self._run.setup.checkpoint.manifest
+        state = "running" if self.isActive else "failed" if self.exception() else "ended"
+        named = f" {self.name!r}" if self.name else ""
+        where = self._run.setup.checkpoint.store.where
+        return f"query{named} of {asked(self.plan)} in {where}, {state}, after batch {last.seq if last else 0}"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: its state, and as of a session rows by their fate, up to where results are final, what is kept."""
+        return standing(repr(self), self._run.runner)._repr_html_()
+
+    @property
+    def plan(self) -> Plan:
+        """How the program runs: buffers, and the increment of each query.
+
+        Examples:
+            >>> [buffer.id for buffer in query.plan.buffers]
+            ['Orders#0', 'Payments#0']
+        """
+        return self._run.setup.plan
+
+    @property
+    def reports(self) -> list[BatchReport]:
+        """What the last `KEPT_REPORTS` (100) batches of this run did, oldest first; `on_batch` sees every batch.
+
+        Examples:
+            >>> query.reports[0].results
+            {'Unpaid': 2}
+        """
+        return list(self._run.reports)
+
+    def table(self, name: str) -> ResultTable:
+        """All results of a stream so far, as users see them; also after the query has ended. It waits for the batch that runs.
+
+        `QueryError` TG402 for a name that is no result, TG405 for results that are not kept.
+
+        Examples:
+            >>> query.table("Unpaid")["customer"]
+            ['Bob', 'Ada']
+        """
+        setup = self._run.setup
+        with self._run.batching:
+            manifest = setup.checkpoint.manifest if self.isActive else inspect(setup.checkpoint.store).manifest
+            found = read_results(setup.plan, setup.checkpoint.store, manifest, setup.sinks, name)
+            return ResultTable(name, found.read_all())
+
+    def results(self, name: str) -> list[dict[str, Any]]:
+        """`table` as rows.
+
+        Examples:
+            >>> [row["customer"] for row in query.results("Unpaid")]
+            ['Bob', 'Ada']
+        """
+        return self.table(name).rows()
+
+    def quarantine(self) -> pa.RecordBatchReader:
+        """All quarantined rows as of the last batch, with reason, source and position: a stream of Arrow batches.
+
+        Examples:
+            >>> query.quarantine().read_all().column("reason").to_pylist()
+            ['null']
+        """
+        return quarantine_of(self._run.setup.checkpoint.store)
+
+    def explanation(self) -> ProgramExplanation:
+        """The program's explanation with the plan, the schedule and the limits of this run.
+
+        Examples:
+            >>> query.explanation().to_dict()["queries"][0]["final_when"]
+            {'ordered': 'min(Orders.ordered, Payments.paid - 30m)'}
+        """
+        setup = self._run.setup
+        return ProgramExplanation(setup.plan.facts, False, setup.timetable, self._run.executor.limits, setup.plan)
+
+    def why(self, name: str | None = None, row: Mapping[str, Any] | None = None) -> Why:
+        """What holds a result back after the last batch, or, with the instants of a row of it, when that row is final.
+
+        Without a name, of the only result. `QueryError` TG402 for a name that is no result, TG401 where an instant is missing on which the result progresses.
+
+        Examples:
+            >>> print(query.why("Unpaid"))
+            Unpaid is complete: all that it reads has ended
+              accepted rows  3 of Orders, 2 of Payments
+        """
+        with Here():
+            return why(self._run.setup.plan.facts, self._run.setup.checkpoint.manifest, name, row)
+
+    def advance(self, stream: str, progress: Any) -> None:
+        """Declare that, with the files that are in its directory, everything up to these instants (inclusive) has arrived.
+
+        Of a streaming DataFrame: with the rows that Spark finds when it next plans a batch. The call is kept in the
+        checkpoint: a batch takes it up, also without new rows, if need be after a restart. `QueryError` TG401 for an
+        attribute on which the stream does not progress, TG403 for what is no instant.
+
+        Examples:
+            >>> live = program.start(spark, sources=coming, checkpoint="advanced", trigger="100 milliseconds")
+            >>> live.advance("Orders", {"ordered": "2026-03-02T13:00Z"})
+            >>> live.advance("Payments", {"paid": "2026-03-02T12:40Z"})
+            >>> live.processAllAvailable()
+            >>> live.stop()
+            >>> print(live.why("Unpaid"))
+            Unpaid is final up to ordered = 2026-03-02T12:10:00Z
+            ...
+        """
+        self._run.advance(stream, progress)
+
+    def finish(self, stream: str | None = None, *, close_at: Any = None) -> None:
+        """Declare the end of a stream, or of all, as `advance` does.
+
+        With `close_at`, an instant after all events and all declared progress, situations that are open then end there.
+
+        Examples:
+            >>> live = program.start(spark, sources=coming, checkpoint="finished", trigger="100 milliseconds")
+            >>> live.finish()
+            >>> live.processAllAvailable()
+            >>> live.stop()
+            >>> print(live.why("Unpaid"))
+            Unpaid is complete: all that it reads has ended
+        """
+        if close_at is not None:
+            check_all_end(stream)
+            self.close_open(close_at)
+        self._run.finish(stream)
+
+    def close_open(self, at: Any) -> None:
+        """Say where situations end that are open when all streams have ended, without ending any stream.
+
+        The call is kept in the checkpoint until a batch records it; until the end another instant can be said. It waits for
+        the batch that runs. `QueryError` TG417 where nothing can be open.
+
+        Examples:
+            >>> import polars as pl
+            >>> pl.DataFrame({"car": ["blue"], "time": [1], "speed": [90.0], "accel": [0.0]}).write_ndjson("cars.json")
+            >>> sources = {"Cars": tg.json("cars.json")}
+            >>> live = tg.program(Fast=Fast).start(spark, sources=sources, checkpoint="closed", trigger="1 second")
+            >>> live.close_open(9)
+            >>> live.finish()
+            >>> live.processAllAvailable()
+            >>> live.stop()
+            >>> live.results("Fast")
+            [{'car': 'blue', 'ts': 1, 'te': 9}]
+        """
+        self._run.close_open(at)
+
+    def awaitTermination(self, timeout: float | None = None) -> bool | None:  # Spark's name
+        """As Spark's: waits for the end, at most `timeout` seconds; the error of a batch that failed is raised as itself.
+
+        Examples:
+            >>> query.awaitTermination()  # it has ended
+            >>> query.isActive
+            False
+        """
+        try:
+            with self._run.own_error(), self._display():
+                return super().awaitTermination(timeout)  # type: ignore[arg-type]  # Spark takes fractions too
+        finally:
+            if not self.isActive:
+                self._run.close()
+
+    def processAllAvailable(self) -> None:  # Spark's name
+        """As Spark's: waits until all there is now is processed; the error of a batch that failed is raised as itself.
+
+        Examples:
+            >>> live = program.start(spark, sources=coming, checkpoint="processed", trigger="100 milliseconds")
+            >>> live.processAllAvailable()
+            >>> live.isActive
+            True
+            >>> live.stop()
+        """
+        with self._run.own_error(), self._display():
+            if self.isActive:
+                self._run.look()
+            super().processAllAvailable()
+
+    @contextmanager
+    def _display(self) -> Iterator[None]:
+        """Shows batches while somebody waits for them."""
+        with LiveDisplay(self._progress, "Spark runs the first batch") as display:
+            self._run.display = display
+            try:
+                yield
+            finally:
+                self._run.display = None
+
+    def exception(self) -> TidegateError | StreamingQueryException | None:  # type: ignore[override]  # ours is no Spark's
+        """Why the query ended, if it was for an error.
+
+        Examples:
+            >>> query.exception() is None
+            True
+        """
+        return self._run.error or super().exception()
+
+    def stop(self) -> None:
+        """As Spark's: ends the query; the checkpoint is free then, and another run may go on with it.
+
+        Examples:
+            >>> live = program.start(spark, sources=coming, checkpoint="stopped", trigger="100 milliseconds")
+            >>> live.stop()
+            >>> live.isActive
+            False
+        """
+        super().stop()
+        self._run.close()
+
+
+def start(
+    spark: SparkSession,
+    facts: ProgramFacts,
+    *,
+    sources: Mapping[str, Any],
+    checkpoint: str | Path | LocalStore,
+    statics: Mapping[str, Any] | None = None,
+    sinks: Mapping[str, Sink] | None = None,
+    trigger: Mapping[str, Any] | DurationLike = "available_now",
+    driver_bytes: int = DRIVER_BYTES,
+    shard_bytes: int = SHARD_BYTES,
+    collect_garbage: GarbageCollection = "amortised",
+    name: str | None = None,
+    on_batch: Callable[[BatchReport], None] | None = None,
+    clock: Clock = system_clock,
+    advance: Mapping[str, Any] | None = None,
+    close_at: Any = None,
+    purging: PurgeMode = "planned",
+    schedule: Schedule | None = None,
+    quarantine_keep: Keep | None = None,
+    on_error: OnError | Mapping[str, OnError] = "quarantine",
+    progress: bool | None = None,
+    held: bool = False,
+) -> RunningQuery:
+    """Start a program on Spark Structured Streaming and return its streaming query.
+
+    `sources` per stream: a `Source` of files, a streaming DataFrame, or a batch DataFrame or frame (bounded). `trigger` is
+    "available_now", a time between batches such as "5s", or Spark's own keyword. An increment with at most
+    `driver_bytes` of relevant data is evaluated in the driver, a larger one with a key to shard by and at most
+    `shard_bytes` a task by shards, every other as DataFrames; 0 switches either off. `on_batch` is called after each
+    commit; `clock` is read once per batch. `advance` is what `RunningQuery.advance` says, before the first batch, `close_at` what
+    `RunningQuery.close_open` says. `schedule`: which queries are evaluated less often or later (`tg.schedule`). `quarantine_keep`: an age, a size, or
+    both, beyond which rejected rows are dropped, oldest first.
+    `on_error`, for all results or some: rows without a value are set aside, or fail the batch. A query that is `held` begins no batch
+    before this thread releases `SparkRun.batching`, and none by itself.
+    """
+    check_session(spark)
+    store = checkpoint if isinstance(checkpoint, LocalStore) else LocalStore(checkpoint)
+    root = store.where
+    check_clock(clock)
+    check_on_batch(on_batch)
+    check_progress(progress)
+    limits_of(driver_bytes, shard_bytes)
+    when = _trigger(spark, trigger)
+    named = mapping_of("sources", sources, 'tg.parquet("a directory")')
+    given = {key: source_given(value) for key, value in named.items()}
+    statics = mapping_of("statics", statics, "rows")
+    sinks = mapping_of("sinks", sinks, 'tg.parquet_sink("a directory")')
+    kept = retention(quarantine_keep)
+    advance = mapping_of("advance", advance, '{"time": ...}')
+    frames = {**statics, **{key: source.data for key, source in given.items()}}
+    watched = {key: watched_directories(frame) for key, frame in frames.items() if isinstance(frame, DataFrame)}
+    check_apart(watched, sinks, root)
+    with described(spark, "start: rows of static tables"):
+        setup = prepare(facts, store, given, statics, sinks, collect_garbage, purging, schedule, kept, on_error)
+    try:
+        setup = replace(setup, sources=bounded_inputs(setup, store))
+        missing = sorted(set(setup.streams) - set(setup.sources))
+        if missing:
+            raise QueryError("TG407", f"no source for stream {', '.join(missing)}", hint="pass sources={name: source}")
+        check_query_id(root)
+        paths = stored_statics(setup, store)
+        # Whatever the driver makes, workers may have to read.
+        local = EmbeddedExecutor(store, setup.statics, setup.options, setup.written, held_bytes=0)
+        ship_library(spark.sparkContext)
+        executor = SparkExecutor(own_session(spark), local, root, paths, driver_bytes, shard_bytes)
+        runner = Runner(
+            setup.plan, setup.checkpoint, executor, setup.options, collect_garbage, setup.timetable, setup.on_error
+        )
+        framed = sorted(name for name in setup.streams if not isinstance(setup.sources[name].data, Files))
+        begin_spark_part(store, framed)
+        wake_ups = WakeUps(root)
+        union, columns = union_of(spark, setup, framed, wake_ups)
+        lasts = not {"availableNow", "once"} & when.keys()
+        unread = setup.unread()
+        there = {source: frozenset(file.path for file in files) for source, files in unread.items()}
+        reading = Reading(None if lasts else there, at_once="once" in when)
+        calls = ProgressCalls(store, runner.progress.inputs)
+        run = SparkRun(
+            spark,
+            setup,
+            runner,
+            executor,
+            columns,
+            calls,
+            ClosingCall(store),
+            wake_ups,
+            reading,
+            on_batch,
+            clock,
+            setup.follows_clock,
+        )
+        run.recorded()
+        for stream, told in advance.items():
+            run.advance(stream, told)
+        if close_at is not None:
+            run.close_open(close_at)
+        run.begin(planned=is_planned(root), wakes=not held)
+        writer = union.writeStream.foreachBatch(run.handle).option("checkpointLocation", local_uri(f"{root}/spark"))
+        if name is not None:
+            writer = writer.queryName(name)
+        if held:
+            run.batching.acquire()
+        query = writer.trigger(**when).start()
+        if lasts and not held:
+            run.watch(lambda: query.isActive)
+        return RunningQuery(query, run, progress)
+    except BaseException:
+        setup.close()
+        raise
+
+
+def _trigger(spark: SparkSession, trigger: object) -> dict[str, Any]:
+    """The trigger by Spark's own keyword; `QueryError` TG401 where Spark does not take it."""
+    match trigger:
+        case "available_now" | "availableNow":
+            return {"availableNow": True}
+        case str() | dt.timedelta():
+            when: dict[str, Any] = {"processingTime": trigger}
+        case Mapping():
+            when = dict(trigger)
+        case _:
+            when = {"": trigger}
+    try:
+        if "processingTime" in when:
+            when["processingTime"] = _processing_time(when["processingTime"])
+        spark.readStream.format("rate").load().writeStream.trigger(**when)
+    except (QueryError, PySparkException, TypeError) as error:
+        raise QueryError(
+            "TG401",
+            f"{shown(trigger)} is no trigger",
+            hint='"available_now", a time between batches such as "5s", or one of Spark\'s arguments in a dictionary',
+        ) from error
+    return when
+
+
+def _processing_time(given: object) -> str:
+    """A duration as Spark reads it, which knows fewer ways to write one, and its own `interval` before it."""
+    value = given.removeprefix("interval ") if isinstance(given, str) else given
+    return f"{duration_ticks(value)} microseconds"  # type: ignore[arg-type]  # `duration_ticks` tells what is none

@@ -1,0 +1,1 @@
+"""Increments as Spark DataFrames, or shard by shard in workers."""

@@ -1,0 +1,89 @@
+"""Ordered operators shard by shard: a task has the operator of a share of the partitions, with the state of that share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tidegate.runtime.engines.spark.eval.shards import ShardJob, read_shares
+from tidegate.runtime.engines.spark.workers import Batches, Place, reported, store_rows, summary_batch
+from tidegate.runtime.eval.increment import increment
+from tidegate.runtime.ordered.operator import events_of, left_at, load_operator, start_operator
+from tidegate.runtime.ordered.state import Share, keep_part, part_of, read_state
+from tidegate.runtime.ordered.table_checks import KeptShapes
+from tidegate.runtime.plan.shared_parts import Demand
+from tidegate.runtime.plan.slices import Interleaved
+from tidegate.runtime.state.codec import plain
+from tidegate.runtime.state.errors import storage_errors
+from tidegate.runtime.state.manifest import KernelState
+from tidegate.runtime.state.segments import new_path
+from tidegate.runtime.state.store.interface import FileRef
+from tidegate.runtime.state.store.local import LocalStore
+
+
+@dataclass(frozen=True, slots=True)
+class OrderedJob:
+    """An ordered operator's increment as a worker needs it."""
+
+    job: ShardJob
+    state: KernelState | None
+    close_at: int | None
+
+
+def evaluate_ordered(place: Place, jobs: Sequence[OrderedJob], shards: int) -> Callable[[Batches], Batches]:
+    """For `mapInArrow` over shard numbers: the new rows of each operator's share, stored, and what it keeps from now on."""
+
+    def run(batches: Batches) -> Batches:
+        for batch in batches:
+            for shard in batch.column(0).to_pylist():
+                for job in jobs:
+                    try:
+                        lines = _evaluate(place, job, shard, shards)
+                    except Interleaved:
+                        lines = [json.dumps({"query": job.job.query.name, "interleaved": True})]
+                    yield summary_batch(lines)
+
+    return reported(run)
+
+
+def _evaluate(place: Place, one: OrderedJob, shard: int, shards: int) -> list[str]:
+    """Summaries of the rows of a share and of what its operator keeps."""
+    job, store = one.job, LocalStore(place.root)
+    query, ordered = job.query, job.query.ordered
+    assert ordered is not None
+    assert ordered.sharded_by is not None
+    before, old = None, job.old[ordered.time]
+    if one.state is None:
+        operator = start_operator(ordered)
+    else:
+        share = Share(ordered.sharded_by, shard, shards)
+        before = part_of(query.name, one.state, share)
+        shapes = KeptShapes(start_operator(ordered))
+        operator = load_operator(ordered, read_state(store, query.name, one.state, shapes, share), old)
+    (leaves,) = read_shares(place, [job], [Demand.of(query, job.old, job.new, job.keys)], shard, shards)
+    new = job.new[ordered.time]
+    after, completed = operator.step(events_of(operator, leaves, old, new), old, new, one.close_at)
+    rows = increment(query, {0: completed}, job.old, job.new, {})
+
+    def write(table: pa.Table) -> FileRef:
+        return store.write_table(new_path("kernel", query.name, place.seq, place.attempt), table)
+
+    with storage_errors(f"writing state of {query.name!r}"):
+        kept, part = keep_part(left_at(after, new), before, write, store.read_table)
+    lines = [
+        json.dumps(
+            {
+                "query": query.name,
+                "shard": shard,
+                "kept": [plain(one) for one in kept],
+                "part": [plain(layer) for layer in part],
+            }
+        )
+    ]
+    if rows.height:
+        schema = query.facts.output.schema
+        lines.append(store_rows(place, query.name, schema, job.feeds, rows, written=job.written))
+    return lines

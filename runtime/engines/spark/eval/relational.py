@@ -1,0 +1,151 @@
+"""Queries over finite relations as Spark DataFrames: every operator through the DataFrame API (TSA Def. 12 to 18)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import reduce
+from itertools import count
+from operator import and_
+from types import MappingProxyType
+from typing import assert_never
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from tidegate.algebra.errors import InternalError
+from tidegate.algebra.nodes import (
+    Derive,
+    Difference,
+    Distinct,
+    Given,
+    Group,
+    Imbed,
+    Join,
+    Match,
+    Node,
+    Product,
+    Project,
+    Rename,
+    Scan,
+    Select,
+    Union,
+    occurrences,
+)
+from tidegate.algebra.schema import Schema
+from tidegate.algebra.terms import call
+from tidegate.runtime.engines.spark.eval.aggregates import aggregate
+from tidegate.runtime.engines.spark.eval.column_cache import kept, kept_term
+from tidegate.runtime.engines.spark.eval.names import Named, col, renamed
+from tidegate.runtime.plan.join_parts import join_parts
+
+_JOINS = {"inner": "inner", "left": "left_outer", "semi": "left_semi", "anti": "left_anti"}
+
+
+def evaluate(
+    node: Node,
+    leaves: Mapping[int, DataFrame],
+    ready: Mapping[tuple[int, Node], DataFrame] = MappingProxyType({}),
+    *,
+    first: int = 0,
+) -> DataFrame:
+    """The bag of rows that a query yields; columns are the attributes of its schema, in order.
+
+    `leaves`: rows by occurrence, that is by the place of the reference among all, from the left and from `first`.
+    `ready`: parts that are computed already, by the place of their first leaf. Inside, every column has a generated
+    name, so that neither case, dots nor a DataFrame used twice can confuse Spark.
+    """
+    return _Evaluation(leaves, ready, first).evaluate(node).as_users_see_it()
+
+
+class _Evaluation:
+    """One evaluation: the place of the next leaf, and the column names given so far."""
+
+    def __init__(
+        self, leaves: Mapping[int, DataFrame], ready: Mapping[tuple[int, Node], DataFrame], first: int
+    ) -> None:
+        self._leaves, self._ready, self._place = leaves, ready, first
+        self._names: Iterator[str] = (f"c{number}" for number in count())
+
+    def evaluate(self, node: Node) -> Named:
+        if self._ready and (done := self._ready.get((self._place, node))) is not None:
+            self._place += len(occurrences(node))
+            return self._scan(done, node.schema)
+        match node:
+            case Scan(stream):
+                self._place += 1
+                return self._scan(self._leaves[self._place - 1], stream.schema)
+            case Select(input_, condition):
+                rows = self.evaluate(input_)
+                return Named(rows.frame.filter(kept_term(condition, input_.schema, rows.columns)), rows.columns)
+            case Project(input_, names):
+                rows = self.evaluate(input_)
+                return Named(rows.frame, {name: rows.columns[name] for name in names})
+            case Rename(input_, pairs):
+                rows, new = self.evaluate(input_), dict(pairs)
+                return Named(rows.frame, {new.get(name, name): column for name, column in rows.columns.items()})
+            case Imbed(input_, name, term):
+                rows, made = self.evaluate(input_), next(self._names)
+                value = kept_term(term, input_.schema, rows.columns)
+                return Named(rows.frame.withColumn(made, value), {**rows.columns, name: made})
+            case Group(input_):
+                return self._fresh(aggregate(node, self.evaluate(input_)))
+            case Distinct(input_):
+                rows = self.evaluate(input_)
+                return Named(rows.narrowed().distinct(), rows.columns)
+            case Product(left, right):
+                one, other = self.evaluate(left), self.evaluate(right)
+                return Named(one.narrowed().crossJoin(other.narrowed()), {**one.columns, **other.columns})
+            case Join(left, right):
+                one = self.evaluate(left)
+                return self._join(node, one, self.evaluate(right))
+            case Union(inputs):
+                return self._union([self.evaluate(input_) for input_ in inputs])
+            case Difference(left, right):
+                one = self.evaluate(left)
+                return self._difference(one, self.evaluate(right))
+            case Derive() | Given() | Match():
+                raise InternalError("TG490", "an operator that gathers events in order is the root of its query")
+            case _:
+                assert_never(node)
+
+    def _scan(self, leaf: DataFrame, schema: Schema) -> Named:
+        made = dict(zip(schema.names, self._names, strict=False))
+        return Named(leaf.select(*(renamed(name, new) for name, new in made.items())), made)
+
+    def _fresh(self, rows: Named) -> Named:
+        """The same rows, each attribute in a column of its own and new name."""
+        columns = dict(zip(rows.columns, self._names, strict=False))
+        frame = rows.frame.select(*(renamed(rows.columns[name], made) for name, made in columns.items()))
+        return Named(frame, columns)
+
+    def _join(self, node: Join, left: Named, right: Named) -> Named:
+        """A join whose condition is split, so that Catalyst sees equal keys apart from what may fail."""
+        columns = {**left.columns, **right.columns}
+        condition = _join_condition(node, tuple(columns.items()))
+        joined = left.narrowed().join(right.narrowed(), condition, _JOINS[node.kind])
+        return Named(joined, columns if node.kind in ("inner", "left") else left.columns)
+
+    def _union(self, inputs: list[Named]) -> Named:
+        first = self._fresh(inputs[0])
+        frame = first.frame
+        for other in inputs[1:]:
+            frame = frame.unionAll(other.frame.select(*(col(other.columns[name]) for name in first.columns)))
+        return Named(frame, first.columns)
+
+    def _difference(self, left: Named, right: Named) -> Named:
+        condition = reduce(and_, [col(c).eqNullSafe(col(right.columns[name])) for name, c in left.columns.items()])
+        return Named(left.narrowed().join(right.narrowed(), condition, "left_anti"), left.columns)
+
+
+@kept
+def _join_condition(node: Join, columns: tuple[tuple[str, str], ...]) -> Column:
+    both = Schema((*node.left.schema.attributes, *node.right.schema.attributes))
+    parts = join_parts(node.condition, node.left.schema, node.right.schema)
+    terms = [
+        *(call("eq_null_safe" if e.null_safe else "eq", e.left, e.right) for e in parts.equalities),
+        *(call("lt" if r.strict else "le", r.left, r.right) for r in parts.ranges),
+        *parts.left,
+        *parts.right,
+        *parts.rest,
+    ]
+    return reduce(and_, [kept_term(term, both, dict(columns)) for term in terms], F.lit(True))

@@ -1,0 +1,445 @@
+"""How the Spark engine does the steps of a batch: ingest in workers, increments as DataFrames or, small ones, in the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tidegate.algebra.evaluation import EvaluationError
+from tidegate.algebra.schema import StreamDef
+from tidegate.analysis.facts import Rank
+from tidegate.analysis.recursion import ranks_below
+from tidegate.runtime.batch.executor import Increment, Ingested, Job, Rewrite, Stratum, Work
+from tidegate.runtime.engines.embedded.executor import EmbeddedExecutor
+from tidegate.runtime.engines.spark.eval.aggregates import merge
+from tidegate.runtime.engines.spark.eval.increment import (
+    Common,
+    empty,
+    increment,
+    keep_true,
+    plainly_named,
+    read_leaves,
+)
+from tidegate.runtime.engines.spark.eval.names import col
+from tidegate.runtime.engines.spark.eval.ordered_shards import OrderedJob, evaluate_ordered
+from tidegate.runtime.engines.spark.eval.shards import ShardJob, evaluate_shards
+from tidegate.runtime.engines.spark.failures import read_summaries
+from tidegate.runtime.engines.spark.input.locations import literal
+from tidegate.runtime.engines.spark.jobs import described
+from tidegate.runtime.engines.spark.workers import (
+    FLUSH_BYTES,
+    FileTask,
+    Ingesting,
+    Place,
+    ingest_files,
+    store_results,
+    store_segments,
+)
+from tidegate.runtime.eval.columns import spark_schema
+from tidegate.runtime.eval.purging import Look, Looked, Sweep
+from tidegate.runtime.ingest.admission import Intake
+from tidegate.runtime.ordered.state import Layer, Part, shared_state
+from tidegate.runtime.plan.placement import Limits
+from tidegate.runtime.plan.sharding import DRIVER_BYTES, SHARD_BYTES
+from tidegate.runtime.plan.shared_parts import Demand
+from tidegate.runtime.plan.slices import Interleaved
+from tidegate.runtime.plan.steps import Buffer, QueryPlan
+from tidegate.runtime.state.batch import Batch
+from tidegate.runtime.state.codec import parse_plain
+from tidegate.runtime.state.errors import MANIFEST
+from tidegate.runtime.state.manifest import KeptRows, SourceCounts
+from tidegate.runtime.state.segments import Segment, read_segments
+from tidegate.runtime.state.store.interface import FileRef
+from tidegate.runtime.state.store.packs import part_of
+
+SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+#: A shuffle of an increment has a partition at least for so much relevant data.
+PARTITION_BYTES = 128 << 20
+
+#: An operator's state has at most so many parts.
+MOST_SHARDS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """What Spark offers of one stream in a batch: files to read, or rows that workers stored already."""
+
+    files: tuple[FileTask, ...] = ()
+    bytes: int = 0
+    stored: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(slots=True)
+class SparkExecutor:
+    """Runs steps on Spark. With `driver_bytes` and `shard_bytes` 0 everything that Spark can do is done by Spark."""
+
+    spark: SparkSession
+    local: EmbeddedExecutor
+    root: str
+    static_paths: Mapping[str, str]
+    driver_bytes: int = DRIVER_BYTES
+    shard_bytes: int = SHARD_BYTES
+    name: str = "spark"
+    parallelism: int = field(init=False)
+    partitions: int = field(init=False)
+    """Of a shuffle, unless there is more to shuffle than they can take."""
+    _set_partitions: int = field(init=False)
+    statics: Mapping[str, DataFrame] = field(init=False)
+
+    def __post_init__(self) -> None:
+        with described(self.spark, "start: what static tables hold"):  # Spark reads a file's columns in a job
+            self.statics = {name: self.spark.read.parquet(literal(path)) for name, path in self.static_paths.items()}
+        self.parallelism = max(1, self.spark.sparkContext.defaultParallelism)
+        self.partitions = self._set_partitions = int(self.spark.conf.get(SHUFFLE_PARTITIONS) or 1)
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(self.driver_bytes, self.shard_bytes)
+
+    def place(self, batch: Batch) -> Place:
+        return Place(self.root, batch.seq, batch.attempt, self.static_paths)
+
+    def ingest(self, batch: Batch, work: Work, intakes: Mapping[str, Intake]) -> dict[str, Ingested]:
+        offered: Mapping[str, Offered] = work.arrivals
+        remembered = sum(s.bytes for name, one in offered.items() if one.files for s in intakes[name].remembered)
+        if remembered + sum(one.bytes for one in offered.values()) <= self.driver_bytes:
+            done = self._ingest_here(batch, offered, intakes)
+        else:
+            files = [task for one in offered.values() for task in one.files]
+            done = _merge_summaries(batch, self._ingest_job(batch, files, intakes))
+        stored = [summary for one in offered.values() for summary in one.stored]
+        for name, other in _merge_summaries(batch, stored).items():
+            done[name] = _join(done[name], other) if name in done else other
+        return done
+
+    def _ingest_here(
+        self, batch: Batch, offered: Mapping[str, Offered], intakes: Mapping[str, Intake]
+    ) -> dict[str, Ingested]:
+        from tidegate.runtime.ingest.inputs import Arriving
+
+        arrivals = {}
+        for name, one in offered.items():
+            if one.files:
+                schema = self.local.options[name].judged(intakes[name].stream.schema)
+                paths = tuple(path for task in one.files for path in task.paths)
+                arrivals[name] = Arriving((), paths, one.files[0].format, schema)
+        return self.local.ingest(batch, Work(arrivals), intakes)
+
+    def _ingest_job(
+        self, batch: Batch, files: Sequence[FileTask], intakes: Mapping[str, Intake]
+    ) -> list[dict[str, Any]]:
+        # Rows of a stream with a key are judged in the order of its files, so by one task.
+        keyed = frozenset(task.stream for task in files if self.local.options[task.stream].key)
+        total = sum(len(task.paths) for task in files)
+        tasks = _shares(files, keyed, min(total, self.parallelism))
+        count = len(tasks)
+        work = Ingesting(self.place(batch), intakes, self.local.options)
+        with described(self.spark, f"batch {batch.seq}: ingest {total} files"):
+            numbers = self.spark.range(0, count, 1, count)
+            return read_summaries(numbers.mapInArrow(ingest_files(work, tasks), "summary string").collect())
+
+    def increments(self, batch: Batch, jobs: Sequence[Job]) -> list[Increment]:
+        """Small ones together in the driver, the others together as one Spark job, each at its place."""
+        small = [job for job in jobs if self.place_of(job) == "driver"]
+        done = dict(zip(map(id, small), self.local.increments(batch, small) if small else [], strict=True))
+        large = [job for job in jobs if id(job) not in done]
+        done |= self._on_spark(batch, large) if large else {}
+        return [done[id(job)] for job in jobs]
+
+    def stratum(self, batch: Batch, jobs: Sequence[Job], rank: Rank) -> Stratum | None:
+        """In the driver where all are small; else a job to find the least rank, and one for the rows."""
+        if self.driver_bytes and sum(job.bytes for job in jobs) <= self.driver_bytes:
+            return self.local.stratum(batch, jobs, rank)
+        jobs = [
+            replace(job, inputs=[[self.local.on_disk(batch, segment) for segment in some] for some in job.inputs])
+            for job in jobs
+        ]
+        streams = [job.query.facts.output for job in jobs]
+        with self._results(jobs) as found:
+            width = max(len(stream.progress) for stream in streams)
+            earliest = [
+                _earliest(rows, stream, number, width)
+                for number, (rows, stream) in enumerate(zip(found, streams, strict=True))
+            ]
+            with described(self.spark, f"batch {batch.seq}: least rank of {', '.join(job.query.name for job in jobs)}"):
+                lines = reduce(DataFrame.unionAll, earliest).collect()
+            least = [
+                rank.of(stream.name, dict(zip(stream.progress, line[1:], strict=False)))
+                for line in lines
+                if (stream := streams[line[0]]) and line[1] is not None
+            ]
+            if not least:
+                return None
+            limit = min(least) + rank.step
+            lowest = [
+                keep_true(rows, ranks_below(rank, stream, limit), stream.schema)
+                for stream, rows in zip(streams, found, strict=True)
+            ]
+            return Stratum(self._write(batch, jobs, lowest), limit)
+
+    def settle(self, batch: Batch, queries: Sequence[QueryPlan], done: Mapping[str, Increment]) -> dict[str, Increment]:
+        return self.local.settle(batch, queries, done)
+
+    def place_of(self, job: Job) -> str:
+        """Where an increment is evaluated: what a task can hold of it decides, by the bytes of its relevant segments."""
+        return self.limits.place(job.query, job.bytes + job.state_bytes, self.parallelism)
+
+    def _on_spark(self, batch: Batch, jobs: Sequence[Job]) -> dict[int, Increment]:
+        """Increments by the identity of their jobs."""
+        sharded = [job for job in jobs if self.place_of(job) == "sharded"]
+        others = [job for job in jobs if self.place_of(job) == "catalyst"]
+        try:
+            with self._results(others) as found:
+                done = self._write(batch, others, found, sharded)
+            return dict(zip(map(id, (*others, *sharded)), done, strict=True))
+        except EvaluationError:
+            if len(jobs) > 1:  # one by one, to learn which of them fails
+                return {key: one for job in jobs for key, one in self._on_spark(batch, [job]).items()}
+            if not (jobs[0].lenient or jobs[0].untied):
+                raise
+        # Only the steps of this process tell which rows fail.
+        return {id(jobs[0]): self.local.increments(batch, jobs)[0]}
+
+    @contextmanager
+    def _results(self, jobs: Sequence[Job]) -> Iterator[list[DataFrame]]:
+        """The new rows of each query; what they have in common is held while the block runs."""
+        self._shuffle_for(max((job.bytes for job in jobs), default=0))
+        frames: dict[tuple[str, ...], DataFrame] = {}
+        demands = [Demand.of(job.query, job.old, job.new) for job in jobs]
+        read = [self._read_leaves(demand, job, frames) for demand, job in zip(demands, jobs, strict=True)]
+        common = Common.of(demands, read)
+        try:
+            yield [
+                increment(job.query, leaves, job.old, job.new, ready)
+                for job, leaves, ready in zip(jobs, read, common.ready, strict=True)
+            ]
+        finally:
+            common.release()
+
+    def _write(
+        self, batch: Batch, jobs: Sequence[Job], results: Sequence[DataFrame], sharded: Sequence[Job] = ()
+    ) -> list[Increment]:
+        """New rows of all the queries, written by workers in one Spark job; of the jobs in order, then of the sharded."""
+        stored = [self._stored(batch, job, rows) for job, rows in zip(jobs, results, strict=True)]
+        ordered = [job for job in sharded if job.query.ordered is not None]
+        relational = [job for job in sharded if job.query.ordered is None]
+        if relational:
+            stored.append(self._sharded(batch, relational))
+        if ordered:
+            stored.append(self._operators(batch, ordered))
+        names = ", ".join(job.query.name for job in (*jobs, *sharded))
+        with described(self.spark, f"batch {batch.seq}: {'increments' if ',' in names else 'increment'} of {names}"):
+            summaries = read_summaries(reduce(DataFrame.unionAll, stored).collect())
+        found: dict[str, list[Mapping[str, Any]]] = {job.query.name: [] for job in (*jobs, *sharded)}
+        for summary in summaries:
+            if summary.get("interleaved"):
+                raise Interleaved
+            found[summary["query"]].append(summary)
+        places = ["catalyst"] * len(jobs) + ["sharded"] * len(sharded)
+        return [
+            _gathered(batch, job.query.name, found[job.query.name], place)
+            for job, place in zip((*jobs, *sharded), places, strict=True)
+        ]
+
+    def _sharded(self, batch: Batch, jobs: Sequence[Job]) -> DataFrame:
+        """Summaries of what workers stored, a task per share of the keys."""
+        written = self.local.written
+        groups = [[_shard_job(job, written) for job in some] for some in self._groups(jobs)]
+        numbers = self.spark.range(0, self.parallelism, 1, self.parallelism)
+        work = evaluate_shards(self.place(batch), groups, self.parallelism)
+        return numbers.mapInArrow(work, "summary string")
+
+    def _operators(self, batch: Batch, jobs: Sequence[Job]) -> DataFrame:
+        """Summaries of what workers stored, a task per share of the partitions, as many as hold what they read."""
+        size = max(job.bytes + job.state_bytes for job in jobs)
+        shards = max(self.parallelism, min(-(-size // self.limits.shard_bytes), MOST_SHARDS))
+        work = [OrderedJob(_shard_job(job, self.local.written), job.state, job.close_at) for job in jobs]
+        numbers = self.spark.range(0, shards, 1, shards)
+        return numbers.mapInArrow(evaluate_ordered(self.place(batch), work, shards), "summary string")
+
+    def _groups(self, jobs: Sequence[Job]) -> list[list[Job]]:
+        """Increments that a task evaluates together, so that what it holds stays within `shard_bytes`."""
+        groups: list[list[Job]] = []
+        held: dict[str, int] = {}
+        for job in jobs:
+            read = {segment.path: segment.bytes for segments in job.inputs for segment in segments}
+            held |= read
+            if groups and sum(held.values()) <= self.shard_bytes * self.parallelism:
+                groups[-1].append(job)
+            else:
+                groups.append([job])
+                held = read
+        return groups
+
+    def _read_leaves(self, demand: Demand, job: Job, frames: dict[tuple[str, ...], DataFrame]) -> dict[int, DataFrame]:
+        """The rows that an increment reads; `frames` has those of the batch by buffer and paths."""
+        read: list[DataFrame | None] = []
+        for leaf, segments in zip(job.query.leaves, job.inputs, strict=True):
+            if leaf.buffer is None:
+                read.append(None)
+                continue
+            key = (leaf.buffer.id, *(segment.path for segment in segments))
+            if key not in frames:
+                frames[key] = self._read(leaf.buffer, segments)
+            read.append(frames[key])
+        return read_leaves(demand, read, self.statics)
+
+    def _stored(self, batch: Batch, job: Job, rows: DataFrame) -> DataFrame:
+        """Summaries of what workers stored of a query's new rows."""
+        query = job.query
+        written = query.stream in self.local.written
+        schema = query.facts.output.schema
+        store = store_results(self.place(batch), query.name, schema, job.feeds, written=written)
+        # mapInArrow parses column names, so dots and backticks in them must not reach it.
+        return plainly_named(rows, len(schema.names)).mapInArrow(store, "summary string")
+
+    def _shuffle_for(self, size: int) -> None:
+        """Sets how many partitions Spark shuffles so many bytes into."""
+        wanted = max(self.partitions, -(-size // PARTITION_BYTES))
+        if wanted != self._set_partitions:
+            self.spark.conf.set(SHUFFLE_PARTITIONS, wanted)
+            self._set_partitions = wanted
+
+    def rewrite(self, batch: Batch, rewrites: Sequence[Rewrite]) -> list[tuple[Segment, ...]]:
+        """Small ones in the driver, the others together as one Spark job."""
+        large = {number: one for number, one in enumerate(rewrites) if one.bytes > self.driver_bytes}
+        small = {number: one for number, one in enumerate(rewrites) if number not in large}
+        done = dict(zip(small, self.local.rewrite(batch, list(small.values())), strict=True))
+        done |= self._rewrite_on_spark(batch, large) if large else {}
+        return [done[number] for number in range(len(rewrites))]
+
+    def _rewrite_on_spark(self, batch: Batch, rewrites: Mapping[int, Rewrite]) -> dict[int, tuple[Segment, ...]]:
+        stored = []
+        self._shuffle_for(max(one.bytes for one in rewrites.values()))
+        for number, one in rewrites.items():
+            alive = keep_true(self._read(one.buffer, one.segments), one.keep, one.buffer.schema)
+            if one.buffer.partial is not None:
+                alive = merge(one.buffer.partial, alive)
+            # In few tasks, since each writes a segment of its own.
+            tasks = min(1 + one.bytes // FLUSH_BYTES, max(1, one.rows // max(1, one.least)))
+            alive = plainly_named(alive, len(one.buffer.stored.names)).coalesce(tasks)
+            store = store_segments(self.place(batch), one.buffer, number, one.least)
+            stored.append(alive.mapInArrow(store, "summary string"))
+        names = ", ".join(dict.fromkeys(one.buffer.id for one in rewrites.values()))
+        with described(self.spark, f"batch {batch.seq}: collect in {names}"):
+            summaries = read_summaries(reduce(DataFrame.unionAll, stored).collect())
+        done: dict[int, tuple[Segment, ...]] = dict.fromkeys(rewrites, ())
+        for summary in summaries:
+            done[summary["number"]] += (Segment.from_json(summary["segment"]),)
+        return done
+
+    def sweep(self, batch: Batch, sweep: Sweep) -> dict[str, tuple[Segment, ...]]:
+        # Beyond the driver's share rows stay until keep lets them go: a sweep never decides what results are.
+        return self.local.sweep(batch, sweep) if sweep.bytes <= self.driver_bytes else {}
+
+    def look(self, batch: Batch, sweep: Sweep, look: Look, rows: int) -> Looked | None:
+        return self.local.look(batch, sweep, look, rows) if sweep.bytes <= self.driver_bytes else None
+
+    def persist(self, batch: Batch, segments: Mapping[str, tuple[Segment, ...]]) -> Mapping[str, tuple[Segment, ...]]:
+        return self.local.persist(batch, segments)
+
+    def forget(self, live: frozenset[str]) -> None:
+        self.local.forget(live)
+
+    def _read(self, buffer: Buffer, segments: Sequence[Segment]) -> DataFrame:
+        if not segments:
+            return empty(self.spark, buffer)
+        schema = spark_schema(buffer.stored)
+        few = [segment for segment in segments if part_of(segment.path) is not None]
+        whole = [segment.path for segment in segments if part_of(segment.path) is None]
+        paths = [literal(str(self.local.store.local_path(path))) for path in whole]
+        frames = [self.spark.read.schema(schema).parquet(*paths)] if paths else []
+        if few:  # parts of packs, which Spark can not read; at most some megabytes
+            frames.append(self.spark.createDataFrame(read_segments(self.local.store, few), schema))
+        return reduce(DataFrame.unionAll, frames)
+
+
+def _earliest(rows: DataFrame, stream: StreamDef, number: int, width: int) -> DataFrame:
+    """One row: a number, and the least of each promised attribute (NULL where there is no row), padded to a width."""
+    least = [F.min(col(a)) for a in stream.progress]
+    columns = [F.lit(number), *least, *(F.lit(None) for _ in range(width - len(least)))]
+    return rows.agg(*(column.cast("long").alias(f"c{i}") for i, column in enumerate(columns)))
+
+
+def _shard_job(job: Job, written: Collection[str]) -> ShardJob:
+    return ShardJob(job.query, job.inputs, job.old, job.new, job.feeds, job.query.stream in written)
+
+
+def _gathered(batch: Batch, query: str, summaries: Sequence[Mapping[str, Any]], place: str) -> Increment:
+    total = 0
+    segments: dict[str, tuple[Segment, ...]] = {}
+    kept: dict[int, tuple[list[KeptRows], Part]] = {}
+    for summary in summaries:
+        if "shard" in summary:
+            where = f"the state of {query}"
+            rows = [parse_plain(KeptRows, one, code=MANIFEST, where=where) for one in summary["kept"]]
+            part = tuple(parse_plain(Layer, one, code=MANIFEST, where=where) for one in summary["part"])
+            kept[summary["shard"]] = rows, part
+            continue
+        total += summary["rows"]
+        if summary["output"]:
+            batch.adopt_output(query, FileRef(*summary["output"]), summary["rows"])
+        for buffer, text in summary["segments"].items():
+            segments[buffer] = (*segments.get(buffer, ()), Segment.from_json(text))
+    state = shared_state([kept[shard] for shard in sorted(kept)]) if kept else None
+    return Increment(total, segments, place, state)
+
+
+def _shares(files: Sequence[FileTask], whole: Collection[str], count: int) -> list[list[FileTask]]:
+    """At most so many shares, each with neighbouring files of every stream: so a slice of it is read by one task.
+
+    The files of the streams in `whole` are not shared out.
+    """
+    shares: list[list[FileTask]] = [[] for _ in range(count)]
+    for number, task in enumerate(files):
+        parts = 1 if task.stream in whole else min(count, len(task.paths))
+        for part in range(parts):
+            low, high = (len(task.paths) * place // parts for place in (part, part + 1))
+            shares[(number + part) % count].append(replace(task, paths=task.paths[low:high]))
+    return [share for share in shares if share]
+
+
+def _merge_summaries(batch: Batch, summaries: Sequence[Mapping[str, Any]]) -> dict[str, Ingested]:
+    done: dict[str, Ingested] = {}
+    for summary in summaries:
+        rejected = {reason: int(rows) for reason, rows in summary["rejected"].items()}
+        rows_in = summary["accepted"] + sum(rejected.values())
+        counts = SourceCounts(rows_in, summary["accepted"], rejected, summary["punctuations"])
+        segments = {buffer: (Segment.from_json(text),) for buffer, text in summary["segments"].items()}
+        if summary["quarantine"]:
+            batch.adopt_quarantine(Segment.from_json(summary["quarantine"]))
+        one = Ingested(
+            counts,
+            summary["greatest"],
+            summary["punctuation"],
+            segments,
+            summary["first_rejected"],
+            summary["unreadable"],
+        )
+        name = summary["stream"]
+        done[name] = _join(done[name], one) if name in done else one
+    return done
+
+
+def _join(one: Ingested, other: Ingested) -> Ingested:
+    return Ingested(
+        one.counts + other.counts,
+        _greatest(one.greatest, other.greatest),
+        _greatest(one.punctuation, other.punctuation),
+        {
+            buffer: (*one.segments.get(buffer, ()), *other.segments.get(buffer, ()))
+            for buffer in {*one.segments, *other.segments}
+        },
+        one.first_rejected or other.first_rejected,
+        one.unreadable + other.unreadable,
+    )
+
+
+def _greatest(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    return {name: max(values[name] for values in (one, other) if name in values) for name in {*one, *other}}

@@ -1,0 +1,46 @@
+"""Which files a batch on Spark reads: Spark says when there is a batch, this checkpoint says which files.
+
+They are those that a session would read: the ones that were not read, oldest first, then by name. A batch that is repeated reads what
+its intent says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tidegate.runtime.connectors.directory import Directory
+from tidegate.runtime.engines.setup import FoundFiles, Setup
+from tidegate.runtime.state.checkpoint import Checkpoint
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Which files a run is to read: as long as it lasts all that come, or those that were there when it began, in as many batches
+    as their sources want or `at_once`.
+
+    `there` are the paths by source, None for all that come.
+    """
+
+    there: Mapping[str, frozenset[str]] | None
+    at_once: bool = False
+
+    def next(self, setup: Setup, unread: FoundFiles) -> FoundFiles:
+        """What a batch reads per source of what is unread there."""
+        if self.at_once:
+            return unread
+        return {name: files[: setup.directories[name].files.per_batch] for name, files in unread.items()}
+
+    def is_left(self, directories: Mapping[str, Directory]) -> bool:
+        """Whether there are files for another batch."""
+        if self.there is None:
+            return any(one.waiting for one in directories.values())
+        there = self.there
+        return any(file.path in there[name] for name, one in directories.items() for file in one.waiting)
+
+
+def forget_what_has_gone(checkpoint: Checkpoint) -> None:
+    """Discards the intent of a batch that can not be repeated: a file that it was to read is gone, or another."""
+    pending = checkpoint.pending
+    if pending is not None and not all(file.is_as_found() for files in pending.offer.files.values() for file in files):
+        checkpoint.discard_intent()

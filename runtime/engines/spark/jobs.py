@@ -1,0 +1,30 @@
+"""Spark's jobs by name, as its UI and its listeners show them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from tidegate.algebra.evaluation import EvaluationError
+from tidegate.runtime.engines.spark.eval.terms import raised_error
+
+
+@contextmanager
+def described(spark: SparkSession, what: str) -> Iterator[None]:
+    """Names the jobs inside the block in Spark's UI, and turns what a term raised in them into its error."""
+    context = spark.sparkContext
+    before = context.getLocalProperty("spark.job.description")
+    context.setJobDescription(f"tidegate {what}")
+    try:
+        yield
+    except (PySparkException, EvaluationError) as failure:
+        error = failure if isinstance(failure, EvaluationError) else raised_error(failure)
+        if error is None:
+            raise
+        message = f"{error.message} ({what})"
+        raise EvaluationError(error.code, message, hint=error.hint, because=error.problems[0].because) from failure
+    finally:
+        context.setLocalProperty("spark.job.description", before)  # type: ignore[arg-type]  # None clears it

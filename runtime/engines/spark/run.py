@@ -1,0 +1,229 @@
+"""A running program on the driver: one of our batches for each of Spark's micro-batches, and the calls between them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from threading import RLock
+from typing import Any
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+
+import tidegate
+from tidegate.algebra.errors import InternalError, QueryError, TidegateError
+from tidegate.algebra.time import INF, Extended
+from tidegate.runtime.batch.end_of_input import closing_instant
+from tidegate.runtime.batch.executor import Work
+from tidegate.runtime.batch.loop import Runner
+from tidegate.runtime.batch.report import KEPT_REPORTS, BatchReport
+from tidegate.runtime.engines.clock import Clock, read_clock, system_clock
+from tidegate.runtime.engines.notices import Notices
+from tidegate.runtime.engines.setup import Setup
+from tidegate.runtime.engines.spark.calls import ProgressCalls
+from tidegate.runtime.engines.spark.closing import ClosingCall
+from tidegate.runtime.engines.spark.executor import Offered, SparkExecutor
+from tidegate.runtime.engines.spark.failures import read_summaries
+from tidegate.runtime.engines.spark.input.wake_ups import WakeUps
+from tidegate.runtime.engines.spark.input.watching import Watching
+from tidegate.runtime.engines.spark.input.which_files import Reading, forget_what_has_gone
+from tidegate.runtime.engines.spark.jobs import described
+from tidegate.runtime.engines.spark.own_files import how_to_go_on, planned_offsets
+from tidegate.runtime.engines.spark.workers import FileTask, Ingesting, Place, ingest_offered
+from tidegate.runtime.ingest.inputs import advances_of
+from tidegate.runtime.inspect.live_display import LiveDisplay
+from tidegate.runtime.plan.progress import check_known
+from tidegate.runtime.state.codec import digest
+from tidegate.runtime.state.inputs.positions import OLDEST_FIRST, Offer, SourceFile, SparkBatch
+from tidegate.runtime.state.manifest import Engine
+
+_ENGINE = Engine("spark", tidegate.__version__)
+
+
+@dataclass(slots=True)
+class SparkRun:
+    """The driver's side of a running program."""
+
+    spark: SparkSession
+    setup: Setup
+    runner: Runner
+    executor: SparkExecutor
+    columns: Mapping[str, Mapping[str, str]]
+    calls: ProgressCalls
+    closing: ClosingCall
+    wake_ups: WakeUps
+    reading: Reading
+    on_batch: Callable[[BatchReport], None] | None
+    clock: Clock = system_clock
+    by_clock: bool = False
+    """Whether there may be something to do although nothing is new."""
+    reports: deque[BatchReport] = field(default_factory=lambda: deque(maxlen=KEPT_REPORTS))
+    error: TidegateError | None = None
+    batching: RLock = field(default_factory=RLock)
+    """Held while a batch runs: whether the streams have ended is known before it and after it."""
+    watching: Watching | None = None
+    display: LiveDisplay | None = None
+    notices: Notices = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.notices = Notices.of(self.setup, self.setup.sources)
+
+    def advance(self, stream: str, progress: Any) -> None:
+        check_known(stream, self.setup.streams, "stream")
+        told = advances_of(self.setup.streams[stream], progress, self.setup.options[stream].arrival)
+        self.notices.advanced(self.runner.progress.inputs, told)
+        self._call(told)
+
+    def finish(self, stream: str | None) -> None:
+        streams = self.setup.streams
+        if stream is not None:
+            check_known(stream, streams, "stream")
+        ended = streams.values() if stream is None else [streams[stream]]
+        self._call({(definition.name, a): INF for definition in ended for a in definition.progress})
+
+    def _call(self, advances: Mapping[tuple[str, str], Extended]) -> None:
+        if self.calls.add(advances):
+            self.wake_ups.wake()
+
+    def close_open(self, at: Any) -> None:
+        ticks = closing_instant(self.setup.plan, at)
+        with self.batching:
+            if self.runner.closing is not None:
+                self.runner.closing.check_open(self.setup.plan, self.runner.progress, ticks)
+            self.closing.say(ticks)
+            self._closing_recorded()
+
+    def begin(self, *, planned: bool, wakes: bool) -> None:
+        """Spark starts after this, with the batch that it has `planned` before if there is one. It is to run one more if there
+        is something to do and this `wakes` it."""
+        due = self.by_clock or not self.setup.streams
+        if not planned:  # else that batch may do it, and what is left then is seen after it
+            self.calls.plan(frozenset(self.columns))
+            due = due or self.calls.are_waiting() or self.reading.is_left(self.setup.directories)
+        if wakes and due:
+            self.wake_ups.wake()
+
+    def watch(self, is_active: Callable[[], bool]) -> None:
+        """Has Spark run a batch whenever there is something to do, until the query ends."""
+        self.watching = Watching(self.look, is_active)
+
+    def look(self, clock: bool = False) -> None:
+        """Has Spark run a batch if there are files to read, or if the `clock` may have gone on."""
+        with self.batching:
+            if self.wake_ups.waiting:
+                return
+            try:
+                self.setup.unread()
+                due = self.reading.is_left(self.setup.directories) or (clock and self.by_clock)
+            except TidegateError:  # the batch looks as well, and the query ends with what it finds
+                due = True
+            if due:
+                self.wake_ups.wake()
+
+    def recorded(self) -> None:
+        """Forget the calls that the last commit knows."""
+        self.calls.reached(self.runner.progress.inputs)
+        self._closing_recorded()
+
+    def _closing_recorded(self) -> None:
+        self.closing.recorded(None if self.runner.closing is None else self.runner.closing.at)
+
+    def handle(self, frame: DataFrame, batch_id: int) -> None:
+        """One micro-batch. The frame is evaluated exactly once: it recomputes all sources on every action."""
+        session = frame.sparkSession
+        query_id = session.sparkContext.getLocalProperty("sql.streaming.queryId")
+        if query_id is None:
+            raise QueryError("TG420", "Spark does not say which streaming query this batch belongs to")
+        spark_batch = SparkBatch(query_id, batch_id)
+        try:
+            clock = self.setup.checkpoint.clock(read_clock(self.clock), spark_batch)
+            with self.batching:
+                self.wake_ups.begun()
+                skipped = self._batch(frame, spark_batch, clock)
+                due = self.calls.plan(frozenset(self.columns)) or (skipped and self.calls.are_waiting())
+                if due or self.reading.is_left(self.setup.directories):
+                    self.wake_ups.wake()
+        except Exception as error:
+            self.error = error if isinstance(error, TidegateError) else None
+            self.close()
+            raise
+        except BaseException as error:  # anything else would leave Spark waiting for an answer for ever
+            self.error = InternalError("TG491", f"the batch was interrupted: {error!r}")
+            self.close()
+            raise self.error from error
+
+    @contextmanager
+    def own_error(self) -> Iterator[None]:
+        """Raises what a batch failed for in the place of the text that Spark makes of it."""
+        try:
+            yield
+        except StreamingQueryException as failure:
+            if self.error is None:
+                if not self.reports:
+                    root = self.setup.checkpoint.store.where
+                    failure.add_note(f"if a file of Spark's own checkpoint is damaged: {how_to_go_on(root)}")
+                raise
+            raise self.error from failure
+
+    def _batch(self, frame: DataFrame, spark_batch: SparkBatch, clock: int) -> bool:
+        """A batch of ours; whether it was skipped, since it is committed here."""
+        checkpoint = self.setup.checkpoint
+        stored = self._stored(frame, spark_batch, clock)
+        offsets = {name: str(spark_batch.batch_id) for name in self.columns}
+        planned = digest(planned_offsets(self.executor.root, spark_batch.batch_id))
+        admission = self.setup.admit(Offer({}, offsets, spark_batch, planned))
+        if admission.skip:
+            return True
+        called = self.calls.called()  # before looking at directories: what was put there before a call is found
+        unread = self.setup.unread(everything=self.reading.at_once)
+        forget_what_has_gone(checkpoint)
+        chosen = self.reading.next(self.setup, unread)
+        batch = checkpoint.begin(clock, replace(admission.offer, files=chosen), engine=_ENGINE)
+        reading = batch.intent.offer.files
+        arrivals = {
+            name: Offered(
+                (FileTask(name, self.setup.sources[name].data.format, _oldest_first(files)),) if files else (),
+                sum(file.size for file in files),
+            )
+            for name, files in reading.items()
+        }
+        for summary in stored:
+            known = arrivals.get(summary["stream"], Offered())
+            arrivals[summary["stream"]] = Offered(known.files, known.bytes, (*known.stored, summary))
+        read = self.setup.read_by(reading, unread)
+        due = called.due(read=read, offered=frozenset(self.columns))
+        advances, waiting = due | self.setup.ended(read), self.setup.waiting(reading, unread)
+        work = Work(arrivals, advances, self.closing.waiting, self.calls.declared(), waiting)
+        report = self.runner.run(batch, work)
+        self.setup.read(reading)
+        self.setup.compactions.after(report)
+        self.recorded()
+        self.reports.append(report)
+        if (display := self.display) is not None:
+            display.after(report)
+        if self.on_batch is not None:
+            self.on_batch(report)
+        self.notices.after(report, self.runner.counts)
+        return False
+
+    def _stored(self, frame: DataFrame, spark_batch: SparkBatch, clock: int) -> list[dict[str, Any]]:
+        """What workers stored of rows that came typed, in one job."""
+        if not self.columns:
+            return []
+        seq = self.setup.checkpoint.next_seq
+        with described(self.spark, f"batch {seq}: what is new"):
+            place = Place(self.executor.root, seq, f"spark{spark_batch.batch_id}", self.executor.static_paths)
+            work = Ingesting(place, self.runner.intakes(clock), self.setup.options)
+            return read_summaries(frame.mapInArrow(ingest_offered(work, self.columns), "summary string").collect())
+
+    def close(self) -> None:
+        if self.watching is not None:
+            self.watching.stop()
+        self.setup.close()
+
+
+def _oldest_first(files: Sequence[SourceFile]) -> tuple[str, ...]:
+    """Paths in the order in which the embedded engine reads them: of rows with one key the first counts."""
+    return tuple(file.path for file in sorted(files, key=OLDEST_FIRST))

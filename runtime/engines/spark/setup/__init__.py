@@ -1,0 +1,1 @@
+"""A Spark session for Tidegate: a Java, a Python, the library on executors."""

@@ -1,0 +1,246 @@
+"""What runs in Spark's Python workers: rows in, files of segments and results written, one summary line per task out.
+
+Workers get plain values only. Each file has a name that no other attempt can choose; it counts once the driver's
+manifest names it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from tidegate.algebra.errors import TidegateError
+from tidegate.algebra.nodes import occurrences
+from tidegate.algebra.schema import Schema
+from tidegate.algebra.terms import Term
+from tidegate.runtime.connectors.sources import FileFormat, SourceOptions
+from tidegate.runtime.engines.spark.failures import failure_line
+from tidegate.runtime.eval.columns import to_user_table
+from tidegate.runtime.eval.small.increment import Rows, as_table
+from tidegate.runtime.ingest.admission import Intake
+from tidegate.runtime.ingest.buffering import absorb
+from tidegate.runtime.ingest.ingest import Arrival, ingest_rows, load_seen
+from tidegate.runtime.ingest.inputs import Arriving
+from tidegate.runtime.plan.steps import Buffer
+from tidegate.runtime.state.errors import memory_errors, storage_errors
+from tidegate.runtime.state.quarantine import AREA as QUARANTINE
+from tidegate.runtime.state.segments import new_path, write_segment
+from tidegate.runtime.state.store.local import LocalStore
+
+Batches = Iterator[pa.RecordBatch]
+SUMMARY = pa.schema([pa.field("summary", pa.string())])
+#: A task writes what it has gathered once it holds this much, so that its memory stays bounded.
+FLUSH_BYTES = 256 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a worker writes and for which attempt at which batch; static tables lie in files."""
+
+    root: str
+    seq: int
+    attempt: str
+    statics: Mapping[str, str]
+
+    def load_statics(self, names: Iterable[str]) -> dict[str, pl.DataFrame]:
+        return {name: pl.read_parquet(self.statics[name], glob=False) for name in set(names)}
+
+
+@dataclass(frozen=True, slots=True)
+class FileTask:
+    """Files of one stream for one task."""
+
+    stream: str
+    format: FileFormat
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ingesting:
+    """Everything that ingesting rows of any stream needs."""
+
+    place: Place
+    intakes: Mapping[str, Intake]
+    options: Mapping[str, SourceOptions]
+
+    def store(self, stream: str, arrivals: Iterable[Arrival], seen: dict[str, pl.DataFrame | None]) -> str:
+        """Judges and stores rows of one stream; the summary as JSON. `seen` has a task's rows by stream with a key."""
+        intake, store = self.intakes[stream], LocalStore(self.place.root)
+        tables = {name for buffer in intake.buffers for _, name in buffer.statics}
+        tables |= {one.name for term in intake.terms for one in occurrences(term) if one.static}
+        statics = self.place.load_statics(tables)
+        if stream not in seen:
+            seen[stream] = load_seen(store, intake, self.options[stream])
+        rows = ingest_rows(arrivals, intake, statics, self.options[stream], seen[stream])
+        seen[stream] = rows.seen
+        refused = None
+        if rows.quarantine:
+            table = rows.quarantine_table()
+            refused = write_segment(store, "rows", table, (), self.place.seq, self.place.attempt, area=QUARANTINE)
+        segments = {
+            buffer.id: _segment(store, self.place, buffer, stored)
+            for buffer in intake.buffers
+            if (stored := rows.stored.get(buffer.id)) is not None and stored.height
+        }
+        return json.dumps(
+            {
+                "stream": stream,
+                "accepted": rows.accepted,
+                "rejected": rows.rejected,
+                "punctuations": rows.punctuations,
+                "unreadable": rows.unreadable,
+                "greatest": rows.greatest,
+                "punctuation": rows.punctuation,
+                "segments": segments,
+                "first_rejected": rows.first_rejected,
+                "quarantine": refused.to_json() if refused else None,
+            }
+        )
+
+
+def _segment(store: LocalStore, place: Place, buffer: Buffer, rows: Rows) -> str:
+    return write_segment(store, buffer.id, as_table(rows), buffer.instants, place.seq, place.attempt).to_json()
+
+
+def summary_batch(lines: Sequence[str]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array(lines, pa.string())], schema=SUMMARY)
+
+
+def reported(run: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
+    """A task whose own errors become its last summary."""
+
+    def run_and_report(batches: Batches) -> Batches:
+        try:
+            with memory_errors("a task of Spark was at work"):
+                yield from run(batches)
+        except TidegateError as error:
+            yield summary_batch([failure_line(error)])
+
+    return run_and_report
+
+
+def ingest_files(work: Ingesting, tasks: Sequence[Sequence[FileTask]]) -> Callable[[Batches], Batches]:
+    """For `mapInArrow` over task numbers: opens the files of a task with the needed columns only."""
+
+    def run(batches: Batches) -> Batches:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                seen: dict[str, pl.DataFrame | None] = {}
+                lines = [line for task in tasks[number] for line in _ingest_task(work, task, seen)]
+                yield summary_batch(lines)
+
+    return reported(run)
+
+
+def _ingest_task(work: Ingesting, task: FileTask, seen: dict[str, pl.DataFrame | None]) -> Iterator[str]:
+    schema = work.options[task.stream].judged(work.intakes[task.stream].stream.schema)
+    waiting: list[str] = []
+    size = 0
+    for path in task.paths:
+        waiting.append(path)
+        size += os.path.getsize(path)
+        if size >= FLUSH_BYTES or path == task.paths[-1]:
+            yield work.store(task.stream, Arriving((), tuple(waiting), task.format, schema), seen)
+            waiting, size = [], 0
+
+
+def ingest_offered(work: Ingesting, columns: Mapping[str, Mapping[str, str]]) -> Callable[[Batches], Batches]:
+    """For `mapInArrow` over the union of all streaming DataFrames: stores their rows.
+
+    `columns` maps, per stream, the union's column names to the stream's.
+    """
+
+    def run(batches: Batches) -> Batches:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        origin = f"partition {context.partitionId() if context else 0}"
+        waiting: dict[str, list[pa.Table]] = {}
+        seen: dict[str, pl.DataFrame | None] = {}
+        for batch in batches:
+            table = pa.Table.from_batches([batch])
+            for name in table.column("source").unique().to_pylist():
+                part = table.filter(pa.compute.equal(table.column("source"), name))
+                rows = part.select(list(columns[name])).rename_columns(list(columns[name].values()))
+                waiting.setdefault(name, []).append(rows)
+                if sum(t.nbytes for t in waiting[name]) >= FLUSH_BYTES:
+                    yield summary_batch(
+                        [work.store(name, [Arrival(origin, pa.concat_tables(waiting.pop(name)))], seen)]
+                    )
+        for name, tables in waiting.items():
+            yield summary_batch([work.store(name, [Arrival(origin, pa.concat_tables(tables))], seen)])
+
+    return reported(run)
+
+
+def store_results(
+    place: Place, query: str, schema: Schema, feeds: Sequence[tuple[Buffer, Term]], *, written: bool
+) -> Callable[[Batches], Batches]:
+    """For `mapInArrow` over a query's new rows: writes result files and what other queries' buffers store of them.
+
+    The rows' columns come in the order of `schema`, whatever their names.
+    """
+
+    def store(rows: pl.DataFrame) -> str:
+        return store_rows(place, query, schema, feeds, rows, written=written)
+
+    return _gathering(schema, store)
+
+
+def store_segments(place: Place, buffer: Buffer, number: int, least: int = 0) -> Callable[[Batches], Batches]:
+    """For `mapInArrow` over rows of a buffer as they are stored: writes them as segments, for the rewrite of that number.
+
+    Segments but the last of a task have at least `least` rows. The rows' columns come in the order of the buffer's,
+    whatever their names.
+    """
+
+    def store(rows: pl.DataFrame) -> str:
+        return json.dumps({"number": number, "segment": _segment(LocalStore(place.root), place, buffer, rows)})
+
+    return _gathering(buffer.stored, store, least)
+
+
+def _gathering(schema: Schema, store: Callable[[pl.DataFrame], str], least: int = 0) -> Callable[[Batches], Batches]:
+    """A task that stores its rows in as few parts as memory allows, each but the last with at least `least` rows."""
+
+    def run(batches: Batches) -> Batches:
+        waiting: list[Any] = []
+        rows = size = 0
+        for batch in batches:
+            if batch.num_rows:
+                waiting.append(batch)
+                rows += batch.num_rows
+                size += batch.nbytes
+            if size >= FLUSH_BYTES and rows >= least:
+                yield summary_batch([store(_frame(waiting, schema))])
+                waiting, rows, size = [], 0, 0
+        if waiting:
+            yield summary_batch([store(_frame(waiting, schema))])
+
+    return reported(run)
+
+
+def store_rows(
+    place: Place, query: str, schema: Schema, feeds: Sequence[tuple[Buffer, Term]], rows: pl.DataFrame, *, written: bool
+) -> str:
+    """Writes new rows of a query as a result file and as segments of the buffers that store them; the summary as JSON."""
+    files = LocalStore(place.root)
+    output = None
+    if written:
+        path = new_path("staging", query, place.seq, place.attempt)
+        with storage_errors(f"writing results of {query!r}"):
+            output = astuple(files.write_table(path, to_user_table(as_table(rows), schema)))
+    statics = place.load_statics(name for buffer, _ in feeds for _, name in buffer.statics)
+    stored = {buffer: absorb(rows, buffer, door, statics) for buffer, door in feeds}
+    segments = {b.id: _segment(files, place, b, part) for b, part in stored.items() if part.height}
+    return json.dumps({"query": query, "rows": rows.height, "output": output, "segments": segments})
+
+
+def _frame(batches: Sequence[pa.RecordBatch], schema: Schema) -> pl.DataFrame:
+    return pl.DataFrame(pa.Table.from_batches(list(batches)).rename_columns(list(schema.names)))

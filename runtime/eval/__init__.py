@@ -1,0 +1,1 @@
+"""Queries over finite relations with Polars, increment by increment. Both engines use it."""

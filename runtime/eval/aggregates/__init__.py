@@ -1,0 +1,1 @@
+"""Grouping: whole groups, and partial results that merge."""

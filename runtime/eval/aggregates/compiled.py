@@ -1,0 +1,153 @@
+"""States of aggregates merged by the compiled kernels: for many rows, keys of any type but double, and most aggregates.
+
+Measured on a million rows in 100,000 groups of an integer and an instant, with count, a sum of doubles and a maximum:
+see `python benchmarks/kernels.py`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from tidegate.algebra.nodes import Group
+from tidegate.algebra.types import Kind
+from tidegate.runtime.plan.aggregate_states import Form, State, states
+
+if TYPE_CHECKING:
+    from tidegate.runtime.kernels.grouping import Bools, Doubles, Ints
+
+#: Fewer rows are grouped sooner by Polars than numba is loaded; once it is, 11,000 take 2 ms instead of 10.
+MANY_ROWS = 20_000
+FEW_ROWS = 1000
+_KERNELS = "tidegate.runtime.kernels.grouping"
+#: Sums of larger doubles may pass the largest one on the way.
+_LARGE = 2.0**900
+_FORMS = (Form.COUNT, Form.INTEGER_SUM, Form.DOUBLE_SUM, Form.LEAST, Form.GREATEST)
+_HALF = 2**32
+
+
+def can_merge(group: Group) -> bool:
+    """Whether the kernels know the grouping's keys and aggregates."""
+    schema = group.input.schema
+    return (
+        bool(group.keys)
+        and all(schema[key].type.kind is not Kind.DOUBLE for key in group.keys)
+        and all(state.form in _FORMS and state.argument.kind is not Kind.STRING for state in states(group))
+    )
+
+
+def worth_compiling(rows: int, kernels: str = _KERNELS) -> bool:
+    """Whether compiled kernels are done with so many rows sooner than Polars."""
+    return rows >= (min(FEW_ROWS, MANY_ROWS) if kernels in sys.modules else MANY_ROWS)
+
+
+def merge_states(group: Group, rows: pl.DataFrame, *, single: bool = False) -> pl.DataFrame | None:
+    """One row of states per group, of rows of states, columns keys then states. None where a sum of doubles could overflow.
+
+    `single`: the states are those of single rows, whose sums have lost nothing.
+    """
+    from tidegate.runtime.kernels.grouping import number_groups
+
+    parts = 1 if single else 2
+    doubles = [column for state in states(group) if state.form is Form.DOUBLE_SUM for column in state.columns[:parts]]
+    if any(not _moderate(rows[column]) for column in doubles):
+        return None
+    numbers, firsts = number_groups(_key_numbers([rows[key] for key in group.keys]))
+    found = [rows[key].gather(firsts) for key in group.keys]
+    for state in states(group):
+        found += _merged(state, rows, numbers, len(firsts), parts)
+    return pl.DataFrame(found)
+
+
+def _moderate(column: pl.Series) -> bool:
+    greatest = column.abs().max()
+    # Of NaN alone the greatest is NaN, which is not; beside numbers it is passed over, and sums to NaN in the kernels too.
+    return not isinstance(greatest, float) or greatest <= _LARGE
+
+
+def _key_numbers(keys: Sequence[pl.Series]) -> Ints:
+    """Keys as integers that are equal where the keys are: strings by dictionary, NULL by a column of its own."""
+    columns: list[Ints] = []
+    for key in keys:
+        if key.null_count():
+            columns.append(key.is_not_null().to_numpy().astype(np.int64))
+            key = key.fill_null(strategy="zero") if key.dtype != pl.String else key.fill_null("")
+        if key.dtype == pl.String:
+            columns.append(key.to_arrow().dictionary_encode().indices.to_numpy().astype(np.int64))
+        else:
+            columns.append(key.to_physical().cast(pl.Int64).to_numpy())
+    return np.ascontiguousarray(np.stack(columns))
+
+
+def _merged(state: State, rows: pl.DataFrame, numbers: Ints, groups: int, parts: int) -> list[pl.Series]:
+    match state.form:
+        case Form.COUNT:
+            return [_sum(rows[state.column("n")], numbers, groups)]
+        case Form.INTEGER_SUM:
+            high = _sum(rows[state.column("hi")], numbers, groups)
+            low = _sum(rows[state.column("lo")], numbers, groups)
+            carry = low // _HALF
+            made = [(high + carry).alias(high.name), (low - carry * _HALF).alias(low.name)]
+        case Form.DOUBLE_SUM:
+            made = _double_sum(state, rows, numbers, groups, parts)
+        case _:
+            return [_best(state, rows, numbers, groups)]
+    return made if len(state.columns) == 2 else [*made, _sum(rows[state.column("n")], numbers, groups)]
+
+
+def _sum(column: pl.Series, numbers: Ints, groups: int) -> pl.Series:
+    from tidegate.runtime.kernels.grouping import add_ints
+
+    total, seen = np.zeros(groups, dtype=np.int64), np.zeros(groups, dtype=np.bool_)
+    add_ints(numbers, *_ints(column), total, seen)
+    return _where(seen, pl.Series(column.name, total))
+
+
+def _double_sum(state: State, rows: pl.DataFrame, numbers: Ints, groups: int, parts: int) -> list[pl.Series]:
+    from tidegate.runtime.kernels.grouping import add_doubles
+
+    high, low = np.zeros(groups), np.zeros(groups)
+    seen = np.zeros(groups, dtype=np.bool_)
+    for part in ("sum", "comp")[:parts]:
+        add_doubles(numbers, *_doubles(rows[state.column(part)]), high, low, seen)
+    return [_where(seen, pl.Series(state.column(part), sums)) for part, sums in (("sum", high), ("comp", low))]
+
+
+def _best(state: State, rows: pl.DataFrame, numbers: Ints, groups: int) -> pl.Series:
+    from tidegate.runtime.kernels.grouping import best_doubles, best_ints
+
+    column, seen = rows[state.column("v")], np.zeros(groups, dtype=np.bool_)
+    greatest = state.form is Form.GREATEST
+    if column.dtype == pl.Float64:
+        best = np.zeros(groups)
+        best_doubles(numbers, *_doubles(column), greatest, best, seen)
+        return _where(seen, pl.Series(column.name, best))
+    least = np.zeros(groups, dtype=np.int64)
+    best_ints(numbers, *_ints(column), greatest, least, seen)
+    return _where(seen, pl.Series(column.name, least).cast(column.dtype))
+
+
+def _ints(column: pl.Series) -> tuple[Ints, Bools]:
+    """A column as 64-bit integers, and which of its rows are not NULL."""
+    valid, column = _present(column)
+    return np.ascontiguousarray(column.to_physical().to_numpy(), dtype=np.int64), valid
+
+
+def _doubles(column: pl.Series) -> tuple[Doubles, Bools]:
+    valid, column = _present(column)
+    return np.ascontiguousarray(column.to_numpy(), dtype=np.float64), valid
+
+
+def _present(column: pl.Series) -> tuple[Bools, pl.Series]:
+    if not column.null_count():
+        return np.ones(len(column), dtype=np.bool_), column
+    return np.ascontiguousarray(column.is_not_null().to_numpy()), column.fill_null(strategy="zero")
+
+
+def _where(seen: Bools, column: pl.Series) -> pl.Series:
+    """The column with NULL for groups that have no value."""
+    return column if seen.all() else pl.select(pl.when(pl.Series(seen)).then(column)).to_series().alias(column.name)

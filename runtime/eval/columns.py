@@ -1,0 +1,183 @@
+"""Columns between users and engines: how each data type is held inside, and how it looks outside.
+
+Inside every engine instants, dates, durations and decimals are int64 (`algebra.types`). Outside they are Arrow's
+timestamp[us, UTC], date32, int64 microseconds and decimal128. Sources convert once on the way in (`validation`), sinks
+once on the way out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, assert_never
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.schema import Schema
+from tidegate.algebra.types import DataType, Kind
+
+if TYPE_CHECKING:
+    import polars as pl
+    from pyspark.sql import types as spark_types
+
+USER_TIMESTAMP = pa.timestamp("us", tz="UTC")
+
+
+# --- types ------------------------------------------------------------------------------------------------------------
+
+
+def held_arrow_type(type_: DataType) -> pa.DataType:
+    """The Arrow type in which engines hold values of a type; a NULL of no type counts as an integer."""
+    match type_.kind:
+        case Kind.BOOLEAN:
+            return pa.bool_()
+        case Kind.DOUBLE:
+            return pa.float64()
+        case Kind.STRING:
+            return pa.string()
+        case Kind.BIGINT | Kind.TIMESTAMP | Kind.DATE | Kind.DURATION | Kind.DECIMAL | Kind.NULL:
+            return pa.int64()
+        case _:
+            assert_never(type_.kind)
+
+
+def user_arrow_type(type_: DataType) -> pa.DataType:
+    """The Arrow type in which users see values of a type; a duration is its microseconds, an int64."""
+    match type_.kind:
+        case Kind.TIMESTAMP:
+            return USER_TIMESTAMP
+        case Kind.DATE:
+            return pa.date32()
+        case Kind.DECIMAL:
+            return pa.decimal128(type_.precision, type_.scale)
+        case Kind.BOOLEAN | Kind.DOUBLE | Kind.STRING | Kind.NULL | Kind.BIGINT | Kind.DURATION:
+            return held_arrow_type(type_)
+        case _:
+            assert_never(type_.kind)
+
+
+def held_arrow_schema(schema: Schema) -> pa.Schema:
+    return pa.schema([pa.field(a.name, held_arrow_type(a.type)) for a in schema.attributes])
+
+
+@lru_cache(maxsize=1024)
+def user_arrow_schema(schema: Schema) -> pa.Schema:
+    return pa.schema([pa.field(a.name, user_arrow_type(a.type), nullable=a.nullable) for a in schema.attributes])
+
+
+def user_rows(table: pa.Table) -> list[dict[str, Any]]:
+    """Rows as Python values; `QueryError` TG405 where there is an instant that Python's datetime cannot say."""
+    try:
+        rows: list[dict[str, Any]] = table.to_pylist()
+    except (OverflowError, ValueError) as error:
+        raise QueryError(
+            "TG405",
+            f"an instant among the results is beyond the years 1 to 9999 of Python's datetime ({error})",
+            hint="read them as a table, which can hold it",
+        ) from None
+    return rows
+
+
+def polars_type(type_: DataType) -> pl.DataType:
+    """The Polars type in which the embedded engine holds values of a type."""
+    from tidegate.runtime.eval.terms import held_type
+
+    return held_type(type_)
+
+
+def polars_schema(schema: Schema) -> pl.Schema:
+    import polars as pl
+
+    return pl.Schema({a.name: polars_type(a.type) for a in schema.attributes})
+
+
+def only(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    """The columns of these names in this order; the frame itself where it has just them."""
+    wanted = list(names)
+    return frame if frame.columns == wanted else frame[:, wanted]
+
+
+def stored_arrow_schema(schema: Schema) -> pa.Schema:
+    """The columns of segments, with large strings, as every reader here understands them."""
+    import polars as pl
+
+    return pl.DataFrame(schema=polars_schema(schema)).to_arrow(compat_level=pl.CompatLevel.oldest()).schema
+
+
+def spark_type(type_: DataType) -> spark_types.DataType:
+    """The Spark type in which the Spark engine holds values of a type."""
+    from pyspark.sql import types as t
+
+    match type_.kind:
+        case Kind.BOOLEAN:
+            return t.BooleanType()
+        case Kind.DOUBLE:
+            return t.DoubleType()
+        case Kind.STRING:
+            return t.StringType()
+        case Kind.BIGINT | Kind.TIMESTAMP | Kind.DATE | Kind.DURATION | Kind.DECIMAL | Kind.NULL:
+            return t.LongType()
+        case _:
+            assert_never(type_.kind)
+
+
+def spark_schema(schema: Schema) -> spark_types.StructType:
+    """The held schema as a Spark struct; every field nullable, as files and joins give them."""
+    from pyspark.sql import types as t
+
+    return t.StructType([t.StructField(a.name, spark_type(a.type)) for a in schema.attributes])
+
+
+# --- out --------------------------------------------------------------------------------------------------------------
+
+
+def to_user_table(table: pa.Table, schema: Schema) -> pa.Table:
+    """A held table as users see it: same rows, columns in the schema's order and its users' types."""
+    seen = user_arrow_schema(schema)
+    columns = [
+        column if column.type == field.type else user_column(column, a.type)
+        for a, field, column in zip(schema.attributes, seen, map(table.column, schema.names), strict=True)
+    ]
+    return pa.Table.from_arrays(columns, schema=seen)
+
+
+def user_column(column: pa.Array | pa.ChunkedArray, type_: DataType) -> pa.Array:
+    """A held column as users see it."""
+    column = one_array(column)
+    match type_.kind:
+        case Kind.TIMESTAMP:
+            return column.cast(pa.int64()).view(USER_TIMESTAMP)
+        case Kind.DATE:
+            return column.cast(pa.int32()).view(pa.date32())
+        case Kind.DECIMAL:
+            return _decimals(column.cast(pa.int64()), type_)
+        case Kind.BOOLEAN | Kind.DOUBLE | Kind.STRING | Kind.NULL | Kind.BIGINT | Kind.DURATION:
+            return column.cast(user_arrow_type(type_))
+        case _:
+            assert_never(type_.kind)
+
+
+def _decimals(unscaled: pa.Array, type_: DataType) -> pa.Array:
+    """Unscaled int64 as decimal128: its two little-endian words are the value and its sign."""
+    values = np.asarray(unscaled.fill_null(0))
+    words = np.empty((len(values), 2), dtype=np.int64)
+    words[:, 0], words[:, 1] = values, values >> 63
+    made = pa.Array.from_buffers(pa.decimal128(type_.precision, type_.scale), len(values), [None, pa.py_buffer(words)])
+    return pc.if_else(unscaled.is_valid(), made, None) if unscaled.null_count else made
+
+
+def one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """One array of a column, dictionaries decoded."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    if isinstance(column, pa.ChunkedArray):
+        column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def as_mask(array: pa.Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Truth values as NumPy has them; there is no NULL among them."""
+    return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.bool_)

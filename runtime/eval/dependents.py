@@ -1,0 +1,295 @@
+"""Partner and kill rule asked of a slice of stored rows, against what they may depend on piece by piece (rule R23)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.formulas import temporal_formula
+from tidegate.algebra.schema import Attribute, Schema
+from tidegate.algebra.terms import TRUE, Term, attributes_of
+from tidegate.algebra.time import INF
+from tidegate.algebra.types import BIGINT
+from tidegate.analysis.expansion import MAX_ZONES
+from tidegate.analysis.instants import constrained
+from tidegate.analysis.kill import Kill
+from tidegate.analysis.normal_form import Bound
+from tidegate.analysis.partner import Partner
+from tidegate.analysis.purge import Case, Purge
+from tidegate.analysis.zones import Copy, Layout, Zone
+from tidegate.runtime.eval.joins.ranges import join_frames
+from tidegate.runtime.eval.purge_rows import OTHER, ROW, as_other, filtered
+from tidegate.runtime.eval.purging import Sweep
+from tidegate.runtime.plan.join_parts import join_parts
+from tidegate.runtime.plan.steps import Buffer, Leaf, QueryPlan
+from tidegate.runtime.state.segments import Segment
+
+_Bools = np.ndarray[Any, np.dtype[np.bool_]]
+#: The rows of segments of a buffer.
+Read = Callable[[Buffer, Sequence[Segment]], pl.DataFrame]
+
+
+@dataclass(slots=True, eq=False)
+class Judgement:
+    """Which of some rows of a buffer are dead, found out slice by slice; `dead` is right once `done`.
+
+    What batches after `seq` have written kills nothing here, or one would never come to an end of what arrives meanwhile.
+    Of partners there is an end: those are asked for that could have come only until the look began.
+    """
+
+    buffer: Buffer
+    rows: pl.DataFrame
+    seq: int
+    dead: _Bools = field(init=False)
+    _begun: _Slice | None = None
+    _place: int = 0
+
+    def __post_init__(self) -> None:
+        self.dead = np.zeros(self.rows.height, dtype=np.bool_)
+
+    @property
+    def done(self) -> bool:
+        return self._place >= self.rows.height
+
+    def go_on(self, sweep: Sweep, read: Read, rows: int) -> int:
+        """Goes through about as many rows, at least through some; gives how many."""
+        spent = 0
+        while not self.done and spent < rows:
+            if self._begun is None:
+                piece = self.rows[self._place : self._place + max(1, rows // 2)]
+                self._begun = _Slice.of(sweep, self.buffer, piece, self.seq)
+                spent += piece.height
+            one = self._begun
+            spent += one.go_on(sweep, read, rows - spent)
+            if not one.checks:
+                stop = self._place + one.rows.height
+                self.dead[self._place : stop] = ~one.alive
+                self._place, self._begun = stop, None
+        return spent
+
+
+@dataclass(slots=True, eq=False)
+class _Asked:
+    """What one leaf of a query says of the rows in one case: `dead` as far as checks have been made."""
+
+    purge: Purge
+    query: QueryPlan
+    case: Case
+    own: Leaf
+    dead: _Bools
+
+
+@dataclass(slots=True, eq=False)
+class _Check:
+    """A rule asked of the rows: for which of them some stored row of `other` is found, among those `seen`."""
+
+    asked: _Asked
+    rule: Partner | Kill
+    other: Leaf
+    found: _Bools
+    seen: dict[str, int] = field(default_factory=dict)
+    """Rows that were looked at, by the segment's path."""
+
+
+@dataclass(slots=True, eq=False)
+class _Slice:
+    """Some rows, those known to be `alive`, and the checks that are left; then all others are dead."""
+
+    rows: pl.DataFrame
+    alive: _Bools
+    checks: list[_Check]
+    instants: dict[str, np.ndarray[Any, np.dtype[np.int64]]]
+    seq: int
+
+    @classmethod
+    def of(cls, sweep: Sweep, buffer: Buffer, rows: pl.DataFrame, seq: int) -> _Slice:
+        rows = rows.with_row_index(ROW).cast({ROW: pl.Int64})
+        alive = np.zeros(rows.height, dtype=np.bool_)
+        checks: list[_Check] = []
+        swept = {one.id for one in sweep.buffers}
+        for query in sweep.plan.queries:
+            leaves = [leaf for leaf in query.leaves if leaf.buffer is not None and leaf.buffer.id in swept]
+            for leaf in leaves:
+                if _buffer(leaf).id == buffer.id:
+                    if leaf.partner or leaf.kill:
+                        for asked in _asked(sweep, query, leaf, rows):
+                            checks += _checks(sweep, asked, leaves, rows, alive)
+                    else:
+                        alive |= _holding(rows, leaf.keep(sweep.progress[query.name]), buffer)
+        instants = {name: np.asarray(rows[name]) for name in buffer.instants}
+        return cls(rows, alive, checks, instants, seq)
+
+    def go_on(self, sweep: Sweep, read: Read, rows: int) -> int:
+        """The next checks, as far as so many rows go; gives how many were gone through."""
+        spent = 0
+        while self.checks and spent < rows:
+            check = self.checks[0]
+            asked = check.asked
+            open_ = np.flatnonzero(~(self.alive | asked.dead | check.found))
+            condition = _condition(sweep, check)
+            part = self._next(sweep, check, condition, open_) if len(open_) else None
+            if part is not None:
+                segment, begun = part
+                size = max(1, min(segment.rows - begun, max(rows - spent - len(open_), rows // 2)))
+                others = read(_buffer(check.other), [segment])[begun : begun + size]
+                check.seen[segment.path] = begun + size
+                check.found[open_] |= _met(sweep, check, condition, self.rows[open_], others)
+                spent += len(open_) + size
+                continue
+            asked.dead |= check.found if isinstance(check.rule, Kill) else ~check.found
+            self.checks.pop(0)
+            if not any(one.asked is asked for one in self.checks):
+                self.alive |= ~asked.dead
+        return spent
+
+    def _next(
+        self, sweep: Sweep, check: _Check, condition: Term, open_: np.ndarray[Any, np.dtype[np.int64]]
+    ) -> tuple[Segment, int] | None:
+        """A segment that may hold what the rule asks for, and how many of its rows have been looked at.
+
+        The nearest in time first: there most rows find company, and then nothing else has to be looked at.
+        """
+        own, theirs = _buffer(check.asked.own), _buffer(check.other)
+        limits = {name: (int(values[open_].min()), int(values[open_].max())) for name, values in self.instants.items()}
+        bounds = _bounds(condition, _both(own, theirs))
+        left = [
+            segment
+            for segment in sweep.segments[theirs.id]
+            if check.seen.get(segment.path, 0) < segment.rows
+            and (isinstance(check.rule, Partner) or segment.batch <= self.seq)
+            and all(_reachable(bound, limits, segment) for bound in bounds)
+        ]
+        if not left:
+            return None
+        nearest = min(left, key=lambda segment: sum(_distance(bound, limits, segment) for bound in bounds[:1]))
+        return nearest, check.seen.get(nearest.path, 0)
+
+
+def _asked(sweep: Sweep, query: QueryPlan, leaf: Leaf, rows: pl.DataFrame) -> list[_Asked]:
+    """The cases in which a query may need the rows at this leaf."""
+    assert query.purge is not None
+    assert leaf.occurrence is not None
+    found = []
+    for case in query.purge.cases:
+        if leaf.occurrence.index in case.views:
+            keep = query.purge.keep(case, leaf.occurrence.index, sweep.progress[query.name])
+            found.append(_Asked(query.purge, query, case, leaf, ~_holding(rows, keep, _buffer(leaf))))
+    return found
+
+
+def _checks(sweep: Sweep, asked: _Asked, leaves: Sequence[Leaf], rows: pl.DataFrame, alive: _Bools) -> list[_Check]:
+    """The rules that free rows of this leaf; where there are none, what keep says holds at once."""
+    by_occurrence = {leaf.occurrence.index: leaf for leaf in leaves if leaf.occurrence is not None}
+    assert asked.own.occurrence is not None
+    own = asked.own.occurrence.index
+    found: list[_Check] = []
+    for kill in asked.case.kills:
+        if kill.own == own and kill.other in by_occurrence and asked.own.kill:
+            check = _Check(asked, kill, by_occurrence[kill.other], np.zeros(rows.height, dtype=np.bool_))
+            if _condition_of(sweep, check) is not None:
+                found.append(check)
+    for rule in asked.case.partners:
+        if rule.own == own and rule.other in by_occurrence and asked.own.partner:
+            may_come = rule.may_come(sweep.bounds)
+            if may_come != TRUE:
+                waiting = _holding(rows, may_come, _buffer(asked.own))
+                found.append(_Check(asked, rule, by_occurrence[rule.other], waiting))
+    if not found:
+        alive |= ~asked.dead
+    return found
+
+
+def _condition(sweep: Sweep, check: _Check) -> Term:
+    condition = _condition_of(sweep, check)
+    assert condition is not None
+    return condition
+
+
+def _condition_of(sweep: Sweep, check: _Check) -> Term | None:
+    columns = frozenset(_buffer(check.asked.own).stored), frozenset(_buffer(check.other).stored)
+    if isinstance(check.rule, Kill):
+        return check.rule.condition(sweep.progress[check.asked.query.name], as_other, columns)
+    return check.rule.holds(as_other, columns)
+
+
+def _met(sweep: Sweep, check: _Check, condition: Term, rows: pl.DataFrame, others: pl.DataFrame) -> _Bools:
+    """Which of the rows the rule finds company for, partner or killer, among the others."""
+    own, theirs = _buffer(check.asked.own), _buffer(check.other)
+    if isinstance(check.rule, Partner):
+        p = sweep.progress[check.asked.query.name]
+        others = filtered(others, check.asked.purge.keep(check.asked.case, check.rule.other, p), theirs.stored)
+    read = attributes_of(condition)
+    left = Schema((*(a for a in own.stored.attributes if a.name in read), Attribute(ROW, BIGINT)))
+    # One column at least: a frame without columns has no rows.
+    named = [name for name in theirs.stored if as_other(name) in read] or [theirs.stored.names[0]]
+    right = Schema(tuple(theirs.stored[name].renamed(as_other(name)) for name in named))
+    both = Schema((*left.attributes, *right.attributes))
+    renamed = others.select(pl.col(name).alias(as_other(name)) for name in named)
+    found = join_frames(rows.select(left.names), renamed, both, join_parts(condition, left, right), "semi")
+    return np.isin(np.asarray(rows[ROW]), np.asarray(found[ROW]))
+
+
+def _holding(rows: pl.DataFrame, condition: Term, buffer: Buffer) -> _Bools:
+    """For which rows a condition holds."""
+    held = np.zeros(rows.height, dtype=np.bool_)
+    held[np.asarray(filtered(rows, condition, buffer.stored)[ROW])] = True
+    return held
+
+
+def _both(own: Buffer, theirs: Buffer) -> Schema:
+    return Schema((*own.stored.attributes, *(a.renamed(as_other(a.name)) for a in theirs.stored.attributes)))
+
+
+@lru_cache(maxsize=256)
+def _bounds(condition: Term, both: Schema) -> tuple[Bound, ...]:
+    """Bounds on the distance between instants of a row and of another that follow from a condition."""
+    rows: tuple[Copy, ...] = tuple(("x", 0, name) for name in both.temporal)
+    layout = Layout(rows, {name: k for k, name in enumerate(both.temporal)})
+    try:
+        zones = constrained([Zone.free(layout)], temporal_formula(condition, both), MAX_ZONES, [])
+    except QueryError:  # more cases than are looked at: nothing is known to follow
+        return ()
+    return tuple(
+        Bound(v[2], w[2], int(c))
+        for v in rows
+        for w in rows
+        if v[2].startswith(OTHER) != w[2].startswith(OTHER)
+        and zones
+        and (c := max(zone.distance(w, v) for zone in zones)) != INF
+    )
+
+
+_Limits = Mapping[str, tuple[int, int]]
+
+
+def _ranges(bound: Bound, limits: _Limits, segment: Segment) -> tuple[tuple[int, int], tuple[int, int]] | None:
+    """Of `v - w <= c` the least and greatest v and w, where they are known."""
+    found = [
+        segment.bounds.get(name.removeprefix(OTHER)) if name.startswith(OTHER) else limits.get(name)
+        for name in (bound.v, bound.w)
+    ]
+    v, w = found
+    return None if v is None or w is None else (v, w)
+
+
+def _reachable(bound: Bound, limits: _Limits, segment: Segment) -> bool:
+    """Whether some row of a segment can be as near to one within the limits as a bound demands."""
+    ranges = _ranges(bound, limits, segment)
+    return ranges is None or ranges[0][0] <= ranges[1][1] + bound.c
+
+
+def _distance(bound: Bound, limits: _Limits, segment: Segment) -> int:
+    """How far the middle of a segment lies from that of the limits, doubled."""
+    ranges = _ranges(bound, limits, segment)
+    return 0 if ranges is None else abs(sum(ranges[0]) - sum(ranges[1]))
+
+
+def _buffer(leaf: Leaf) -> Buffer:
+    assert leaf.buffer is not None
+    return leaf.buffer

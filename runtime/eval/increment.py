@@ -1,0 +1,82 @@
+"""One increment of a query, over frames: relevance below, the query between, the pass condition on top (TSA Def. 27)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import polars as pl
+
+from tidegate.algebra.schema import Schema
+from tidegate.algebra.terms import TRUE, Term
+from tidegate.runtime.eval.aggregates.partials import final, merge
+from tidegate.runtime.eval.columns import only
+from tidegate.runtime.eval.filters import kept
+from tidegate.runtime.eval.relational import evaluate
+from tidegate.runtime.eval.small.rows import Unfit
+from tidegate.runtime.eval.small.terms import holds_throughout, mask_of
+from tidegate.runtime.eval.terms import compile_term
+from tidegate.runtime.plan import shared_parts as common
+from tidegate.runtime.plan.shared_parts import Demand, compute_common
+from tidegate.runtime.plan.steps import CommonPart, Leaf, Progress, QueryPlan
+
+Ready = common.Ready[pl.DataFrame]
+
+
+def read_leaves(
+    demand: Demand, frames: Sequence[pl.DataFrame | None], statics: Mapping[str, pl.DataFrame]
+) -> dict[int, pl.DataFrame]:
+    """The rows that an increment reads, by leaf; `frames` holds a frame per leaf that reads a buffer."""
+    parts = zip(demand.query.leaves, frames, demand.relevant, strict=True)
+    return {i: read_leaf(leaf, frame, relevant, statics) for i, (leaf, frame, relevant) in enumerate(parts)}
+
+
+def read_leaf(
+    leaf: Leaf, frame: pl.DataFrame | None, relevant: Term | None, statics: Mapping[str, pl.DataFrame]
+) -> pl.DataFrame:
+    """The relevant rows of a leaf's buffer, or its static table."""
+    if leaf.buffer is None:
+        assert leaf.static is not None
+        return statics[leaf.static]
+    assert frame is not None
+    assert relevant is not None
+    return leaf_rows(leaf, frame, relevant)
+
+
+def leaf_rows(leaf: Leaf, frame: pl.DataFrame, relevant: Term) -> pl.DataFrame:
+    """Of stored rows those that are relevant, with the columns that the tree reads."""
+    assert leaf.buffer is not None
+    frame = keep_true(frame, relevant, leaf.buffer.schema, view=True)
+    return only(frame, leaf.columns) if leaf.columns else frame
+
+
+def common_parts(demands: Sequence[Demand], read: Sequence[Mapping[int, pl.DataFrame]]) -> list[Ready]:
+    """What several of the queries contain, computed once, for each of them."""
+
+    def compute(number: int, part: CommonPart, ready: Ready) -> pl.DataFrame:
+        return evaluate(part.node, read[number], ready, first=part.first)
+
+    return compute_common(demands, compute)
+
+
+def increment(
+    query: QueryPlan, leaves: Mapping[int, pl.DataFrame], old: Progress, new: Progress, ready: Ready
+) -> pl.DataFrame:
+    """New result rows between the progress `old` and `new`, from the rows of the leaves and common parts."""
+    if query.grouping is not None:
+        leaves = {0: final(query.grouping, merge(query.grouping, leaves[0]))}
+    schema = query.facts.output.schema
+    rows = only(evaluate(query.tree, leaves, ready), schema.names)
+    return keep_true(rows, query.passes(old, new), schema)
+
+
+def keep_true(frame: pl.DataFrame, condition: Term, schema: Schema, *, view: bool = False) -> pl.DataFrame:
+    """Rows for which a condition of the analysis holds; with `view` a slice, where that can be."""
+    if condition == TRUE:
+        return frame
+    try:
+        mask = mask_of(frame, condition)
+    except Unfit:
+        if holds_throughout(condition, frame):
+            return frame
+        return kept(frame, compile_term(condition, schema), view=view)
+    return frame if mask.all() else frame.filter(pl.Series(mask))

@@ -1,0 +1,1 @@
+"""Joins of two frames: by equal keys, by ranges, and by any condition."""

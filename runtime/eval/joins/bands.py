@@ -1,0 +1,230 @@
+"""Candidates of a join by its ranges: for every row of one side a slice of the other, sorted by group and value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from tidegate.algebra.schema import Schema
+from tidegate.algebra.terms import Term
+from tidegate.algebra.types import INT64_MAX, INT64_MIN
+from tidegate.runtime.eval.aggregates.compiled import worth_compiling
+from tidegate.runtime.eval.joins.equality import range_terms
+from tidegate.runtime.eval.terms import compile_term
+from tidegate.runtime.plan.join_parts import JoinParts, Range
+
+_Ints = np.ndarray[Any, np.dtype[np.int64]]
+_Bools = np.ndarray[Any, np.dtype[np.bool_]]
+
+_KERNELS = "tidegate.runtime.kernels.bands"
+#: Ranks and groups are combined in one number only below this.
+_MOST = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """Partners as slices: row i of the outer side has the candidates `order[start[i]:stop[i]]` of the inner side.
+
+    `flipped`: the outer side is the join's right one. `rest`: what a candidate still has to satisfy.
+    """
+
+    order: _Ints
+    start: _Ints
+    stop: _Ints
+    flipped: bool
+    rest: tuple[Term, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """A limit of the inner values from an outer row: `>= value` or `<= value`, or strictly so."""
+
+    value: Term
+    strict: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """Inner rows whose `inner` lies between bounds of the outer row; `used` are the ranges that this covers."""
+
+    inner: Term
+    lower: tuple[_Bound, ...]
+    upper: tuple[_Bound, ...]
+    used: tuple[Range, ...]
+    flipped: bool
+
+
+def _searches(ranges: tuple[Range, ...]) -> list[_Search]:
+    """Ways to search by ranges, those with both bounds first."""
+    found: list[_Search] = []
+    for flipped in (False, True):
+        # `a <= b` bounds b from below where b is inner, and a from above where a is inner.
+        inner = {r.right if r.left_first != flipped else r.left: None for r in ranges}
+        for term in inner:
+            lower = [r for r in ranges if r.left_first != flipped and r.right == term]
+            upper = [r for r in ranges if r.left_first == flipped and r.left == term]
+            found.append(
+                _Search(
+                    term,
+                    tuple(_Bound(r.left, r.strict) for r in lower),
+                    tuple(_Bound(r.right, r.strict) for r in upper),
+                    (*lower, *upper),
+                    flipped,
+                )
+            )
+    return sorted(found, key=lambda s: -(2 * bool(s.lower and s.upper) + len(s.used) / 100))
+
+
+def find_bands(
+    left: pl.DataFrame, right: pl.DataFrame, both: Schema, parts: JoinParts, groups: tuple[_Ints, _Ints]
+) -> Iterator[Band]:
+    searches = _searches(parts.ranges)
+    if not searches:
+        yield _band(left, right, both, None, groups, parts.rest)
+    elif (best := searches[0]).lower and best.upper:
+        yield _band(left, right, both, best, groups, (*parts.rest, *remaining(parts.ranges, best.used)))
+    elif overlap := _overlap(parts.ranges):
+        for search in overlap:
+            yield _band(left, right, both, search, groups, (*parts.rest, *remaining(parts.ranges, search.used)))
+    else:
+        yield _band(left, right, both, best, groups, (*parts.rest, *remaining(parts.ranges, best.used)))
+
+
+def remaining(ranges: tuple[Range, ...], used: tuple[Range, ...]) -> tuple[Term, ...]:
+    return range_terms(tuple(r for r in ranges if r not in used))
+
+
+def _overlap(ranges: tuple[Range, ...]) -> tuple[_Search, _Search] | None:
+    """Two intervals that overlap, `l1 <= r1` and `r2 <= l2`: either r2 lies in [l1, l2], or l1 lies in (r2, r1].
+
+    Every pair that satisfies both ranges is found once; of intervals that end after they start, hardly another is.
+    """
+    below = next((r for r in ranges if r.left_first), None)
+    above = next((r for r in ranges if not r.left_first), None)
+    if below is None or above is None:
+        return None
+    first = _Search(
+        above.left, (_Bound(below.left, strict=False),), (_Bound(above.right, above.strict),), (above,), False
+    )
+    second = _Search(
+        below.left, (_Bound(above.left, strict=True),), (_Bound(below.right, below.strict),), (below,), True
+    )
+    return first, second
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranking:
+    """Ranks of values in their order, from 0 to below `count`: distances from the least, or places among the distinct."""
+
+    ranks: _Ints
+    count: int
+    least: int
+    distinct: _Ints | None
+
+    @classmethod
+    def of(cls, values: _Ints, groups: int) -> _Ranking:
+        """`groups` times as many ranks have to be numbers."""
+        least, greatest = (int(values.min()), int(values.max())) if len(values) else (0, 0)
+        count = greatest - least + 1
+        if groups * (count + 1) < _MOST and abs(least) < _MOST:
+            return cls(values - least, count, least, None)
+        distinct, ranks = np.unique(values, return_inverse=True)
+        return cls(ranks, len(distinct), 0, distinct)
+
+    def place(self, limits: _Ints, side: Literal["left", "right"]) -> _Ints:
+        """How many ranks are below a limit; `right`: below it or at it."""
+        if self.distinct is not None:
+            return np.searchsorted(self.distinct, limits, side)
+        below = np.clip(limits, self.least - 1, self.least + self.count) - self.least
+        return np.clip(below + 1 if side == "right" else below, 0, self.count)
+
+
+def _band(
+    left: pl.DataFrame,
+    right: pl.DataFrame,
+    both: Schema,
+    search: _Search | None,
+    groups: tuple[_Ints, _Ints],
+    rest: tuple[Term, ...],
+) -> Band:
+    """Sorts the inner side by group and value, and finds every outer row's slice of it."""
+    flipped = search is not None and search.flipped
+    outer, inner = (right, left) if flipped else (left, right)
+    outer_groups, inner_groups = groups[::-1] if flipped else groups
+    if search is not None and worth_compiling(inner.height, _KERNELS):
+        band = _compiled(outer, inner, both, search, outer_groups, inner_groups, rest)
+        if band is not None:
+            return band
+    valid_outer, valid_inner = outer_groups >= 0, inner_groups >= 0
+    if search is None:
+        rank, ranks = np.zeros(inner.height, dtype=np.int64), 0
+        low, high = np.zeros(outer.height, dtype=np.int64), np.ones(outer.height, dtype=np.int64)
+    else:
+        values, known = _integers(inner, search.inner, both)
+        valid_inner = valid_inner & known
+        ranking = _Ranking.of(values, int(max(outer_groups.max(initial=0), inner_groups.max(initial=0))) + 1)
+        rank, ranks = ranking.ranks, ranking.count
+        low, high = np.zeros(outer.height, dtype=np.int64), np.full(outer.height, ranks, dtype=np.int64)
+        for bound in search.lower:
+            limits, known = _integers(outer, bound.value, both)
+            valid_outer = valid_outer & known
+            low = np.maximum(low, ranking.place(limits, "right" if bound.strict else "left"))
+        for bound in search.upper:
+            limits, known = _integers(outer, bound.value, both)
+            valid_outer = valid_outer & known
+            high = np.minimum(high, ranking.place(limits, "left" if bound.strict else "right"))
+    width = ranks + 1
+    chosen = np.flatnonzero(valid_inner)
+    keys = inner_groups[chosen] * width + rank[chosen]
+    by_key = np.asarray(pl.Series(keys).arg_sort(), dtype=np.int64)  # several threads sort sooner than NumPy
+    order, keys = chosen[by_key], keys[by_key]
+    start = np.searchsorted(keys, outer_groups * width + low, "left")
+    stop = np.searchsorted(keys, outer_groups * width + high, "left")
+    return Band(order, start, np.where(valid_outer, stop, start), flipped, rest)
+
+
+def _compiled(
+    outer: pl.DataFrame,
+    inner: pl.DataFrame,
+    both: Schema,
+    search: _Search,
+    outer_groups: _Ints,
+    inner_groups: _Ints,
+    rest: tuple[Term, ...],
+) -> Band | None:
+    """The same by compiled kernels; None where the inner side is too far from ascending order."""
+    from tidegate.runtime.kernels.bands import find_slices, sort_groups
+
+    groups = int(max(outer_groups.max(initial=0), inner_groups.max(initial=0))) + 1
+    values, known = _integers(inner, search.inner, both)
+    rows = sort_groups(inner_groups, values, known, groups)
+    if rows is None:
+        return None
+    valid = np.ones(outer.height, dtype=np.bool_)
+    low, high = np.full(outer.height, INT64_MIN), np.full(outer.height, INT64_MAX)
+    for bound in search.lower:
+        limits, known = _integers(outer, bound.value, both)
+        valid &= known & (limits < INT64_MAX) if bound.strict else known
+        low = np.maximum(low, limits + 1 if bound.strict else limits)
+    for bound in search.upper:
+        limits, known = _integers(outer, bound.value, both)
+        valid &= known & (limits > INT64_MIN) if bound.strict else known
+        high = np.minimum(high, limits - 1 if bound.strict else limits)
+    start, stop = find_slices(rows, outer_groups, valid, low, high)
+    return Band(rows.order, start, stop, search.flipped, rest)
+
+
+def _integers(frame: pl.DataFrame, term: Term, both: Schema) -> tuple[_Ints, _Bools]:
+    """Values of an integer term, and which of them are not NULL."""
+    values = evaluated(frame, compile_term(term, both)).to_series()
+    return np.asarray(values.fill_null(0)), np.asarray(values.is_not_null())
+
+
+def evaluated(frame: pl.DataFrame, *values: pl.Expr) -> pl.DataFrame:
+    """Values for every row, as columns 0, 1, …; `select` would give one value where Polars finds a term constant."""
+    names = [f"\0{i}" for i in range(len(values))]
+    return frame.with_columns(value.alias(name) for value, name in zip(values, names, strict=True)).select(names)

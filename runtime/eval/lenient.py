@@ -1,0 +1,276 @@
+"""An increment in which terms fail: rows without a value are set aside, sums that do not fit are NULL, all else goes on.
+
+The definition is `semantics.evaluate_leniently`. It is looked at only where the plain evaluation has failed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import polars as pl
+
+from tidegate.algebra.errors import InternalError
+from tidegate.algebra.evaluation import EvaluationError, evaluator, sum_out_of_range
+from tidegate.algebra.nodes import (
+    Difference,
+    Distinct,
+    Function,
+    Group,
+    Imbed,
+    Join,
+    Node,
+    Product,
+    Project,
+    Rename,
+    Scan,
+    Select,
+    Union,
+)
+from tidegate.algebra.operations import resolve
+from tidegate.algebra.pretty import term_text, value_text
+from tidegate.algebra.schema import Attribute, Schema, StreamDef
+from tidegate.algebra.semantics import split_by_failure
+from tidegate.algebra.terms import TRUE, Attr, Term, Value, attributes_of, rename_attributes, substitute
+from tidegate.algebra.types import BIGINT, DataType, Kind
+from tidegate.runtime.eval.aggregates.partials import final as finished
+from tidegate.runtime.eval.aggregates.partials import merge, partial
+from tidegate.runtime.eval.columns import only
+from tidegate.runtime.eval.increment import keep_true
+from tidegate.runtime.eval.relational import evaluate
+from tidegate.runtime.eval.terms import compile_pair, compile_term
+from tidegate.runtime.ingest.ingest import Rejected, error_text
+from tidegate.runtime.plan.aggregate_states import Form, has_partials, states
+from tidegate.runtime.plan.steps import Progress, QueryPlan
+
+UNEVALUABLE: Final = "unevaluable"
+OVERFLOW: Final = "overflow"
+_LEFT: Final = "\0left"
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """A row of a query's evaluation that has no value of a term (`unevaluable`), or a group whose sum does not fit (`overflow`)."""
+
+    reason: str
+    attribute: str | None
+    row: Mapping[str, Value]
+    schema: Schema
+    error: EvaluationError
+
+    def as_row(self, query: str, number: int) -> Rejected:
+        """As the quarantine stores it: it comes from no file, but from a query."""
+        shown = {name: _shown(value, self.schema[name].type) for name, value in self.row.items()}
+        text = json.dumps(shown, ensure_ascii=False)
+        return query, f"query {query}", number, self.reason, self.attribute, text, error_text(self.error)
+
+
+def _shown(value: Value, type_: DataType) -> Value:
+    """A value as JSON has it: instants, durations and decimals as their text."""
+    plain = value is None or type_.kind in (Kind.BIGINT, Kind.BOOLEAN, Kind.STRING)
+    return value if plain or (isinstance(value, float) and math.isfinite(value)) else value_text(value, type_)
+
+
+@dataclass(slots=True)
+class Lenient:
+    """One evaluation of a tree; `passes` below is the pass condition over the rows at hand, None where they do not tell."""
+
+    leaves: Mapping[int, pl.DataFrame]
+    place: int = 0
+    aside: list[SetAside] = field(default_factory=list)
+
+    def rows_of(self, node: Node, passes: Term | None) -> pl.DataFrame:
+        match node:
+            case Scan(stream):
+                self.place += 1
+                return only(self.leaves[self.place - 1], stream.schema.names)
+            case Select(input_, condition):
+                rows = self._evaluable(self.rows_of(input_, passes), condition, input_.schema, passes)
+                return rows.filter(compile_term(condition, input_.schema))
+            case Project(input_, names):
+                return only(self.rows_of(input_, passes), names)
+            case Rename(input_, pairs):
+                below = None if passes is None else rename_attributes(passes, {new: old for old, new in pairs})
+                return self.rows_of(input_, below).rename(dict(pairs))
+            case Imbed(input_, name, term):
+                below = _below(passes, name, term, input_.schema)
+                rows = self._evaluable(self.rows_of(input_, below), term, input_.schema, below)
+                return rows.with_columns(compile_term(term, input_.schema).alias(name))
+            case Group(input_, keys, aggregates):
+                below = _over(passes, input_.schema.keys() & set(keys))
+                rows = self.rows_of(input_, below)
+                for term in (term for made in aggregates for term in (made.argument, made.by) if term is not None):
+                    rows = self._evaluable(rows, term, input_.schema, below)
+                return self.grouped(node, rows, passes)
+            case Distinct(input_):
+                return self.rows_of(input_, passes).unique()
+            case Product(left, right):
+                one = self.rows_of(left, _over(passes, left.schema.keys()))
+                return one.join(self.rows_of(right, _over(passes, right.schema.keys())), how="cross")
+            case Join():
+                return self._joined(node, passes)
+            case Union(inputs):
+                return pl.concat([only(self.rows_of(one, passes), node.schema.names) for one in inputs])
+            case Difference(left, right):
+                one, other = self.rows_of(left, passes), self.rows_of(right, passes)
+                return one.join(other, on=list(left.schema.names), how="anti", nulls_equal=True)
+            case _:
+                raise InternalError("TG490", "an operator that gathers events in order is the root of its query")
+
+    def grouped(self, group: Group, rows: pl.DataFrame, passes: Term | None) -> pl.DataFrame:
+        """One row per group; sums that do not fit are NULL and noted."""
+        if has_partials(group):
+            return self.finished(group, partial(group, rows), passes)
+        sums = tuple(one for one in group.aggregates if one.function is Function.SUM)
+        if sums:
+            part = replace(group, aggregates=sums)
+            self.finished(part, partial(part, rows), passes)
+        read = _tolerant(group)
+        return evaluate(replace(read, input=_scan("rows", group.input.schema)), {0: rows})
+
+    def finished(self, group: Group, merged: pl.DataFrame, passes: Term | None) -> pl.DataFrame:
+        """The same from merged partial results."""
+        rows = finished(_tolerant(group), merged)
+        for state in states(group):
+            if state.form is not Form.INTEGER_SUM or state.aggregate.function is not Function.SUM:
+                continue
+            name = state.aggregate.name
+            high, low = (merged.get_column(state.column(part)) for part in ("hi", "lo"))
+            too_large = high.is_not_null() & rows.get_column(name).is_null()
+            if not too_large.any():
+                continue
+            totals = [h * 2**32 + lo for h, lo in zip(high.filter(too_large), low.filter(too_large), strict=True)]
+            found = rows.filter(too_large).with_columns(pl.Series("\0total", list(map(str, totals))))
+            for row in _passing(found, passes, group.schema).iter_rows(named=True):
+                error = sum_out_of_range(name, state.result, int(row.pop("\0total")))
+                self.aside.append(SetAside(OVERFLOW, name, row, group.schema, error))
+        return rows
+
+    def _joined(self, node: Join, passes: Term | None) -> pl.DataFrame:
+        left, right = node.left, node.right
+        one = self.rows_of(left, _over(passes, left.schema.keys()))
+        other = self.rows_of(right, _over(passes, right.schema.keys()))
+        both = Schema((*left.schema.attributes, *right.schema.attributes))
+        plain, hard = split_by_failure(node.condition, both)
+        if hard == TRUE:
+            read = Join(_scan("left", left.schema), _scan("right", right.schema), node.condition, node.kind)
+            return evaluate(read, {0: one, 1: other})
+        row = Attribute(_LEFT, BIGINT, nullable=False)
+        one = one.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias(_LEFT))
+        marked = Schema((*left.schema.attributes, row))
+        read = Join(_scan("left", marked), _scan("right", right.schema), plain, "inner")
+        pairs = evaluate(read, {0: one, 1: other})
+        fine = self._evaluable(pairs, hard, both, _over(passes, both.keys()))
+        failed = pairs.get_column(_LEFT).filter(pairs.get_column(_LEFT).is_in(_lost(pairs, fine).implode()))
+        found = fine.filter(compile_term(hard, both))
+        if node.kind == "inner":
+            return only(found, node.schema.names)
+        # Where a condition has no value, neither that a row has a partner nor that it has none is known.
+        known = one.filter(~pl.col(_LEFT).is_in(failed.implode()))
+        partnered = known.get_column(_LEFT).is_in(found.get_column(_LEFT).implode())
+        if node.kind in ("semi", "anti"):
+            return only(known.filter(partnered if node.kind == "semi" else ~partnered), node.schema.names)
+        found = found.filter(pl.col(_LEFT).is_in(known.get_column(_LEFT).implode()))
+        padding = known.filter(~partnered).with_columns(pl.lit(None, t).alias(c) for c, t in other.schema.items())
+        return only(pl.concat([only(found, node.schema.names), only(padding, node.schema.names)]), node.schema.names)
+
+    def _evaluable(self, rows: pl.DataFrame, term: Term, schema: Schema, passes: Term | None) -> pl.DataFrame:
+        """The rows for which a term has a value; the others are noted, each in the increment in which it passes."""
+        typed = resolve(term, schema)
+        if not typed.fallible or not rows.height:
+            return rows
+        error = compile_pair(term, schema).error
+        assert error is not None
+        numbered = rows.with_columns(pl.int_range(pl.len()).alias("\0n"))
+        fails = numbered.select("\0n", error.is_not_null().alias("\0fails")).get_column("\0fails")
+        if not fails.any():
+            return rows
+        value = evaluator(typed)
+        for row in _passing(only(rows.filter(fails), schema.names), passes, schema).iter_rows(named=True):
+            try:
+                value(row)
+            except EvaluationError as failure:
+                self.aside.append(SetAside(UNEVALUABLE, None, row, schema, failure))
+            else:
+                raise InternalError("TG901", f"engines disagree whether {term_text(term)} fails for {row}")
+        return rows.filter(~fails)
+
+
+def lenient_increment(
+    query: QueryPlan, leaves: Mapping[int, pl.DataFrame], old: Progress, new: Progress
+) -> tuple[pl.DataFrame, list[SetAside]]:
+    """New result rows between the progress `old` and `new`, and what was set aside on the way to them.
+
+    A row is noted in the increment in which it would pass; where it lacks a promised attribute, in each that reads it.
+    """
+    schema = query.facts.output.schema
+    passes = query.passes(old, new)
+    walk = Lenient(leaves)
+    if query.grouping is not None:
+        over = (
+            None
+            if query.leaves[0].occurrence is None
+            else _over(_through(query.tree, passes), query.grouping.schema.keys())
+        )
+        walk.leaves = {0: walk.finished(query.grouping, merge(query.grouping, leaves[0]), over)}
+    rows = only(walk.rows_of(query.tree, passes), schema.names)
+    return keep_true(rows, passes, schema), walk.aside
+
+
+def _through(node: Node, passes: Term | None) -> Term | None:
+    """A pass condition over the rows of the one leaf of row-wise operators."""
+    match node:
+        case Select(input_) | Project(input_):
+            return _through(input_, passes)
+        case Rename(input_, pairs):
+            below = None if passes is None else rename_attributes(passes, {new: old for old, new in pairs})
+            return _through(input_, below)
+        case Imbed(input_, name, term):
+            return _through(input_, _below(passes, name, term, input_.schema))
+        case Scan():
+            return passes
+        case _:
+            return None
+
+
+def _below(passes: Term | None, name: str, term: Term, schema: Schema) -> Term | None:
+    """The condition over rows before a new attribute."""
+    if passes is None or name not in attributes_of(passes):
+        return passes
+    if resolve(term, schema).fallible:
+        return None
+    return substitute(passes, lambda leaf: term if leaf == Attr(name) else leaf)
+
+
+def _over(passes: Term | None, names: object) -> Term | None:
+    """The condition if it reads these attributes only."""
+    return passes if passes is not None and attributes_of(passes) <= set(names) else None  # type: ignore[call-overload]
+
+
+def _passing(rows: pl.DataFrame, passes: Term | None, schema: Schema) -> pl.DataFrame:
+    return rows if passes is None else keep_true(rows, passes, schema)
+
+
+def _lost(pairs: pl.DataFrame, fine: pl.DataFrame) -> pl.Series:
+    """Left rows of pairs that are not among the fine ones."""
+    before, after = (rows.group_by(_LEFT).len() for rows in (pairs, fine))
+    compared = before.join(after, on=_LEFT, how="left", suffix=" fine")
+    return compared.filter(pl.col("len") != pl.col("len fine").fill_null(0)).get_column(_LEFT)
+
+
+def _tolerant(group: Group) -> Group:
+    """The grouping with sums that are NULL where they do not fit."""
+    return replace(
+        group,
+        aggregates=tuple(
+            replace(one, function=Function.TRY_SUM) if one.function is Function.SUM else one for one in group.aggregates
+        ),
+    )
+
+
+def _scan(name: str, schema: Schema) -> Scan:
+    """Rows at hand as a scan."""
+    return Scan(StreamDef(name, schema, static=True))

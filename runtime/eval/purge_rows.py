@@ -1,0 +1,133 @@
+"""Partner and kill rule over Polars frames: which stored rows still matter to some reader (rules R21 to R23)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from tidegate.algebra.schema import Attribute, Schema
+from tidegate.algebra.terms import FALSE, TRUE, Term
+from tidegate.algebra.types import BIGINT
+from tidegate.analysis.purge import Case
+from tidegate.runtime.eval.joins.ranges import join_frames
+from tidegate.runtime.eval.purging import Sweep
+from tidegate.runtime.eval.terms import compile_term
+from tidegate.runtime.plan.join_parts import join_parts
+from tidegate.runtime.plan.steps import Buffer, Leaf, QueryPlan
+
+#: Number of a stored row within its buffer.
+ROW = "\0row"
+#: Stands before the names of the other row of a pair.
+OTHER = "\0other "
+#: Rounds of the partner rule: what a longer cascade would free goes in a later sweep.
+ROUNDS = 8
+
+
+def surviving(sweep: Sweep, frames: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
+    """Of each buffer the rows that some reader still needs."""
+    numbered = {name: frame.with_row_index(ROW).cast({ROW: pl.Int64}) for name, frame in frames.items()}
+    alive: dict[str, list[pl.Series]] = {name: [] for name in frames}
+    swept = {buffer.id for buffer in sweep.buffers}
+    for query in sweep.plan.queries:
+        leaves = [leaf for leaf in query.leaves if leaf.buffer is not None and leaf.buffer.id in swept]
+        if leaves:
+            for name, rows in _Reader(sweep, query, leaves, numbered).needed():
+                alive[name].append(rows)
+    return {
+        name: frames[name].filter(rows[ROW].is_in(pl.concat(alive[name]).unique().implode()))
+        for name, rows in numbered.items()
+    }
+
+
+class _Reader:
+    """One query's view of the buffers: which rows its leaves need."""
+
+    def __init__(self, sweep: Sweep, query: QueryPlan, leaves: list[Leaf], frames: Mapping[str, pl.DataFrame]) -> None:
+        self.sweep, self.query, self.leaves, self.frames = sweep, query, leaves, frames
+        self.p = sweep.progress[query.name]
+        self.by_occurrence = {leaf.occurrence.index: leaf for leaf in leaves if leaf.occurrence is not None}
+
+    def needed(self) -> list[tuple[str, pl.Series]]:
+        """Numbers of the rows that each leaf needs, with its buffer."""
+        found = [
+            (_id(leaf), filtered(self._rows(leaf), leaf.keep(self.p), _buffer(leaf).stored)[ROW])
+            for leaf in self.leaves
+            if not (leaf.partner or leaf.kill)
+        ]
+        if self.query.purge is not None:
+            for case in self.query.purge.cases:
+                found += self._case(case)
+        return found
+
+    def _case(self, case: Case) -> list[tuple[str, pl.Series]]:
+        assert self.query.purge is not None
+        stored = {
+            i: filtered(self._rows(leaf), self.query.purge.keep(case, i, self.p), _buffer(leaf).stored)
+            for i, leaf in self.by_occurrence.items()
+            if i in case.views
+        }
+        rows = self._partnered(case, stored)
+        for kill in case.kills:
+            if kill.own not in rows or kill.other not in self.by_occurrence or not self.by_occurrence[kill.own].kill:
+                continue
+            own, other = self.by_occurrence[kill.own], self.by_occurrence[kill.other]
+            columns = frozenset(_buffer(own).stored), frozenset(_buffer(other).stored)
+            condition = kill.condition(self.p, as_other, columns)
+            if condition is not None:
+                rows[kill.own] = self._join(own, rows[kill.own], other, self._rows(other), condition, "anti")
+        return [(_id(self.by_occurrence[i]), one[ROW]) for i, one in rows.items()]
+
+    def _partnered(self, case: Case, rows: dict[int, pl.DataFrame]) -> dict[int, pl.DataFrame]:
+        """The rows with a partner among the others, or one that may come; again until nothing changes."""
+        for _ in range(ROUNDS):
+            before = {i: one.height for i, one in rows.items()}
+            for rule in case.partners:
+                own, other = self.by_occurrence.get(rule.own), self.by_occurrence.get(rule.other)
+                if own is None or other is None or not own.partner or not rows[rule.own].height:
+                    continue
+                may_come = rule.may_come(self.sweep.bounds)
+                if may_come == TRUE:
+                    continue
+                columns = frozenset(_buffer(own).stored), frozenset(_buffer(other).stored)
+                current = rows[rule.own]
+                waiting = filtered(current, may_come, _buffer(own).stored)
+                late = current.join(waiting.select(ROW), on=ROW, how="anti")
+                found = self._join(own, late, other, rows[rule.other], rule.holds(as_other, columns), "semi")
+                rows[rule.own] = pl.concat([waiting, found])
+            if before == {i: one.height for i, one in rows.items()}:
+                break
+        return rows
+
+    def _rows(self, leaf: Leaf) -> pl.DataFrame:
+        return self.frames[_id(leaf)]
+
+    def _join(
+        self, own: Leaf, rows: pl.DataFrame, other: Leaf, others: pl.DataFrame, condition: Term, kind: str
+    ) -> pl.DataFrame:
+        assert kind in ("semi", "anti")
+        left = Schema((*_buffer(own).stored.attributes, Attribute(ROW, BIGINT)))
+        right = Schema(tuple(a.renamed(as_other(a.name)) for a in _buffer(other).stored.attributes))
+        renamed = others.select(pl.col(a).alias(as_other(a)) for a in _buffer(other).stored)
+        both = Schema((*left.attributes, *right.attributes))
+        parts = join_parts(condition, left, right)
+        return join_frames(rows, renamed, both, parts, "semi" if kind == "semi" else "anti")
+
+
+def as_other(name: str) -> str:
+    return OTHER + name
+
+
+def _buffer(leaf: Leaf) -> Buffer:
+    assert leaf.buffer is not None
+    return leaf.buffer
+
+
+def _id(leaf: Leaf) -> str:
+    return _buffer(leaf).id
+
+
+def filtered(rows: pl.DataFrame, condition: Term, schema: Schema) -> pl.DataFrame:
+    if condition == TRUE:
+        return rows
+    return rows.clear() if condition == FALSE else rows.filter(compile_term(condition, schema))

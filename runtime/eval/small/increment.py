@@ -1,0 +1,101 @@
+"""The steps of a batch over few rows: what a buffer stores of new rows, increments, and what is left of segments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import polars as pl
+import pyarrow as pa
+
+from tidegate.algebra.nodes import Node
+from tidegate.algebra.terms import TRUE, Term
+from tidegate.runtime.eval.small.groups import Grouping, grouping
+from tidegate.runtime.eval.small.rows import Few, Unfit
+from tidegate.runtime.eval.small.terms import holding
+from tidegate.runtime.eval.small.trees import Run, few_tree
+from tidegate.runtime.plan.shared_parts import Demand
+from tidegate.runtime.plan.slices import Slice
+from tidegate.runtime.plan.steps import Buffer, Leaf, Progress
+
+#: Rows as Polars or, where they are few, as arrays.
+Rows = pl.DataFrame | Few
+
+#: Segments are written with large strings, as every reader here understands them.
+_ARROW = pl.CompatLevel.oldest()
+
+
+def as_frame(rows: Rows) -> pl.DataFrame:
+    """The rows for Polars."""
+    return rows.frame() if isinstance(rows, Few) else rows
+
+
+def as_table(rows: Rows) -> pa.Table:
+    """The rows as they are written."""
+    return rows.table() if isinstance(rows, Few) else rows.to_arrow(compat_level=_ARROW)
+
+
+def size_of(rows: Rows) -> int:
+    """Bytes, roughly."""
+    return rows.bytes if isinstance(rows, Few) else int(rows.estimated_size())
+
+
+def few_absorbed(rows: Few, buffer: Buffer, door: Term, slice_: Slice | None = None) -> Few:
+    """What a buffer stores of accepted rows: the chain applied, rows that nobody needs any more dropped at the door."""
+    if buffer.statics:
+        raise Unfit
+    stored = _true(_evaluated(buffer.chain, Run({buffer.scan: rows})), door)
+    if buffer.stretches is not None:
+        from tidegate.runtime.eval.small.event_runs import few_stretched
+
+        return few_stretched(buffer.stretches, stored, buffer.schema, slice_)
+    return stored if buffer.partial is None else _grouping(buffer).partial(stored)
+
+
+def few_kept(rows: Few, buffer: Buffer, keep: Term) -> Few:
+    """Of stored rows those that stay; partial results are merged."""
+    kept = _true(rows, keep)
+    return kept if buffer.partial is None else _grouping(buffer).merge(kept)
+
+
+def few_leaf(leaf: Leaf, rows: Few, relevant: Term) -> Few:
+    """Of stored rows those that are relevant, with the columns that the tree reads."""
+    found = _true(rows, relevant)
+    return found.only(leaf.columns) if leaf.columns else found
+
+
+def few_increment(
+    demand: Demand, leaves: Mapping[int, Few], old: Progress, new: Progress, shared: dict[object, Few]
+) -> Few:
+    """New result rows between the progress `old` and `new`; `shared` has what other queries of the batch computed alike."""
+    query = demand.query
+    if query.grouping is not None:
+        merging = grouping(query.grouping)
+        if merging is None:
+            raise Unfit
+        leaves = {0: merging.final(merging.merge(leaves[0]))}
+    ready: dict[tuple[int, Node], Few] = {}
+    for part in query.common:
+        key = demand.computed(part)
+        if key not in shared:
+            shared[key] = _evaluated(part.node, Run(leaves, ready), part.first)
+        ready[part.first, part.node] = shared[key]
+    schema = query.facts.output.schema
+    return _true(_evaluated(query.tree, Run(leaves, ready)).only(schema.names), query.passes(old, new))
+
+
+def _evaluated(node: Node, run: Run, first: int = 0) -> Few:
+    step = few_tree(node, first)
+    if step is None:
+        raise Unfit
+    return step(run)
+
+
+def _grouping(buffer: Buffer) -> Grouping:
+    found = None if buffer.partial is None else grouping(buffer.partial)
+    if found is None:
+        raise Unfit
+    return found
+
+
+def _true(rows: Few, condition: Term) -> Few:
+    return rows if condition == TRUE else holding(rows, condition)

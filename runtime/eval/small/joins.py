@@ -1,0 +1,132 @@
+"""Joins of few rows: all pairs, or those with equal keys, of which the condition selects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from tidegate.algebra.nodes import Join, JoinKind
+from tidegate.algebra.schema import Schema
+from tidegate.algebra.terms import Term, conjunction, term_type
+from tidegate.algebra.types import BOOLEAN, Kind
+from tidegate.runtime.eval.joins.equality import range_terms
+from tidegate.runtime.eval.small.rows import Array, Few, Unfit, numbered
+from tidegate.runtime.eval.small.terms import Value, array_term, column_of
+from tidegate.runtime.plan.join_parts import JoinParts, join_parts
+
+Joined = Callable[[Few, Few], Few]
+
+#: Pairs that are all looked at, whatever their keys.
+FEW_PAIRS: Final = 1 << 14
+#: Pairs with equal keys up to which they are listed here.
+MOST_PAIRS: Final = 1 << 18
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A term over one side of a join, as a column of it."""
+
+    value: Value
+    kind: Kind
+
+    def of(self, rows: Few) -> Array:
+        return column_of(self.value, self.kind, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pairing:
+    """How pairs are found: by keys (left, right), then by what a pair as a whole and each side have to satisfy."""
+
+    kind: JoinKind
+    keys: tuple[tuple[_Column, _Column], ...]
+    rest: _Column | None
+    left: _Column | None
+    right: _Column | None
+
+    def join(self, left: Few, right: Few) -> Few:
+        """The join: of the kinds semi and anti the left rows, else pairs."""
+        if self.right is not None:
+            right = right.where(self.right.of(right))
+        eligible = None if self.left is None else self.left.of(left)
+        if eligible is not None and self.kind != "anti":
+            left, eligible = left.where(eligible), None
+        one, other = self._candidates(left, right)
+        if self.rest is None and self.kind == "inner":
+            return _pasted(left, right, one, other)
+        if self.rest is not None:
+            pairs = _pasted(left, right, one, other)
+            holds = self.rest.of(pairs)
+            if self.kind == "inner":
+                return pairs.where(holds)
+            one = one[holds]
+        matched = np.zeros(left.height, dtype=np.bool_)
+        matched[one] = True
+        if eligible is not None:
+            matched &= eligible
+        return left.where(matched if self.kind == "semi" else ~matched)
+
+    def _candidates(self, left: Few, right: Few) -> tuple[Array, Array]:
+        """The places of both rows of each pair whose keys are equal."""
+        if left.height * right.height <= FEW_PAIRS or not self.keys:
+            if left.height * right.height > MOST_PAIRS:
+                raise Unfit
+            equal = np.ones((left.height, right.height), dtype=np.bool_)
+            for one, other in self.keys:
+                equal &= one.of(left)[:, None] == other.of(right)[None, :]
+            places = np.nonzero(equal)
+            return places[0], places[1]
+        numbers, _ = numbered(np.concatenate([one.of(left), other.of(right)]) for one, other in self.keys)
+        return _equal(numbers[: left.height], numbers[left.height :])
+
+
+def few_join(node: Join) -> Joined | None:
+    """The join of two sides; None for one that pads with NULL, or whose condition only Polars knows."""
+    both = Schema((*node.left.schema.attributes, *node.right.schema.attributes))
+    parts = join_parts(node.condition, node.left.schema, node.right.schema)
+    terms = [term for equality in parts.equalities for term in (equality.left, equality.right)]
+    keys = [_column(term, both) for term in terms]
+    known = [key for key in keys if key is not None]
+    conditions = [_condition(some, both) for some in (_rest(parts), parts.left, parts.right)]
+    if node.kind == "left" or len(known) < len(keys) or not all(fine for fine, _ in conditions):
+        return None
+    pairs = tuple(zip(known[::2], known[1::2], strict=True))
+    rest, left, right = (column for _, column in conditions)
+    return _Pairing(node.kind, pairs, rest, left, right).join
+
+
+def _rest(parts: JoinParts) -> Sequence[Term]:
+    return (*range_terms(parts.ranges), *parts.rest)
+
+
+def _column(term: Term, both: Schema) -> _Column | None:
+    value = array_term(term, both)
+    return None if value is None else _Column(value, term_type(term, both).kind)
+
+
+def _condition(terms: Sequence[Term], both: Schema) -> tuple[bool, _Column | None]:
+    """Whether a conjunction is known here, and it as a column; none where it has no part."""
+    if not terms:
+        return True, None
+    value = array_term(conjunction(list(terms)), both)
+    return value is not None, None if value is None else _Column(value, BOOLEAN.kind)
+
+
+def _equal(ones: Array, others: Array) -> tuple[Array, Array]:
+    """All pairs of places with equal numbers; `Unfit` where they are many."""
+    order = np.argsort(others, kind="stable")
+    ordered = others[order]
+    starts = np.searchsorted(ordered, ones, "left")
+    counts = np.searchsorted(ordered, ones, "right") - starts
+    if counts.sum() > MOST_PAIRS:
+        raise Unfit
+    left = np.repeat(np.arange(len(ones)), counts)
+    within = np.arange(len(left)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return left, order[np.repeat(starts, counts) + within]
+
+
+def _pasted(left: Few, right: Few, one: Array, other: Array) -> Few:
+    columns = {name: column[one] for name, column in left.columns.items()}
+    return Few(columns | {name: column[other] for name, column in right.columns.items()}, len(one))

@@ -1,0 +1,203 @@
+"""Terms over few rows, as functions of their columns; and the conditions of the analysis, evaluated as they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache, reduce
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+
+from tidegate.algebra.operations import resolve
+from tidegate.algebra.schema import Schema
+from tidegate.algebra.terms import Attr, Call, Lit, Term, attributes_of
+from tidegate.algebra.typed import Typed
+from tidegate.algebra.types import Kind
+from tidegate.runtime.eval.columns import only
+from tidegate.runtime.eval.small.rows import Array, Few, Unfit, dtype_of
+
+#: The value of a term for all rows: an array, or one value for all of them.
+Value = Callable[[Mapping[str, Array]], Any]
+
+_BINARY: Final[Mapping[str, Callable[[Any, Any], Any]]] = MappingProxyType(
+    {
+        "eq": np.equal,
+        "eq_null_safe": np.equal,
+        "ne": np.not_equal,
+        "lt": np.less,
+        "le": np.less_equal,
+        "gt": np.greater,
+        "ge": np.greater_equal,
+        "add_int": np.add,
+        "sub_int": np.subtract,
+        "mul_int": np.multiply,
+        "floor_int": lambda a, unit: a - a % unit,
+        "ceil_int": lambda a, unit: a + -a % unit,
+    }
+)
+_DOUBLE: Final[Mapping[str, Callable[[Any, Any], Any]]] = MappingProxyType(
+    {"add_double": np.add, "sub_double": np.subtract, "mul_double": np.multiply}
+)
+_SINGLE: Final[Mapping[str, Callable[[Any], Any]]] = MappingProxyType(
+    {
+        "not": np.logical_not,
+        "neg_int": np.negative,
+        "neg_double": np.negative,
+        "abs_int": np.abs,
+        "abs_double": np.abs,
+        "int_to_double": lambda a: np.asarray(a, dtype=np.float64),
+        "is_null": lambda _: False,
+        "is_not_null": lambda _: True,
+    }
+)
+_MANY: Final = MappingProxyType({"and": np.logical_and, "or": np.logical_or})
+
+
+def column_of(value: Value, kind: Kind, rows: Few) -> Array:
+    """A term's value as a column."""
+    found: Array = np.asarray(value(rows.columns), dtype=dtype_of(kind))
+    return found if found.ndim else np.full(rows.height, found)
+
+
+@lru_cache(maxsize=4096)
+def array_term(term: Term, schema: Schema) -> Value | None:
+    """The term as a function of columns without NULL; None for one that can fail, or that only Polars knows."""
+    typed = resolve(term, schema)
+    return None if typed.fallible else _compile(typed)
+
+
+def _compile(term: Typed) -> Value | None:
+    source = term.source
+    if term.kernel == "attribute":
+        assert isinstance(source, Attr)
+        name = source.name
+        return lambda columns: columns[name]
+    if term.kernel == "literal":
+        assert isinstance(source, Lit)
+        value: Any = source.value
+        if value is None or value != value:  # NaN differs from itself
+            return None
+        if isinstance(value, str):  # as NumPy's own text it would lose NUL at its end
+            value = np.array(value, dtype=np.object_)
+        return lambda _: value
+    args = [_compile(arg) for arg in term.args]
+    known = [arg for arg in args if arg is not None]
+    if term.own_failure or len(known) < len(args):
+        return None
+    if term.kernel in _MANY:
+        combine = _MANY[term.kernel]
+        return lambda columns: reduce(combine, [arg(columns) for arg in known])
+    if term.kernel in _BINARY:
+        return _both(_BINARY[term.kernel], *known)
+    if term.kernel in _DOUBLE:
+        return _number(_both(_DOUBLE[term.kernel], *known))
+    if term.kernel in _SINGLE:
+        return _of(_SINGLE[term.kernel], known[0])
+    if term.kernel == "if":
+        return lambda columns: np.where(*(arg(columns) for arg in known))
+    return known[0] if term.kernel == "coalesce" else None
+
+
+def _of(kernel: Callable[[Any], Any], one: Value) -> Value:
+    return lambda columns: kernel(one(columns))
+
+
+def _both(kernel: Callable[[Any, Any], Any], one: Value, other: Value) -> Value:
+    return lambda columns: kernel(one(columns), other(columns))
+
+
+def _number(value: Value) -> Value:
+    """A computed double; `Unfit` where one is NaN."""
+
+    def checked(columns: Mapping[str, Array]) -> Any:
+        with np.errstate(all="ignore"):
+            found = value(columns)
+        if np.isnan(found).any():
+            raise Unfit
+        return found
+
+    return checked
+
+
+def holding(rows: Few, condition: Term) -> Few:
+    """Rows for which a condition of the analysis holds: comparisons of instants, shifted by numbers.
+
+    It speaks of other numbers in every batch, so it is not compiled. `Unfit` for any other condition.
+    """
+    mask = _holds(condition, rows.columns)
+    if isinstance(mask, np.ndarray):
+        return rows.where(mask)
+    return rows if mask else rows.take(np.empty(0, dtype=np.int64))
+
+
+def mask_of(frame: pl.DataFrame, condition: Term) -> Array:
+    """For which rows of a frame a condition of the analysis holds; `Unfit` where they are many, or it is any other."""
+    few = Few.of(only(frame, sorted(attributes_of(condition))))
+    found = np.asarray(_holds(condition, few.columns), dtype=np.bool_)
+    return found if found.ndim else np.full(frame.height, found)
+
+
+def holds_throughout(condition: Term, frame: pl.DataFrame) -> bool:
+    """Whether a condition of the analysis is seen to hold for every row by the least and greatest values of columns alone.
+
+    False says nothing. Columns are of integers; one with NULLs shows nothing.
+    """
+    match condition:
+        case Lit(bool(value)):
+            return value
+        case Call("and", args):
+            return all(holds_throughout(arg, frame) for arg in args)
+        case Call("or", args):
+            return any(holds_throughout(arg, frame) for arg in args)
+        case Call("lt" | "le" as op, (one, other)):
+            below, above = _extreme(one, frame, greatest=True), _extreme(other, frame, greatest=False)
+        case Call("gt" | "ge" as op, (one, other)):
+            below, above = _extreme(other, frame, greatest=True), _extreme(one, frame, greatest=False)
+        case _:
+            return False
+    if below is None or above is None:
+        return False
+    return below < above or (below == above and op in ("le", "ge"))
+
+
+def _extreme(term: Term, frame: pl.DataFrame, *, greatest: bool) -> int | None:
+    """An instant that no row exceeds, or falls short of; None where that is not seen."""
+    match term:
+        case Lit(int(value)):
+            return value
+        case Attr(name) if frame.schema[name] == pl.Int64 and not frame.get_column(name).null_count():
+            column = frame.get_column(name)
+            found = column.max() if greatest else column.min()
+            return found if isinstance(found, int) else None
+        case Call("add", (one, other)):
+            parts = _extreme(one, frame, greatest=greatest), _extreme(other, frame, greatest=greatest)
+            return None if parts[0] is None or parts[1] is None else parts[0] + parts[1]
+        case _:
+            return None
+
+
+def _holds(condition: Term, columns: Mapping[str, Array]) -> Any:
+    match condition:
+        case Lit(bool(value)):
+            return value
+        case Call("and" | "or" as op, args):
+            combine = np.logical_and if op == "and" else np.logical_or
+            return reduce(combine, [_holds(arg, columns) for arg in args])
+        case Call("lt" | "le" | "gt" | "ge" as op, (one, other)):
+            return _BINARY[op](_instant(one, columns), _instant(other, columns))
+        case _:
+            raise Unfit
+
+
+def _instant(term: Term, columns: Mapping[str, Array]) -> Any:
+    match term:
+        case Attr(name):
+            return columns[name]
+        case Lit(int(value)):
+            return value
+        case Call("add", (one, other)):
+            return _instant(one, columns) + _instant(other, columns)
+        case _:
+            raise Unfit

@@ -1,0 +1,204 @@
+"""Rows of a stream for which a term has no value: found for all rows at once, before any of them is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Final
+
+import polars as pl
+
+from tidegate.algebra.errors import InternalError
+from tidegate.algebra.evaluation import EvaluationError, Evaluator, Values, evaluator
+from tidegate.algebra.nodes import Imbed, Join, Node, Product, Project, Rename, Scan, Select, occurrences, with_children
+from tidegate.algebra.operations import resolve
+from tidegate.algebra.pretty import term_text
+from tidegate.algebra.row_wise import is_static, with_terms
+from tidegate.algebra.schema import Attribute, Schema, StreamDef
+from tidegate.algebra.terms import Term, attributes_of
+from tidegate.algebra.types import BIGINT
+from tidegate.runtime.eval.columns import only
+from tidegate.runtime.eval.relational import evaluate
+from tidegate.runtime.eval.terms import compile_pair, compile_term
+from tidegate.runtime.plan.steps import Buffer
+
+_ROW: Final = "\0row"
+_FAILS: Final = "\0fails"
+#: Pairs of rows and rows of a static table that a condition is evaluated for at a time.
+MOST_PAIRS: Final = 1 << 20
+
+
+def failures(
+    nodes: Sequence[Node], rows: pl.DataFrame, statics: Mapping[str, pl.DataFrame]
+) -> dict[int, EvaluationError]:
+    """By the place of a row, the error of the first term that has no value for it.
+
+    `nodes` are row-wise parts over the stream of the rows, in the order in which they are evaluated. Terms are those of the
+    reference evaluation: a row that a selection leaves out is not looked at above it. A term over a static table alone
+    that fails is no row's fault and is raised.
+    """
+    found: dict[int, EvaluationError] = {}
+    for node in nodes:
+        walk = _Walk(rows, statics)
+        walk.rows_of(numbered(node))
+        found = walk.found | found
+    return found
+
+
+def terms_of(buffer: Buffer) -> Node:
+    """What a buffer evaluates of each row of its stream before it stores anything."""
+    aggregates = () if buffer.partial is None else buffer.partial.aggregates
+    terms = [term for one in aggregates for term in (one.argument, one.by) if term is not None]
+    return with_terms(buffer.chain, [*terms, *(() if buffer.stretches is None else buffer.stretches.conditions)])
+
+
+def can_fail(node: Node) -> bool:
+    """Whether a term of a row-wise part can fail on some row."""
+    return not is_static(node) and (_own_failure(node) or any(map(can_fail, _inputs(node))))
+
+
+def judged(nodes: Iterator[Node]) -> tuple[Node, ...]:
+    """Of row-wise parts what has to be evaluated to know which rows fail, each part once."""
+    return tuple(dict.fromkeys(_trimmed(node) for node in nodes if can_fail(node)))
+
+
+def _trimmed(node: Node) -> Node:
+    """Without the operators on top of the last one that can fail."""
+    while not _own_failure(node):
+        (node,) = (one for one in _inputs(node) if not is_static(one))
+    return node
+
+
+def _own_failure(node: Node) -> bool:
+    match node:
+        case Select(input_, condition):
+            return resolve(condition, input_.schema).fallible
+        case Imbed(input_, _, term):
+            return resolve(term, input_.schema).fallible
+        case Join(left, right, condition):
+            return resolve(condition, _both(left, right)).fallible
+        case _:
+            return False
+
+
+def _inputs(node: Node) -> tuple[Node, ...]:
+    match node:
+        case Select() | Imbed() | Project() | Rename():
+            return (node.input,)
+        case Join() | Product():
+            return (node.left, node.right)
+        case _:
+            return ()
+
+
+def _both(left: Node, right: Node) -> Schema:
+    return Schema((*left.schema.attributes, *right.schema.attributes))
+
+
+@lru_cache(maxsize=1024)
+def numbered(node: Node) -> Node:
+    """The part with the place of its stream's row as one more attribute."""
+    if is_static(node):
+        return node
+    match node:
+        case Scan(stream):
+            schema = Schema((*stream.schema.attributes, Attribute(_ROW, BIGINT, nullable=False)))
+            return Scan(replace(stream, schema=schema))
+        case Project(input_, names):
+            return Project(numbered(input_), (*names, _ROW))
+        case _:
+            return with_children(node, tuple(map(numbered, _inputs(node))))
+
+
+@dataclass(slots=True)
+class _Walk:
+    """One evaluation of a numbered part: rows that fail leave it, and `found` has why."""
+
+    rows: pl.DataFrame
+    statics: Mapping[str, pl.DataFrame]
+    found: dict[int, EvaluationError] = field(default_factory=dict)
+
+    def rows_of(self, node: Node) -> pl.DataFrame:
+        if is_static(node):
+            return evaluate(node, {k: self.statics[one.name] for k, one in enumerate(occurrences(node))})
+        match node:
+            case Scan(stream):
+                names = [name for name in stream.schema.names if name != _ROW]
+                return only(self.rows, names).with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias(_ROW))
+            case Select(input_, condition):
+                fine = self._evaluable(self.rows_of(input_), condition, input_.schema)
+                return fine.filter(compile_term(condition, input_.schema))
+            case Imbed(input_, name, term):
+                fine = self._evaluable(self.rows_of(input_), term, input_.schema)
+                return fine.with_columns(compile_term(term, input_.schema).alias(name))
+            case Project(input_, names):
+                return only(self.rows_of(input_), names)
+            case Rename(input_, pairs):
+                return self.rows_of(input_).rename(dict(pairs))
+            case Join(left, right):
+                one, other = self.rows_of(left), self.rows_of(right)
+                one, other = self._matchable(node, one, other)
+                read = Join(_scan(left, "left"), _scan(right, "right"), node.condition, node.kind)
+                return evaluate(read, {0: one, 1: other})
+            case Product(left, right):
+                return self.rows_of(left).join(self.rows_of(right), how="cross")
+            case _:
+                raise InternalError("TG490", f"{type(node).__name__} is no row-wise operator")
+
+    def _evaluable(self, frame: pl.DataFrame, term: Term, schema: Schema) -> pl.DataFrame:
+        """The rows for which the term has a value."""
+        fails = self._failing(frame, term, schema)
+        return frame if fails is None else frame.filter(~fails)
+
+    def _failing(self, frame: pl.DataFrame, term: Term, schema: Schema) -> pl.Series | None:
+        """For which rows the term fails, None if it does for none; the first of each row of the stream is noted."""
+        test = _test_of(term, schema)
+        if test is None or not frame.height:
+            return None
+        fails = frame.select(pl.col(_ROW), test).get_column(_FAILS)
+        if not fails.any():
+            return None
+        read = sorted(attributes_of(term))
+        first = frame.filter(fails).unique(_ROW, keep="first", maintain_order=True)
+        value = evaluator(resolve(term, schema))
+        for row in first.select(_ROW, *read).iter_rows(named=True):
+            if row[_ROW] not in self.found:
+                self.found[row[_ROW]] = _error_of(value, row, term)
+        return fails
+
+    def _matchable(self, join: Join, one: pl.DataFrame, other: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Both sides without the rows for which the condition fails beside some row of the static table."""
+        both = _both(join.left, join.right)
+        if not resolve(join.condition, both).fallible:
+            return one, other
+        rows, table = (one, other) if _ROW in one.columns else (other, one)
+        step = max(1, MOST_PAIRS // max(1, table.height))
+        gone: list[pl.Series] = []
+        for start in range(0, rows.height, step):
+            pairs = only(rows.slice(start, step).join(table, how="cross"), both.names)
+            if (fails := self._failing(pairs, join.condition, both)) is not None:
+                gone.append(pairs.filter(fails).get_column(_ROW).unique())
+        if gone:
+            rows = rows.join(pl.concat(gone).to_frame(), on=_ROW, how="anti", maintain_order="left")
+        return (rows, table) if _ROW in one.columns else (table, rows)
+
+
+@lru_cache(maxsize=1024)  # batch after batch evaluates the same terms
+def _test_of(term: Term, schema: Schema) -> pl.Expr | None:
+    """Whether the term fails on a row; None where it cannot."""
+    error = compile_pair(term, schema).error if resolve(term, schema).fallible else None
+    return None if error is None else error.is_not_null().alias(_FAILS)
+
+
+def _scan(node: Node, name: str) -> Scan:
+    """Rows at hand as a scan."""
+    return Scan(StreamDef(name, node.schema, static=True))
+
+
+def _error_of(value: Evaluator, row: Values, term: Term) -> EvaluationError:
+    try:
+        value(row)
+    except EvaluationError as error:
+        return error
+    raise InternalError("TG901", f"engines disagree whether {term_text(term)} fails for {row}")

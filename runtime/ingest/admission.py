@@ -1,0 +1,150 @@
+"""Which rows of a stream are accepted, and what rows say of progress: admission, by relations, lateness and the skew guard."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate.algebra.nodes import Node
+from tidegate.algebra.schema import Schema, StreamDef
+from tidegate.algebra.terms import TRUE, Term
+from tidegate.algebra.time import INF, Extended
+from tidegate.runtime.connectors.sources import SourceOptions
+from tidegate.runtime.eval.terms import compile_term
+from tidegate.runtime.ingest.raw_rows import Raw
+from tidegate.runtime.ingest.validation import hold_column
+from tidegate.runtime.plan.steps import Buffer
+from tidegate.runtime.state.segments import Segment
+
+LATE = "late"
+RELATION = "relation"
+AHEAD = "ahead"
+UNEVALUABLE = "unevaluable"
+
+#: Columns beside a row's own: its place in the arrival, why it is rejected, and the attribute that says so.
+POSITION, REASON, ATTRIBUTE = "\0position", "\0reason", "\0attribute"
+NONE_REFUSED = pl.DataFrame(schema={POSITION: pl.Int64, REASON: pl.String, ATTRIBUTE: pl.String})
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """What admission of one stream's rows needs in one batch; plain data, so that workers can have it.
+
+    `progress` holds b of every progressing attribute before the batch; `door` the keep condition per buffer; `limits`
+    the greatest instant that is not ahead, of the progressing attributes that have a skew guard; `remembered` the
+    accepted rows that others must not repeat; `arrival` is the instant at which the batch receives rows. `joining`: events
+    may be joined to stretches where the stream's delay says which of them are final. `terms` are the row-wise parts of the
+    queries that hold terms which can fail on a row.
+    """
+
+    stream: StreamDef
+    progress: Mapping[str, Extended]
+    buffers: tuple[Buffer, ...]
+    door: Mapping[str, Term]
+    limits: Mapping[str, int] = field(default_factory=dict)
+    remembered: tuple[Segment, ...] = ()
+    arrival: int = 0
+    joining: bool = False
+    terms: tuple[Node, ...] = ()
+
+
+def admit(rows: pl.DataFrame, intake: Intake, progress_columns: Mapping[str, str]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Accepted rows, and the places of rejected ones with reason and attribute.
+
+    A row is late iff some progressing attribute is at or below b (rule on passing), and ahead iff one, or what it says
+    of progress, is beyond the skew guard. A row that breaks a declared relation of its stream would make the analysis
+    wrong, so it is rejected as `relation`. The first of relation, late and ahead that applies counts.
+    """
+    tests: list[tuple[str, str | None, pl.Expr]] = []
+    if intake.stream.relations != TRUE:
+        holds = compile_term(intake.stream.relations, intake.stream.schema)
+        tests.append((RELATION, None, ~holds.fill_null(False)))
+    tests += [
+        (LATE, name, pl.lit(True) if isinstance(b, float) else pl.col(name) <= b)
+        for name, b in intake.progress.items()
+        if b != -INF
+    ]
+    for name, limit in intake.limits.items():
+        tests.append((AHEAD, name, pl.col(name) > limit))
+        if (column := progress_columns.get(name)) is not None:
+            tests.append((AHEAD, column, (pl.col(column) > limit).fill_null(False)))
+    if (
+        not tests
+        or (_plainly_fine(rows, intake, progress_columns))
+        or not rows.select(pl.any_horizontal(applies for _, _, applies in tests).any()).item()
+    ):
+        return rows, NONE_REFUSED
+    reason, attribute = pl.lit(None, pl.String), pl.lit(None, pl.String)
+    for why, at, applies in tests:
+        attribute = pl.when(applies & reason.is_null()).then(pl.lit(at, pl.String)).otherwise(attribute)
+        reason = pl.when(applies & reason.is_null()).then(pl.lit(why)).otherwise(reason)
+    judged = placed(rows).with_columns(reason.alias(REASON), attribute.alias(ATTRIBUTE))
+    fine = pl.col(REASON).is_null()
+    refused = judged.filter(~fine).select(POSITION, REASON, ATTRIBUTE)
+    return judged.filter(fine).drop(REASON, ATTRIBUTE), refused
+
+
+def _plainly_fine(rows: pl.DataFrame, intake: Intake, progress_columns: Mapping[str, str]) -> bool:
+    """Whether least and greatest instants show that no row is late or ahead, as in most batches."""
+    if intake.stream.relations != TRUE or progress_columns:
+        return False
+    late = any(_least(rows, name) <= b for name, b in intake.progress.items())
+    return not late and all(_greatest(rows, name) <= limit for name, limit in intake.limits.items())
+
+
+def _least(rows: pl.DataFrame, name: str) -> Extended:
+    found = rows.get_column(name).min()
+    return found if isinstance(found, int) else INF
+
+
+def _greatest(rows: pl.DataFrame, name: str) -> Extended:
+    found = rows.get_column(name).max()
+    return found if isinstance(found, int) else -INF
+
+
+def placed(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows with their places in the arrival; without any beforehand, all of the arrival are there."""
+    return rows if POSITION in rows.columns else rows.with_columns(pl.int_range(pl.len()).alias(POSITION))
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What rows say of progress: values per progressing attribute, and the rows that carry nothing else.
+
+    `alone` has the positions of these, with the column whose value is ahead, None where none is.
+    """
+
+    values: Mapping[str, pa.Array]
+    alone: Mapping[int, str | None]
+
+
+def said_of_progress(source: Raw, intake: Intake, options: SourceOptions, judged: Schema) -> Said:
+    values: dict[str, pa.Array] = {}
+    speaks = np.zeros(source.count, dtype=np.bool_)
+    ahead: dict[int, str] = {}
+    for attribute, column in options.progress_columns.items():
+        said, _ = hold_column(source.columns[column], judged[column].as_nullable())
+        speaks |= said.is_valid().to_numpy(zero_copy_only=False)
+        if (limit := intake.limits.get(attribute)) is not None:
+            beyond = pc.greater(said, limit).fill_null(False)
+            for position in np.flatnonzero(beyond.to_numpy(zero_copy_only=False)):
+                ahead.setdefault(int(position), column)
+            said = pc.if_else(beyond, pa.scalar(None, said.type), said)
+        values[attribute] = said
+    for name in (name for name in intake.stream.schema if name != options.arrival):
+        if not speaks.any():
+            break
+        speaks &= _null_mask(source.columns[name])
+    return Said(values, {int(position): ahead.get(int(position)) for position in np.flatnonzero(speaks)})
+
+
+def _null_mask(column: pa.Array | pa.ChunkedArray | Sequence[object]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    if isinstance(column, pa.Array | pa.ChunkedArray):
+        return np.asarray(column.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
+    return np.fromiter((value is None for value in column), dtype=np.bool_, count=len(column))

@@ -1,0 +1,63 @@
+"""What a buffer stores of accepted rows: its chain, the door, partial results, stretches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from tidegate.algebra.terms import TRUE, Term
+from tidegate.runtime.eval.columns import only
+from tidegate.runtime.eval.filters import kept
+from tidegate.runtime.eval.relational import evaluate
+from tidegate.runtime.eval.small.increment import Rows as HeldRows
+from tidegate.runtime.eval.small.increment import few_absorbed
+from tidegate.runtime.eval.small.rows import Few, Unfit
+from tidegate.runtime.eval.small.terms import holds_throughout
+from tidegate.runtime.eval.terms import compile_term
+from tidegate.runtime.plan.slices import Slice
+from tidegate.runtime.plan.steps import Buffer
+
+
+def as_few(rows: pl.DataFrame) -> HeldRows:
+    """The rows as arrays where they are few and none has a NULL or a NaN."""
+    try:
+        return Few.of(rows)
+    except Unfit:
+        return rows
+
+
+def absorbed(
+    rows: HeldRows, buffer: Buffer, door: Term, statics: Mapping[str, pl.DataFrame], slice_: Slice | None = None
+) -> HeldRows:
+    """`absorb`, of few rows by NumPy."""
+    if isinstance(rows, Few):
+        try:
+            return few_absorbed(rows, buffer, door, slice_)
+        except Unfit:
+            rows = rows.frame()
+    return absorb(rows, buffer, door, statics, slice_)
+
+
+def absorb(
+    rows: pl.DataFrame, buffer: Buffer, door: Term, statics: Mapping[str, pl.DataFrame], slice_: Slice | None = None
+) -> pl.DataFrame:
+    """What a buffer stores of accepted rows: the chain applied, rows that nobody needs any more dropped at the door.
+
+    Of a buffer of stretches, events in the slice are joined to some.
+    """
+    names = buffer.stream.schema.names
+    leaves = {buffer.scan: only(rows, names)}
+    leaves |= {index: statics[name] for index, name in buffer.statics}
+    stored = evaluate(buffer.chain, leaves)
+    if door != TRUE and not holds_throughout(door, stored):
+        stored = kept(stored, compile_term(door, buffer.schema))
+    if buffer.partial is not None:
+        from tidegate.runtime.eval.aggregates.partials import partial
+
+        stored = partial(buffer.partial, stored)
+    if buffer.stretches is not None:
+        from tidegate.runtime.ordered.event_runs import stretched
+
+        stored = stretched(buffer, stored, slice_)
+    return stored

@@ -1,0 +1,363 @@
+"""Intake of new rows: the fate of each, and what of the accepted ones is buffered.
+
+Every row of a batch has exactly one fate: accepted, or rejected for one reason. Both engines run this code, Spark in its
+Python workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.evaluation import EvaluationError
+from tidegate.algebra.schema import Schema
+from tidegate.runtime.connectors.sources import SourceOptions
+from tidegate.runtime.eval.columns import held_arrow_schema, only
+from tidegate.runtime.eval.small.increment import Rows as HeldRows
+from tidegate.runtime.eval.small.increment import as_frame
+from tidegate.runtime.eval.unevaluable import failures
+from tidegate.runtime.ingest.admission import (
+    AHEAD,
+    ATTRIBUTE,
+    POSITION,
+    REASON,
+    UNEVALUABLE,
+    Intake,
+    admit,
+    placed,
+    said_of_progress,
+)
+from tidegate.runtime.ingest.buffering import absorbed, as_few
+from tidegate.runtime.ingest.keys import repeated
+from tidegate.runtime.ingest.raw_rows import Raw, Rows, raw
+from tidegate.runtime.ingest.rejected_text import file_text, row_text
+from tidegate.runtime.ingest.validation import Validated, validate
+from tidegate.runtime.plan.slices import Slice
+from tidegate.runtime.plan.steps import Buffer
+from tidegate.runtime.state.manifest import SourceCounts
+from tidegate.runtime.state.segments import read_segments
+from tidegate.runtime.state.store.interface import Store
+
+#: A rejected row as the quarantine stores it: where it came from, why it was rejected, the row itself as JSON text, and
+#: the error of a term that has no value for it.
+QUARANTINE_SCHEMA = pa.schema(
+    [
+        pa.field("source", pa.string(), nullable=False),
+        pa.field("origin", pa.string(), nullable=False),
+        pa.field("position", pa.int64(), nullable=False),
+        pa.field("reason", pa.string(), nullable=False),
+        pa.field("attribute", pa.string()),
+        pa.field("row", pa.string(), nullable=False),
+        pa.field("error", pa.string()),
+    ]
+)
+Rejected = tuple[str, str, int, str, str | None, str, str | None]
+"""The same as a tuple."""
+#: The reason of an entry that stands for a file, and its position.
+UNREADABLE, WHOLE_FILE = "unreadable", -1
+#: Characters of a rejected row that an error shows.
+_SHOWN = 500
+#: So many rows, or more, are stored together, and then their arrivals are let go: of large files one is in memory at a time.
+TOGETHER = 500_000
+
+
+class UnreadableFile(QueryError):
+    """A file whose content is not what it should be: no rows can be made of it, however often it is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """Some rows of one stream, and where they came from (a file, a push); of a file that cannot be read, why."""
+
+    origin: str
+    rows: Rows | Raw
+    unreadable: UnreadableFile | None = None
+
+
+@dataclass(slots=True)
+class IngestedRows:
+    """The fates of one stream's rows: counts, greatest instants, what each buffer stores, and the rejected rows.
+
+    `punctuations` counts rows that carry progress and nothing else; they are not rows of the stream, so they have no fate.
+    `unreadable` counts files that were set aside: nobody knows how many rows they have. `seen`, where the stream has a key, are the rows that further ones must not repeat.
+    """
+
+    accepted: int = 0
+    rejected: dict[str, int] = field(default_factory=dict)
+    punctuations: int = 0
+    unreadable: int = 0
+    greatest: dict[str, int] = field(default_factory=dict)
+    punctuation: dict[str, int] = field(default_factory=dict)
+    stored: dict[str, HeldRows] = field(default_factory=dict)
+    quarantine: list[Rejected] = field(default_factory=list)
+    first_rejected: str = ""
+    """One rejected row with its place and what is wrong with it, for an error."""
+    seen: pl.DataFrame | None = None
+
+    @property
+    def counts(self) -> SourceCounts:
+        """All of them by fate."""
+        rows_in = self.accepted + sum(self.rejected.values())
+        return SourceCounts(rows_in, self.accepted, self.rejected, self.punctuations)
+
+    def add(self, other: IngestedRows) -> None:
+        """The fates of further rows; not what is stored of them."""
+        self.accepted += other.accepted
+        self.punctuations += other.punctuations
+        self.unreadable += other.unreadable
+        for reason, rows in other.rejected.items():
+            self.rejected[reason] = self.rejected.get(reason, 0) + rows
+        for own, others in ((self.greatest, other.greatest), (self.punctuation, other.punctuation)):
+            for attribute, value in others.items():
+                own[attribute] = max(value, own.get(attribute, value))
+        self.quarantine += other.quarantine
+        self.first_rejected = self.first_rejected or other.first_rejected
+
+    def quarantine_table(self) -> pa.Table:
+        return quarantine_table(self.quarantine)
+
+
+def quarantine_table(rows: Sequence[Rejected]) -> pa.Table:
+    """Rejected rows as the quarantine stores them."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(QUARANTINE_SCHEMA)
+    arrays = [pa.array(column, f.type) for column, f in zip(columns, QUARANTINE_SCHEMA, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=QUARANTINE_SCHEMA)
+
+
+def ingest_rows(
+    arrivals: Iterable[Arrival],
+    intake: Intake,
+    statics: Mapping[str, pl.DataFrame],
+    options: SourceOptions,
+    seen: pl.DataFrame | None = None,
+) -> IngestedRows:
+    """Judges all rows of one stream in a batch and applies the chains of its buffers to the accepted ones.
+
+    `seen` are the rows that these must not repeat, in a stream with a key.
+    """
+    ingest = _Ingest(intake, statics, options, IngestedRows(seen=seen))
+    for waiting in map(ingest.judge, arrivals):  # none is kept while the next one is read
+        if waiting >= TOGETHER:
+            ingest.store()
+    if ingest.waiting:
+        ingest.store()
+    return ingest.finished()
+
+
+def ingest_side_by_side(
+    shares: Sequence[Iterable[Arrival]], intake: Intake, statics: Mapping[str, pl.DataFrame], options: SourceOptions
+) -> IngestedRows:
+    """`ingest_rows` of shares of one stream's rows, each in a thread of its own: the same rows in the same order.
+
+    Each share is a slice of the stream (or several): events are joined within it, and stitched to those of the next by the
+    increment. Of a stream with a key all rows are one share, since each must not repeat those before it.
+    """
+    with ThreadPoolExecutor(len(shares), "tidegate-intake") as pool:
+        parts = list(pool.map(lambda share: ingest_rows(share, intake, statics, options), shares))
+    done = IngestedRows()
+    for part in parts:
+        done.add(part)
+    for buffer in intake.buffers:
+        stored = [part.stored[buffer.id] for part in parts if buffer.id in part.stored]
+        if stored:
+            done.stored[buffer.id] = _as_one(buffer, stored)
+    return done
+
+
+@dataclass(slots=True)
+class _Ingest:
+    """Ingesting rows of one stream: accepted ones wait, by origin, until enough are together; `parts` are those stored."""
+
+    intake: Intake
+    statics: Mapping[str, pl.DataFrame]
+    options: SourceOptions
+    done: IngestedRows
+    waiting: list[tuple[str, pl.DataFrame]] = field(default_factory=list)
+    parts: dict[str, list[HeldRows]] = field(default_factory=dict)
+
+    def judge(self, arrival: Arrival) -> int:
+        """Notes the fates of an arrival's rows; the accepted ones wait. Gives how many rows do."""
+        done, intake, options = self.done, self.intake, self.options
+        stream = intake.stream
+        judged = options.judged(stream.schema)
+        try:
+            source, checked = _read(arrival, intake, judged)
+        except UnreadableFile as bad_file:
+            self._set_aside(arrival.origin, bad_file)
+            return sum(rows.height for _, rows in self.waiting)
+        rows = pl.from_arrow(checked.accepted, rechunk=False)
+        assert isinstance(rows, pl.DataFrame)  # from a table
+        if checked.rejected.num_rows:
+            rows = rows.with_columns(pl.Series(POSITION, checked.positions))
+        said = said_of_progress(source, intake, options, judged)
+        for attribute, values in said.values.items():
+            # Of rejected rows too: what a row says of progress holds whatever is wrong with its values.
+            if (value := pc.max(values).as_py()) is not None:
+                done.punctuation[attribute] = max(done.punctuation.get(attribute, value), value)
+        if options.arrival is not None:
+            rows = rows.with_columns(pl.lit(intake.arrival, pl.Int64).alias(options.arrival))
+        fine, refused = admit(rows, intake, options.progress_columns)
+        fine, failed = self._evaluable(fine, arrival.origin)
+        if done.seen is not None:
+            reason = repeated(fine, done.seen, options.key, options.arrival)
+            fine = placed(fine)
+            again = fine.filter(reason.is_not_null())
+            nowhere = pl.lit(None, pl.String).alias(ATTRIBUTE)
+            refused = pl.concat([refused, again.select(POSITION, reason.drop_nulls().alias(REASON), nowhere)])
+            fine = fine.filter(reason.is_null())
+            done.seen = pl.concat([done.seen, fine.select(done.seen.columns)])
+        done.accepted += fine.height
+        self.waiting.append((arrival.origin, fine))
+        bad = [
+            (r["position"], r["reason"], r["attribute"])
+            for r in checked.rejected.to_pylist()
+            if r["position"] not in said.alone
+        ]
+        bad += refused.rows()
+        bad += [(position, UNEVALUABLE, None) for position in failed]
+        bad += [(position, AHEAD, column) for position, column in said.alone.items() if column is not None]
+        done.punctuations += sum(column is None for column in said.alone.values())
+        for position, reason, attribute in sorted(bad):
+            done.rejected[reason] = done.rejected.get(reason, 0) + 1
+            if options.policy == "fail" and not done.first_rejected:
+                wrong = f"{attribute} is {reason}" if attribute else reason
+                wrong = failed.get(position, wrong)
+                text = row_text(source.columns, position)
+                done.first_rejected = f"row {position} of {arrival.origin}: {wrong}: {text[:_SHOWN]}"
+            if options.policy == "quarantine":
+                text = row_text(source.columns, position)
+                error = failed.get(position)
+                done.quarantine.append((stream.name, arrival.origin, position, reason, attribute, text, error))
+        return sum(rows.height for _, rows in self.waiting)
+
+    def _set_aside(self, path: str, error: UnreadableFile) -> None:
+        """Notes a file that cannot be read, or raises why it cannot be."""
+        if self.options.on_bad_file == "fail":
+            raise error
+        self.done.unreadable += 1
+        text = file_text(path, self.intake.arrival)
+        entry = (self.intake.stream.name, path, WHOLE_FILE, UNREADABLE, None, text, error_text(error))
+        self.done.quarantine.append(entry)
+
+    def _evaluable(self, rows: pl.DataFrame, origin: str) -> tuple[pl.DataFrame, dict[int, str]]:
+        """The rows for which every term of the queries that reads one row has a value; by position why the others have not.
+
+        `EvaluationError` for the first of the others where the source is to fail.
+        """
+        if not self.intake.terms or not rows.height:
+            return rows, {}
+        found = failures(self.intake.terms, rows, self.statics)
+        if not found:
+            return rows, {}
+        rows = placed(rows)
+        if self.options.on_error == "fail":
+            place = min(found)
+            raise _with_place(found[place], self.intake.stream.name, rows[POSITION][place], origin)
+        positions = rows[POSITION].gather(list(found))
+        failed = {position: error_text(error) for position, error in zip(positions, found.values(), strict=True)}
+        return rows.filter(~pl.col(POSITION).is_in(positions.implode())), failed
+
+    def store(self) -> None:
+        """Applies the chains of the buffers to the rows that wait, all as one slice of the stream; then none wait."""
+        names = self.intake.stream.schema.names
+        parts = [only(part, names) for _, part in self.waiting]
+        rows = parts[0] if len(parts) == 1 else pl.concat(parts)
+        latest: dict[str, int] = {}
+        for name in self.intake.stream.progress:
+            if (value := rows[name].max()) is not None:
+                latest[name] = int(value)  # type: ignore[arg-type]  # an int64 column
+                self.done.greatest[name] = max(latest[name], self.done.greatest.get(name, latest[name]))
+        held = as_few(rows)
+        for buffer in self.intake.buffers:
+            slice_ = _slice(rows, buffer, self.options, latest) if self.intake.joining else None
+            part = absorbed(held, buffer, self.intake.door[buffer.id], self.statics, slice_)
+            self.parts.setdefault(buffer.id, []).append(part)
+        self.waiting.clear()
+
+    def finished(self) -> IngestedRows:
+        """All fates, and what each buffer stores."""
+        for buffer in self.intake.buffers:
+            if parts := self.parts.get(buffer.id):
+                self.done.stored[buffer.id] = _as_one(buffer, parts)
+        return self.done
+
+
+def _as_one(buffer: Buffer, parts: Sequence[HeldRows]) -> HeldRows:
+    """What a buffer stores of all rows of a batch, from that of some at a time."""
+    if len(parts) == 1:
+        return parts[0]
+    rows = pl.concat([as_frame(part) for part in parts])
+    if buffer.partial is None:
+        return rows
+    from tidegate.runtime.eval.aggregates.partials import merge
+
+    return merge(buffer.partial, rows)  # one partial result per group
+
+
+def _slice(rows: pl.DataFrame, buffer: Buffer, options: SourceOptions, latest: Mapping[str, int]) -> Slice | None:
+    """Between which instants a buffer may join these rows, all accepted ones of a stretch of input."""
+    if buffer.stretches is None or buffer.stretches.time not in options.delay or not rows.height:
+        return None
+    time = buffer.stretches.time
+    return Slice.of(rows[time].min(), latest[time], options.delay[time])  # type: ignore[arg-type]  # int64
+
+
+def load_seen(store: Store, intake: Intake, options: SourceOptions) -> pl.DataFrame | None:
+    """The rows that new ones must not repeat; None for a stream without a key."""
+    if not options.key:
+        return None
+    schema = held_arrow_schema(intake.stream.schema)
+    return pl.DataFrame(read_segments(store, intake.remembered, schema=schema))
+
+
+def _with_place(error: EvaluationError, stream: str, position: int, origin: str) -> EvaluationError:
+    """The error of a row's term, saying which row of which source it is."""
+    place = f"{stream}, row {position} of {origin}"
+    return EvaluationError(error.code, f"{error.message} ({place})", hint=error.hint, because=error.problems[0].because)
+
+
+def error_text(error: QueryError) -> str:
+    """Code and message in a line, of a term with the values of its operands."""
+    witness = error.problems[0].because
+    return f"{error.code} {error.message}" + (f": {', '.join(witness)}" if witness else "")
+
+
+def _read(arrival: Arrival, intake: Intake, judged: Schema) -> tuple[Raw, Validated]:
+    """The rows of an arrival by column, and what became of each; `UnreadableFile` where a file has none."""
+    source = _columns(arrival, intake, judged)
+    try:
+        return source, validate(source, judged)
+    except MemoryError:
+        raise
+    except (
+        pa.ArrowException
+    ) as error:  # bytes that are no values of their column's type, of a type that Arrow can not convert
+        raise UnreadableFile(
+            "TG412",
+            f"{arrival.origin} cannot be read: {error}",
+            hint="repair the file or move it away; the batch is then repeated without it",
+        ) from error
+
+
+def _columns(arrival: Arrival, intake: Intake, judged: Schema) -> Raw:
+    """The rows of an arrival by column. A file may lack some: of attributes, its rows are rejected one by one.
+
+    Columns of events that are only joined to stretches stay in pieces: to put them together costs as much as joining.
+    """
+    if arrival.unreadable is not None:
+        raise arrival.unreadable
+    if isinstance(arrival.rows, Raw):
+        return arrival.rows
+    in_pieces = all(buffer.stretches is not None for buffer in intake.buffers)
+    try:
+        source = raw(arrival.rows, judged, absent=judged.names, in_pieces=in_pieces)
+    except QueryError as error:
+        raise UnreadableFile(error.code, f"{arrival.origin}: {error.message}", hint=error.hint) from error
+    # A progress column may be absent: then the file says nothing of progress.
+    return replace(source, absent=source.absent & frozenset(intake.stream.schema))

@@ -1,0 +1,262 @@
+"""What a run is given from outside, as engines hold it: static tables, instants, files."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from pyarrow import csv
+
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.pretty import count_of
+from tidegate.algebra.schema import Schema, StreamDef
+from tidegate.algebra.shown import shown
+from tidegate.algebra.time import EPOCH, INF, Extended, instant_ticks
+from tidegate.algebra.types import MAX_INSTANT, Kind
+from tidegate.runtime.connectors.parquet_files import read_parquet
+from tidegate.runtime.connectors.read_files import check_stays
+from tidegate.runtime.connectors.sources import FileFormat, Files, Source, source_given
+from tidegate.runtime.ingest.ingest import Arrival, UnreadableFile
+from tidegate.runtime.ingest.raw_rows import Rows
+from tidegate.runtime.ingest.stored_rows import read_stored
+from tidegate.runtime.ingest.validation import validate
+from tidegate.runtime.ingest.values import OUT_OF_RANGE, Malformed, Unreadable, held_value
+from tidegate.runtime.state.errors import memory_errors
+
+#: Digits of an integer in JSON that is read as one; of more, Python refuses some.
+_MOST_DIGITS = 40
+
+
+def instant_of(value: Any, stream: StreamDef, attribute: str) -> Extended:
+    """Ticks of a progress value given by a user: a datetime, a date or an integer as the attribute's type wants, or ±inf."""
+    kind = stream.schema[attribute].type.kind
+    if isinstance(value, float) and value in (INF, -INF):
+        return value
+    if kind is Kind.TIMESTAMP and isinstance(value, dt.datetime) and value == value:  # not pandas' NaT
+        return instant_ticks(value)
+    if kind is Kind.DATE and isinstance(value, dt.date) and not isinstance(value, dt.datetime):
+        return (value - EPOCH.date()).days
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MAX_INSTANT:
+        return value
+    if isinstance(value, str) and kind is not Kind.BIGINT:
+        try:
+            return int(held_value(value, stream.schema[attribute].type) or 0)
+        except Malformed:
+            pass
+    raise QueryError(
+        "TG403",
+        f"{stream.name}.{attribute}: {shown(value)} is no instant of type {kind.value}",
+        hint="give a datetime, ISO text, or ticks (microseconds since 1970 for timestamps)",
+    )
+
+
+def advances_of(stream: StreamDef, progress: Any, arrival: str | None = None) -> dict[tuple[str, str], Extended]:
+    """Progress values given by a user for one stream, in ticks: by attribute, or an instant of the only one.
+
+    `QueryError` TG401 for what no call can move, TG403 for what is no instant.
+    """
+    if not isinstance(progress, Mapping):
+        moved = [attribute for attribute in stream.progress if attribute != arrival] or list(stream.progress)
+        if len(moved) != 1:
+            raise QueryError(
+                "TG403",
+                f"{stream.name}: {shown(progress)} does not say which attribute progresses: {' or '.join(stream.progress)}",
+                hint=f'write advance("{stream.name}", {{"{stream.progress[0]}": {shown(progress)}}})',
+            )
+        progress = {moved[0]: progress}
+    for attribute in progress:
+        if attribute not in stream.progress:
+            raise QueryError(
+                "TG401",
+                f"{stream.name}: {shown(attribute)} is not an attribute on which it progresses",
+                hint=f"it progresses on {', '.join(stream.progress)}",
+            )
+        if attribute == arrival and progress[attribute] != INF:
+            raise QueryError(
+                "TG401",
+                f"{stream.name}.{attribute} is the time of arrival: the clock alone moves it",
+                hint=f"leave it out; finish({stream.name!r}) ends the stream",
+            )
+    return {(stream.name, a): instant_of(value, stream, a) for a, value in progress.items()}
+
+
+def hold_static(stream: StreamDef, data: Any) -> pl.DataFrame:
+    """A static table as it is held; a malformed row is an error, since nobody would see it in a quarantine."""
+    if isinstance(data, Source | str | os.PathLike):
+        data = source_given(data).data
+    if isinstance(data, Files):
+        check_stays(stream.name, data)
+        format_, found = data.format, data.found()
+        parts = [_hold_rows(stream, read_file(file.path, format_, stream.schema), file.path) for file in found]
+        return pl.concat(parts or [_hold_rows(stream, [])])
+    held = _hold_rows(stream, data)
+    # Spark promises no order, and a table in another order would be another program's.
+    return held.sort(held.columns) if type(data).__module__.startswith("pyspark.") else held
+
+
+def _hold_rows(stream: StreamDef, rows: Rows, file: str = "") -> pl.DataFrame:
+    try:
+        checked = validate(rows, stream.schema)
+    except QueryError as error:
+        where = f" ({file})" if file else ""
+        raise QueryError(error.code, f"table {stream.name}: {error.message}{where}", hint=error.hint) from error
+    if checked.rejected.num_rows:
+        first = checked.rejected.to_pylist()[0]
+        raise QueryError(
+            "TG404",
+            f"table {stream.name}: {count_of(checked.rejected.num_rows, 'malformed row')}; row {first['position']}"
+            f"{f' of {file}' if file else ''}: {first['attribute']} is {first['value']!r} ({first['reason']})",
+            hint="correct the table, or declare the attribute's type so that it fits",
+        )
+    return pl.DataFrame(checked.accepted)
+
+
+def static_digest(frame: pl.DataFrame) -> str:
+    """A hash of a static table's content: another table makes another program."""
+    digest = hashlib.blake2s(digest_size=16)
+    for batch in frame.to_arrow(compat_level=pl.CompatLevel.oldest()).combine_chunks().to_batches():
+        digest.update(batch.serialize())
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Arriving:
+    """Rows of a stream that were pushed, then those of files: each is read when its turn comes, so in memory by itself.
+
+    `begun` are files that are being read already; they are let go once they have been passed on.
+    """
+
+    pushed: tuple[Arrival, ...]
+    paths: tuple[str, ...]
+    format: FileFormat
+    schema: Schema
+    begun: dict[str, Future[Rows]] = field(default_factory=dict)
+
+    def __iter__(self) -> Iterator[Arrival]:
+        yield from self.pushed
+        for path in self.paths:
+            yield self._read(path)
+
+    def _read(self, path: str) -> Arrival:
+        begun = self.begun.pop(path, None)
+        try:
+            return Arrival(path, read_file(path, self.format, self.schema) if begun is None else begun.result())
+        except UnreadableFile as error:
+            return Arrival(path, [], error)
+
+
+def shares(arrivals: Iterable[Arrival], count: int) -> list[Iterable[Arrival]]:
+    """Up to `count` parts of what arrives, in its order, of about as many bytes each; files are not divided."""
+    if not isinstance(arrivals, Arriving) or count == 1 or not arrivals.paths:
+        return [arrivals]
+    sizes = np.array([os.path.getsize(path) for path in arrivals.paths], dtype=np.float64)
+    middle = (sizes.cumsum() - sizes / 2) / max(sizes.sum(), 1.0)
+    share = np.minimum(count * middle, count - 1).astype(np.int64)
+    parts = [
+        tuple(path for path, own in zip(arrivals.paths, share, strict=True) if own == number) for number in range(count)
+    ]
+    found = [replace(arrivals, pushed=(), paths=paths) for paths in parts if paths]
+    found[0] = replace(found[0], pushed=arrivals.pushed)
+    return list(found)
+
+
+def read_file(path: str, format_: FileFormat, schema: Schema) -> Rows:
+    """The needed columns of a Parquet, CSV or JSON-lines file as they stand there; values are judged row by row later.
+
+    A line that cannot be taken apart is a row of `Unreadable` values, so it is rejected and counted like any other.
+    `UnreadableFile` TG412 where the content is at fault, `QueryError` TG412 where the file system refuses.
+    """
+    wanted = list(schema.names)
+    try:
+        with memory_errors(f"reading {path} as {format_}"):
+            match format_:
+                case "parquet":
+                    return read_stored(read_parquet(path, wanted))
+                case "csv":
+                    return _read_csv(path, wanted)
+                case "json":
+                    return _read_json(path, wanted)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        # Arrow says of damaged files, too, that they are an OSError; the file system gives a number.
+        refused = isinstance(error, OSError) and error.errno is not None
+        raise (QueryError if refused else UnreadableFile)(
+            "TG412",
+            f"{path} cannot be read as {format_}: {error}",
+            hint="repair the file or move it away; the batch is then repeated without it",
+        ) from error
+
+
+def _read_csv(path: str, wanted: Sequence[str]) -> Rows:
+    """All values as text. Lines with too few or too many fields come last."""
+    if os.path.getsize(path) == 0:
+        return []
+    broken: list[str] = []
+
+    def skip(row: csv.InvalidRow) -> str:
+        broken.append(row.text)
+        return "skip"
+
+    # Text, so that a number is judged by its attribute's type and not by what a column looks like.
+    types = dict.fromkeys(wanted, pa.string())
+    table = csv.read_csv(
+        path,
+        parse_options=csv.ParseOptions(invalid_row_handler=skip),
+        convert_options=csv.ConvertOptions(column_types=types, strings_can_be_null=True, null_values=[""]),
+    )
+    if not broken:
+        return table
+    names = [name for name in table.column_names if name in wanted]
+    if len(set(names)) < len(names):
+        return table  # which of two is meant is for the user to say
+    columns = {name: table.column(name).to_pylist() for name in names}
+    return {name: [*values, *map(Unreadable, broken)] for name, values in columns.items()}
+
+
+def _read_json(path: str, wanted: Sequence[str]) -> Rows:
+    """One object a line; numbers exactly as written, a missing key is NULL."""
+    rows: list[dict[str, object]] = []
+    with open(path, encoding="utf-8-sig") as lines:
+        for line in lines:
+            if line.strip():
+                row = _json_row(line)
+                if isinstance(row, dict):
+                    rows.append({name: row.get(name) for name in wanted})
+                else:
+                    rows.append(dict.fromkeys(wanted, Unreadable(line.strip())))
+    return rows
+
+
+def _json_row(line: str) -> object:
+    """What a line of JSON says; None where it is none, or nested a thousand levels deep."""
+    try:
+        return json.loads(line, parse_float=Decimal)
+    except RecursionError:
+        return None
+    except (ValueError, InvalidOperation):
+        # Perhaps only for a number that Python does not read: of more than 4,300 digits, or with an exponent of 20.
+        try:
+            return json.loads(line, parse_float=_json_number, parse_int=_json_integer)
+        except (ValueError, RecursionError):
+            return None
+
+
+def _json_number(text: str) -> object:
+    """A number with a point or an exponent, exactly; one that a Decimal cannot hold is one value to be rejected."""
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        return Unreadable(text, OUT_OF_RANGE)
+
+
+def _json_integer(text: str) -> object:
+    return int(text) if len(text) <= _MOST_DIGITS else Decimal(text)

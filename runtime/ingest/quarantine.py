@@ -1,0 +1,132 @@
+"""Rejected rows that were set aside: how long they are kept, and reading them as a stream."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tidegate.algebra.dsl.calls import called
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.shown import shown
+from tidegate.algebra.time import duration_ticks
+from tidegate.runtime.ingest.ingest import QUARANTINE_SCHEMA
+from tidegate.runtime.state.checkpoint import inspect
+from tidegate.runtime.state.errors import DATA, StateError, memory_errors
+from tidegate.runtime.state.manifest import Manifest
+from tidegate.runtime.state.quarantine import CLOCK, Quarantine, Retention
+from tidegate.runtime.state.segments import Segment, check_size
+from tidegate.runtime.state.store.interface import Store
+from tidegate.runtime.state.store.local import LocalStore
+
+Keep = str | dt.timedelta | tuple[str | dt.timedelta, str]
+"""An age ("30d"), a size ("10 GiB"), or both."""
+
+_SIZE: Final = re.compile(r"(\d+)\s*(B|KiB|MiB|GiB|TiB|kB|KB|MB|GB|TB)")
+_UNITS: Final = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12} | {
+    unit: 1 << 10 * power for power, unit in enumerate(("KiB", "MiB", "GiB", "TiB"), 1)
+}
+#: Readings of a checkpoint whose writer merges files meanwhile.
+_TRIES: Final = 20
+_HINT: Final = 'give an age, a size, or both: quarantine_keep="30d", "10 GiB" or ("30d", "10 GiB")'
+
+
+def retention(keep: Keep | None) -> Retention:
+    """What `quarantine_keep` means, nothing dropped for None; `QueryError` TG525 for what is neither age nor size."""
+    given = () if keep is None else keep if isinstance(keep, tuple) else (keep,)
+    age: int | None = None
+    size: int | None = None
+    for one in given:
+        found = _SIZE.fullmatch(one.strip()) if isinstance(one, str) else None
+        if found is not None and size is None:
+            size = int(found[1]) * _UNITS[found[2]]
+        elif found is None and age is None:
+            try:
+                age = duration_ticks(one)
+            except QueryError as error:
+                raise QueryError("TG525", f"quarantine_keep={shown(keep)} is no age and no size", hint=_HINT) from error
+        else:
+            raise QueryError("TG525", f"quarantine_keep={shown(keep)} gives two ages or two sizes", hint=_HINT)
+    if any(one is not None and one <= 0 for one in (age, size)) or keep == ():
+        raise QueryError(
+            "TG525", f"quarantine_keep={shown(keep)} keeps nothing", hint='policy="drop" sets no rows aside'
+        )
+    return Retention(age, size)
+
+
+@called()
+def read_quarantine(checkpoint: str | os.PathLike[str]) -> pa.RecordBatchReader:
+    """The quarantined rows of a checkpoint as of its last batch, also while a run writes: a stream of Arrow batches.
+
+    Examples:
+        >>> results = program.run(inputs, checkpoint="state")
+        >>> tg.read_quarantine("state").read_all().column("row").to_pylist()
+        ['{"order_id": 2, "paid": null}']
+    """
+    return quarantine_of(LocalStore(checkpoint))
+
+
+def quarantine_of(store: Store) -> pa.RecordBatchReader:
+    """`kept_rows` as of the last commit; a running writer may merge files between the two."""
+    for attempt in range(_TRIES):
+        manifest = inspect(store).manifest
+        try:
+            return kept_rows(store, manifest)
+        except StateError:
+            if attempt == _TRIES - 1 or inspect(store).manifest == manifest:
+                raise
+    raise AssertionError
+
+
+def kept_rows(store: Store, manifest: Manifest | None, *, since: int | None = None) -> pa.RecordBatchReader:
+    """The rows of all files that the manifest names, each once. The files are open from now on, so none can go meanwhile.
+
+    With `since`, of those alone that have a row of a batch with this clock or a later one.
+    """
+    kept = Quarantine() if manifest is None else manifest.quarantine
+    with ExitStack() as stack:
+        files = (one for one in kept.files if since is None or one.bounds[CLOCK][1] >= since)
+        opened = [_opened(store, segment, stack) for segment in files]
+        rest = stack.pop_all()
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        with rest:
+            for read in opened:
+                for batch in read():
+                    yield pa.RecordBatch.from_arrays(batch.columns, schema=QUARANTINE_SCHEMA)
+
+    return pa.RecordBatchReader.from_batches(QUARANTINE_SCHEMA, batches())
+
+
+def _opened(store: Store, segment: Segment, stack: ExitStack) -> Callable[[], Iterator[pa.RecordBatch]]:
+    """A file of few rows a piece, or a table where the store holds tables."""
+    path = segment.path
+    check_size(store, segment.file)
+    place = store.local_path(path)
+    if place is None:
+        table = store.read_table(path)
+        return lambda: iter(table.to_batches())
+    try:
+        handle = stack.enter_context(open(place, "rb"))  # noqa: SIM115  # the stack closes it
+    except FileNotFoundError:
+        check_size(store, segment.file)
+        raise
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        try:
+            with memory_errors(f"reading {path}"):
+                yield from pq.ParquetFile(handle, page_checksum_verification=True).iter_batches()
+        except (OSError, pa.ArrowException) as error:
+            raise StateError(
+                DATA,
+                f"{path} in {store.where} is damaged: {error}",
+                hint="move the file away: a run goes on without it, and counts its rows as dropped when it merges files",
+            ) from error
+
+    return batches

@@ -1,0 +1,1 @@
+"""What each batch did, as figures for others."""

@@ -1,0 +1,176 @@
+"""The plan as text and as JSON: what is stored of each stream, and what each increment evaluates."""
+
+from __future__ import annotations
+
+from tidegate.algebra.nodes import Derive, Group, Match
+from tidegate.algebra.pretty import listed, node_text, term_text
+from tidegate.algebra.row_wise import periods
+from tidegate.analysis.detection import detection_of
+from tidegate.analysis.match_orders import chosen_orders, first_statistics, order_lines, pinned_order
+from tidegate.runtime.plan.placement import Limits, size_text
+from tidegate.runtime.plan.schedule import Timetable
+from tidegate.runtime.plan.shared_parts import sharers
+from tidegate.runtime.plan.situation_state import bound_lines, freed_lines
+from tidegate.runtime.plan.steps import Buffer, Ordered, Plan, QueryPlan
+
+
+def plan_text(plan: Plan, timetable: Timetable | None = None, limits: Limits | None = None) -> str:
+    """Buffers first, then queries in the order in which they are evaluated, with the schedule and the limits of a run if given."""
+    limits = limits or Limits()
+    parts = [_buffer_text(plan, buffer, limits) for buffer in plan.buffers]
+    parts += [_query_text(plan, query, timetable or Timetable(), limits) for query in plan.queries]
+    return "\n\n".join(parts)
+
+
+def plan_dict(plan: Plan, timetable: Timetable | None = None, limits: Limits | None = None) -> dict[str, object]:
+    """The same as plain values."""
+    limits = limits or Limits()
+    return {
+        "limits": {"driver_bytes": limits.driver_bytes, "shard_bytes": limits.shard_bytes},
+        "buffers": [
+            {
+                "buffer": buffer.id,
+                "stream": buffer.stream.name,
+                "columns": list(buffer.schema.names),
+                "holds": buffer.holds,
+                "chain": node_text(buffer.chain),
+                "read_by": _readers(plan, buffer),
+                "freed_by": _freed_by(plan, buffer),
+                "bound": _bounds(plan, buffer),
+            }
+            for buffer in plan.buffers
+        ],
+        "queries": [
+            {
+                "query": query.name,
+                "schedule": (timetable or Timetable()).describe(query.stream),
+                "reads": _inputs(query),
+                "shard_key": None if query.shard_key is None else list(query.shard_key),
+                "operator": None if query.ordered is None else node_text(query.ordered.node),
+                "order": _orders(query.ordered.node)
+                if query.ordered is not None and isinstance(query.ordered.node, Match)
+                else None,
+                "holds": bound_lines(query.ordered.node)
+                if query.ordered is not None and isinstance(query.ordered.node, Match)
+                else None,
+                "freed_by": None if query.ordered is None else freed_lines(query.ordered),
+                "events": None if query.ordered is None else _events(query.ordered),
+                "tree": node_text(query.tree),
+                "shares": [{"tree": node_text(part), "with": names} for part, names in sharers(plan.queries, query)],
+            }
+            for query in plan.queries
+        ],
+    }
+
+
+def _buffer_text(plan: Plan, buffer: Buffer, limits: Limits) -> str:
+    holds = buffer.holds if buffer.partial is None else f"{buffer.holds}: {_aggregates(buffer.partial)}"
+    head = [f"buffer {buffer.id}", f"  holds       {holds}", f"  read by     {', '.join(_readers(plan, buffer))}"]
+    freed_by = _freed_by(plan, buffer)
+    head += [f"  {'freed when' if k == 0 else '':<12}{rule}" for k, rule in enumerate(freed_by)]
+    if freed_by:
+        together = next(some for some in plan.purged() if buffer in some)
+        names = listed([one.id for one in together])
+        head += [f"  at most     {bound}, also without that" for bound in _bounds(plan, buffer)]
+        head.append(f"  on Spark    {_swept(names, limits)}")
+    if buffer.stretches is not None:
+        by = ", ".join((*buffer.stretches.keys, buffer.stretches.time))
+        conditions = ", ".join(map(term_text, buffer.stretches.conditions))
+        head.append(f"  joined      by {by}, while these stay as they are: {conditions}")
+    return "\n".join([*head, _indented("chain", node_text(buffer.chain))])
+
+
+def _query_text(plan: Plan, query: QueryPlan, timetable: Timetable, limits: Limits) -> str:
+    lines = [f"increment {query.name}", f"  reads       {', '.join(_inputs(query)) or 'nothing'}"]
+    if schedule := timetable.describe(query.stream):
+        lines.append(f"  scheduled   {schedule}; while it is behind, what it reads is kept longer")
+    if query.grouping is not None:
+        lines.append(f"  merges      {_aggregates(query.grouping)}")
+    if query.ordered is not None:
+        lines.append(_indented("operator", node_text(query.ordered.node)))
+        lines.append(f"  events      {_events(query.ordered)}")
+        if isinstance(query.ordered.node, Match):
+            lines.append(_indented("order", "\n".join(_orders(query.ordered.node))))
+            if held := bound_lines(query.ordered.node):
+                lines.append(_indented("holds", "\n".join(held)))
+            if freed := freed_lines(query.ordered):
+                lines.append(_indented("freed when", "\n".join(freed)))
+    lines.append(f"  on Spark    {limits.describe(query)}")
+    for part, names in sharers(plan.queries, query):
+        operator = node_text(part).splitlines()[0]
+        lines.append(f"  shares      {operator}, computed once for {', '.join(names)} where they advance together")
+    return "\n".join([*lines, _indented("tree", node_text(query.tree))])
+
+
+def _orders(node: Match) -> list[str]:
+    """In which order situations are looked for at first; a run learns, and chooses again."""
+    statistics = first_statistics(detection_of(node))
+    return order_lines(node, chosen_orders(statistics, pinned_order(node)), statistics, "assumed")
+
+
+def _events(ordered: Ordered) -> str:
+    """What is stored of an operator's events, and why."""
+    if ordered.stretched is not None:
+        return "joined to stretches as files are read, where a delay says how far they are final; else one by one"
+    situations = [one for one in periods(ordered.node) if isinstance(one, Derive)]
+    given = len(situations) < len(periods(ordered.node))
+    reasons = {
+        "situations are given beside them": bool(situations) and given,
+        "aggregates ask for them": any(situation.aggregates for situation in situations),
+        "a tie-break orders them": any(situation.tie is not None for situation in situations),
+        "they come from several streams": not given and len(set(ordered.leaves)) > 1,
+    }
+    if not situations:
+        return "none: its situations are given"
+    why = [reason for reason, applies in reasons.items() if applies]
+    return f"one by one: {' and '.join(why) or 'their partition and time alone do not say when they are final'}"
+
+
+def _indented(name: str, text: str) -> str:
+    return "\n".join(f"  {name if i == 0 else '':<12}{line}" for i, line in enumerate(text.splitlines()))
+
+
+def _aggregates(group: Group) -> str:
+    return f"{', '.join(a.name for a in group.aggregates) or 'none'} by {', '.join(group.keys)}"
+
+
+def _readers(plan: Plan, buffer: Buffer) -> list[str]:
+    return list(dict.fromkeys(query.name for query, _ in plan.readers(buffer)))
+
+
+def _freed_by(plan: Plan, buffer: Buffer) -> list[str]:
+    """The rules that free rows before keep does (R21, R22), if no other reader keeps them as long."""
+    if not plan.freed_sooner(buffer):
+        return []
+    found: dict[str, None] = {}
+    for query, leaf in plan.readers(buffer):
+        if query.purge is None or leaf.occurrence is None:
+            continue
+        federation = query.facts.federation
+        if leaf.kill:
+            for rule in query.purge.kills_of(leaf.occurrence.index):
+                found[
+                    f"a row of {federation.occurrence_name(rule.other)} that has come keeps it out of {query.name}"
+                ] = None
+        if leaf.partner:
+            for pair in query.purge.partners_of(leaf.occurrence.index):
+                keys = f" with equal {', '.join(a for a, _ in pair.keys)}" if pair.keys else ""
+                name = federation.occurrence_name(pair.other)
+                found[f"no row of {name}{keys} is there for {query.name}, and none to come"] = None
+    return list(found)
+
+
+def _bounds(plan: Plan, buffer: Buffer) -> list[str]:
+    """What keep alone bounds of the rows, once per reader that says something else."""
+    readers = (leaf for _, leaf in plan.readers(buffer) if leaf.occurrence is not None)
+    return list(dict.fromkeys(str(leaf.occurrence.bound) for leaf in readers if leaf.occurrence is not None))
+
+
+def _swept(names: str, limits: Limits) -> str:
+    if not limits.driver_bytes:
+        return "not freed sooner, as the driver evaluates nothing"
+    return f"freed in the driver, while {names} hold up to {size_text(limits.driver_bytes)}"
+
+
+def _inputs(query: QueryPlan) -> list[str]:
+    return [leaf.buffer.id if leaf.buffer is not None else f"table {leaf.static}" for leaf in query.leaves]

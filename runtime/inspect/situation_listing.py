@@ -1,0 +1,130 @@
+"""What a checkpoint holds of situations: per operator those that are open, those that may still be matched, and until when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tidegate.algebra.pretty import count_of
+from tidegate.algebra.time import INF, Extended
+from tidegate.algebra.types import Kind
+from tidegate.runtime.batch.instants import moment, plain_moment
+from tidegate.runtime.ordered.sizes import CLOSED, END, OPEN, SITUATIONS, START
+from tidegate.runtime.plan.layout import Layout
+from tidegate.runtime.plan.situation_state import Situations, situations_of
+from tidegate.runtime.state.errors import MANIFEST, StateError
+from tidegate.runtime.state.manifest import KeptRows, KernelState
+from tidegate.runtime.state.segments import covering
+
+
+@dataclass(frozen=True, slots=True)
+class SituationState:
+    """What the operator of a query keeps: situations that are open, others that may still be matched, values of aggregates.
+
+    `progress` is how far it has read its events. Once it reaches `until`, none of those that are over now is kept; ∞: not
+    before the end.
+    """
+
+    of: Situations
+    open: KeptRows
+    closed: KeptRows
+    values: int
+    bytes: int
+    files: int
+    progress: Extended
+
+    @property
+    def rows(self) -> int:
+        """Situations, open or not."""
+        return self.open.rows + self.closed.rows
+
+    @property
+    def until(self) -> Extended:
+        return min((self.closed.bounds[x][1] + d for x, d in self.of.ahead.items() if self.closed.rows), default=INF)
+
+
+def situation_states(
+    layout: Layout, kernel: Mapping[str, KernelState], progress: Mapping[tuple[str, str], Extended]
+) -> tuple[SituationState, ...]:
+    """What the operators keep, in the order of their queries; `progress` by query and attribute."""
+    return tuple(
+        _state(one, kernel.get(one.query, KernelState(0)), progress.get((one.query, one.time), -INF))
+        for one in layout.situations
+    )
+
+
+def check_situations(layout: Layout, kernel: Mapping[str, KernelState]) -> None:
+    """`StateError` TG504 where what is said of situations does not fit: instants that they have not, or bounds of others."""
+    for one in layout.situations:
+        if not {START, END} >= one.ahead.keys():
+            raise StateError(MANIFEST, f"the layout in meta.json does not fit: {sorted(one.ahead)!r:.200}")
+        needed = {OPEN: {START}, CLOSED: {END, *one.ahead}}
+        for kept in kernel.get(one.query, KernelState(0)).kept:
+            if kept.rows and not kept.bounds.keys() >= needed.get(kept.holds, set()):
+                raise StateError(
+                    MANIFEST, f"the manifest bounds situations of {one.query} by {sorted(kept.bounds)!r:.200}"
+                )
+
+
+def _state(of: Situations, state: KernelState, progress: Extended) -> SituationState:
+    values = sum(one.rows for one in state.kept if one.holds not in SITUATIONS)
+    size = sum(file.bytes for file in state.files)
+    return SituationState(of, _all(OPEN, state), _all(CLOSED, state), values, size, len(state.files), progress)
+
+
+def _all(holds: str, state: KernelState) -> KeptRows:
+    """What all files together hold of a kind."""
+    parts = [one for one in state.kept if one.holds == holds and one.rows]
+    return KeptRows(holds, sum(one.rows for one in parts), covering([one.bounds for one in parts]))
+
+
+def situation_text(one: SituationState) -> str:
+    """For people."""
+    kind = Kind(one.of.kind)
+    head = f"{situations_of(one.of.query)}: {count_of(one.rows, 'row')}"
+    if one.rows:
+        head += f", {count_of(one.bytes, 'byte')} in {count_of(one.files, 'file')}"
+    lines = [head]
+    if situations_of(one.of.query) != f"{one.of.query}: situations":
+        lines.append(f"  for         {one.of.query}, inside that query")
+    if one.open.rows:
+        low, high = one.open.bounds[START]
+        lines.append(f"  open        {one.open.rows:,}, since {_between(low, high, kind)}; kept until they end")
+    if one.closed.rows:
+        low, high = one.closed.bounds[END]
+        lines.append(
+            f"  over        {one.closed.rows:,}, ended {_between(low, high, kind)}; kept while a match may need them"
+        )
+        lines.append(f"              p({one.of.time}) is {moment(one.progress, kind)}")
+        until = f"p({one.of.time}) reaches {moment(one.until, kind)}" if one.until != INF else "its input ends"
+        lines.append(f"              until {until}")
+    if one.values:
+        lines.append(f"  aggregates  {count_of(one.values, 'partial value')} of these")
+    lines += [f"  {'' if i else 'bound':<12}{text}" for i, text in enumerate(one.of.bounds)]
+    return "\n".join(lines)
+
+
+def _between(low: int, high: int, kind: Kind) -> str:
+    return moment(low, kind) if low == high else f"{moment(low, kind)} to {moment(high, kind)}"
+
+
+def situation_dict(one: SituationState) -> dict[str, object]:
+    """The same as plain values for JSON."""
+    kind = Kind(one.of.kind)
+
+    def part(kept: KeptRows) -> dict[str, object]:
+        ranges = {name: [plain_moment(t, kind) for t in bounds] for name, bounds in kept.bounds.items()}
+        return {"rows": kept.rows, **ranges}
+
+    return {
+        "situations": situations_of(one.of.query),
+        "query": one.of.query,
+        "rows": one.rows,
+        "bytes": one.bytes,
+        "open": part(one.open),
+        "over": part(one.closed),
+        "partial_values": one.values,
+        "progress": {one.of.time: plain_moment(one.progress, kind)},
+        "until": {one.of.time: plain_moment(one.until, kind)} if one.closed.rows else {},
+        "bound": list(one.of.bounds),
+    }

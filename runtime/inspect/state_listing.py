@@ -1,0 +1,418 @@
+"""What a checkpoint holds, for people and tools: per buffer rows, bytes, oldest, newest, and why they are kept;
+of situations too.
+
+Read from the last commit without a lock, so also while a run writes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tidegate.algebra.pretty import count_of
+from tidegate.algebra.time import INF, Extended, format_instant
+from tidegate.algebra.types import Kind
+from tidegate.runtime.batch.instants import moment, plain_moment
+from tidegate.runtime.ingest.keys import memory_of
+from tidegate.runtime.inspect.situation_listing import (
+    SituationState,
+    check_situations,
+    situation_dict,
+    situation_states,
+    situation_text,
+)
+from tidegate.runtime.plan.layout import Held, Kinds, Layout, Reader
+from tidegate.runtime.plan.progress import not_of_this_program, parsed_key
+from tidegate.runtime.plan.steps import one_of
+from tidegate.runtime.state.checkpoint import Snapshot, inspect
+from tidegate.runtime.state.codec import parse_plain
+from tidegate.runtime.state.errors import LOCATION, MANIFEST, StateError
+from tidegate.runtime.state.manifest import Manifest, unreadable_files
+from tidegate.runtime.state.outputs.names import result_of
+from tidegate.runtime.state.quarantine import Quarantine
+from tidegate.runtime.state.segments import Segment, check_size, covering, verify
+from tidegate.runtime.state.store.interface import Store
+
+#: Readings of a checkpoint that a running writer leaves behind meanwhile, before it is taken to be damaged.
+_TRIES: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Why a query, or the key of a stream, keeps rows of a buffer: its condition, its progress p, where p lets all of them go.
+
+    `until[a]`: once p(a) has reached it, for any a, none of the rows that are there now is kept; ∞: not before the end.
+    """
+
+    query: str
+    keep: str
+    progress: Mapping[str, Extended]
+    until: Mapping[str, Extended]
+    kinds: Kinds
+
+    @property
+    def over(self) -> bool:
+        """Whether what is left waits for garbage collection only."""
+        return not self.until or any(self.progress[a] >= t for a, t in self.until.items())
+
+
+@dataclass(frozen=True, slots=True)
+class BufferState:
+    """One buffer: what it holds of which stream, its size, its range per instant in ticks, and who keeps it."""
+
+    held: Held
+    rows: int
+    bytes: int
+    segments: int
+    range: Mapping[str, tuple[int, int]]
+    kept: tuple[Kept, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ResultFiles:
+    """How many files of results a directory has; None where it is gone."""
+
+    directory: str
+    files: int | None
+    bytes: int
+
+    def __str__(self) -> str:
+        if self.files is None:
+            return f"results {self.directory}: there is no such directory"
+        return f"results {self.directory}: {count_of(self.files, 'file')}, {count_of(self.bytes, 'byte')}"
+
+
+def _result_files(directory: str) -> ResultFiles:
+    try:
+        with os.scandir(directory) as entries:
+            sizes = [entry.stat().st_size for entry in entries if result_of(entry.name) is not None]
+    except FileNotFoundError:
+        return ResultFiles(directory, None, 0)
+    return ResultFiles(directory, len(sizes), sum(sizes))
+
+
+@dataclass(frozen=True, slots=True)
+class StateListing:
+    """A checkpoint after its last commit; `str()` is text for people, `to_dict()` the same as JSON."""
+
+    where: str
+    snapshot: Snapshot
+    layout: Layout
+    buffers: tuple[BufferState, ...]
+    situations: tuple[SituationState, ...]
+
+    @property
+    def results(self) -> tuple[ResultFiles, ...]:
+        """The directories of results as they are now; a run may have published more since its last commit was read."""
+        manifest = self.snapshot.manifest
+        return tuple(map(_result_files, sorted(set(manifest.results.values())))) if manifest is not None else ()
+
+    @property
+    def quarantine(self) -> Quarantine:
+        """The rejected rows that were set aside."""
+        return Quarantine() if self.snapshot.manifest is None else self.snapshot.manifest.quarantine
+
+    @property
+    def rejected(self) -> dict[str, Mapping[str, int]]:
+        """Rows that were rejected since the beginning, per source and reason."""
+        counts = {} if self.snapshot.manifest is None else self.snapshot.manifest.counts
+        return {name: one.rejected for name, one in sorted(counts.items()) if one.rejected}
+
+    @property
+    def rows(self) -> int:
+        """Rows of buffers, and situations."""
+        return sum(one.rows for one in self.buffers) + sum(one.rows for one in self.situations)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of both."""
+        return sum(one.bytes for one in self.buffers) + sum(one.bytes for one in self.situations)
+
+    def __str__(self) -> str:
+        parts = [_head(self), *map(_buffer_text, self.buffers), *map(situation_text, self.situations)]
+        results = "\n".join(map(str, self.results))
+        return "\n\n".join(part for part in (*parts, _quarantine_text(self), results) if part)
+
+    def to_dict(self) -> dict[str, object]:
+        manifest = self.snapshot.manifest
+        return {
+            "checkpoint": self.where,
+            "made_by": self.snapshot.meta.version,
+            "batch": None if manifest is None else manifest.seq,
+            "engine": None if manifest is None else f"{manifest.engine.name} {manifest.engine.version}",
+            "clock": None if manifest is None else format_instant(manifest.clock),
+            "pending": None if self.snapshot.pending is None else self.snapshot.pending.seq,
+            "progress": [
+                {"of": of, "attribute": a, "reached": plain_moment(value, Kind(kind))}
+                for of, a, value, kind in _progress(self)
+            ],
+            "unreadable": {} if manifest is None else unreadable_files(manifest),
+            "rows": self.rows,
+            "bytes": self.bytes,
+            "buffers": [_buffer_dict(one) for one in self.buffers],
+            "situations": [situation_dict(one) for one in self.situations],
+            "quarantine": _quarantine_dict(self.quarantine) | {"rejected": self.rejected},
+            "results": [{"directory": r.directory, "files": r.files, "bytes": r.bytes} for r in self.results],
+        }
+
+
+def list_state(store: Store, *, check: bool = False) -> StateListing:
+    """What the checkpoint in `store` holds; `StateError` where there is none, or it is damaged.
+
+    Of state files existence and size are checked, with `check` every byte.
+    """
+    for attempt in range(_TRIES):
+        snapshot = _inspect(store)
+        try:
+            files = () if snapshot.manifest is None else tuple(snapshot.manifest.state_files())
+            if check:
+                verify(store, files)
+            else:
+                for file in files:
+                    check_size(store, file)
+        except StateError:
+            # A running writer collects files of older commits: only if nothing was committed meanwhile, one is missing.
+            if attempt == _TRIES - 1 or _inspect(store).manifest == snapshot.manifest:
+                raise
+            continue
+        return _listing(store.where, snapshot)
+    raise AssertionError
+
+
+def _inspect(store: Store) -> Snapshot:
+    try:
+        return inspect(store)
+    except StateError as error:
+        if error.code != LOCATION:
+            raise
+        raise StateError(LOCATION, error.message, hint="name the directory that was given as checkpoint") from None
+
+
+def _listing(where: str, snapshot: Snapshot) -> StateListing:
+    layout = parse_plain(Layout, snapshot.meta.layout, code=MANIFEST, where="the layout in meta.json")
+    manifest = snapshot.manifest
+    _check(layout, manifest)
+    buffers = [_buffer(layout, held, manifest) for held in layout.buffers]
+    if manifest is not None:
+        buffers += [
+            _keys(layout, stream, manifest) for stream in layout.inputs if memory_of(stream) in manifest.segments
+        ]
+    progress = {(name, a): value for (of, name, a), value in _known(manifest).items() if of == "query"}
+    kernel = {} if manifest is None else manifest.kernel
+    return StateListing(where, snapshot, layout, tuple(buffers), situation_states(layout, kernel, progress))
+
+
+def _check(layout: Layout, manifest: Manifest | None) -> None:
+    """A layout that does not fit itself or the state was not written by us."""
+    known = {held.buffer for held in layout.buffers} | {memory_of(stream) for stream in layout.inputs}
+    missing = set(manifest.segments if manifest is not None else ()) - known
+    promised = {
+        (reader.query, a)
+        for held in layout.buffers
+        for reader in held.readers
+        for view in reader.ahead
+        for a in view
+        if a not in layout.queries.get(reader.query, {})
+    }
+    missing |= set(manifest.kernel if manifest is not None else ()) - {one.query for one in layout.situations}
+    promised |= {
+        (one.query, one.time) for one in layout.situations if one.time not in layout.queries.get(one.query, {})
+    }
+    every = [*layout.inputs.values(), *layout.queries.values(), *(held.instants for held in layout.buffers)]
+    kinds = {kind for some in every for kind in some.values()} | {one.kind for one in layout.situations}
+    kinds -= {kind.value for kind in Kind}
+    if missing or promised or kinds:
+        raise StateError(
+            MANIFEST, f"the layout in meta.json does not fit: {min(map(str, (*missing, *promised, *kinds)))}"
+        )
+    check_situations(layout, {} if manifest is None else manifest.kernel)
+
+
+def _buffer(layout: Layout, held: Held, manifest: Manifest | None) -> BufferState:
+    segments = () if manifest is None else manifest.segments.get(held.buffer, ())
+    range_ = _range(held.instants, segments)
+    progress = _known(manifest)
+    kept = [_kept(layout, reader, range_, progress) for reader in held.readers] if segments else []
+    return _sized(held, segments, range_, kept)
+
+
+def _keys(layout: Layout, stream: str, manifest: Manifest) -> BufferState:
+    """Rows that are remembered to tell repeated ones; a checkpoint does not say which attributes the key has."""
+    kinds = layout.inputs[stream]
+    held = Held(memory_of(stream), stream, "rows", kinds, ())
+    range_ = _range(kinds, segments := manifest.segments[held.buffer])
+    progress = {a: _known(manifest).get(("input", stream, a), -INF) for a in kinds}
+    until = {a: range_[a][1] if len(kinds) == 1 and a in range_ else INF for a in kinds}
+    return _sized(held, segments, range_, [Kept(f"the key of {stream}", "a row is not late", progress, until, kinds)])
+
+
+def _range(instants: Iterable[str], segments: Sequence[Segment]) -> dict[str, tuple[int, int]]:
+    found = covering([segment.bounds for segment in segments])
+    return {name: found[name] for name in instants if name in found}
+
+
+def _sized(
+    held: Held, segments: Sequence[Segment], range_: Mapping[str, tuple[int, int]], kept: Sequence[Kept]
+) -> BufferState:
+    rows, size = sum(s.rows for s in segments), sum(s.bytes for s in segments)
+    return BufferState(held, rows, size, len(segments), range_, tuple(kept))
+
+
+def _kept(
+    layout: Layout,
+    reader: Reader,
+    range_: Mapping[str, tuple[int, int]],
+    progress: Mapping[tuple[str, str, str], Extended],
+) -> Kept:
+    """The newest row decides: in each view the least `x + d` over its columns, over the views the greatest."""
+    until: dict[str, Extended] = {}
+    for view in reader.ahead:
+        for a, columns in view.items():
+            reach = min((range_[x][1] + d for x, d in columns.items() if x in range_), default=INF)
+            until[a] = max(reach, until.get(a, -INF))
+    own = {a: value for (kind, name, a), value in progress.items() if (kind, name) == ("query", reader.query)}
+    reached = {a: own.get(a, -INF) for a in until}
+    return Kept(reader.query, reader.keep, reached, until, layout.queries[reader.query])
+
+
+def _known(manifest: Manifest | None) -> dict[tuple[str, str, str], Extended]:
+    """Progress as the manifest has it, by (input or query, name, attribute)."""
+    found: dict[tuple[str, str, str], Extended] = {}
+    for key, value in (manifest.progress if manifest is not None else {}).items():
+        match parsed_key(key):
+            case [str(kind), str(name), str(attribute)]:
+                found[kind, name, attribute] = value
+            case _:
+                raise not_of_this_program(f"progress of {key!r:.200}")
+    return found
+
+
+def _progress(listing: StateListing) -> list[tuple[str, str, Extended, str]]:
+    known = _known(listing.snapshot.manifest)
+    named = (("input", listing.layout.inputs), ("query", listing.layout.queries))
+    return [
+        (name, a, known.get((of, name, a), -INF), kind)
+        for of, all_kinds in named
+        for name, kinds in all_kinds.items()
+        for a, kind in kinds.items()
+    ]
+
+
+def _head(listing: StateListing) -> str:
+    manifest, pending = listing.snapshot.manifest, listing.snapshot.pending
+    if manifest is None:
+        lines = [f"checkpoint {listing.where}: no batch is committed yet"]
+    else:
+        engine = f"{manifest.engine.name} {manifest.engine.version}"
+        lines = [f"checkpoint {listing.where}: after batch {manifest.seq} by {engine}"]
+        lines.append(f"  clock       {format_instant(manifest.clock)}")
+        aside = sorted(unreadable_files(manifest).items())
+        lines += [f"  set aside   {count_of(files, 'file')} of {name}: unreadable" for name, files in aside]
+    if pending is not None:
+        lines.append(f"  pending     batch {pending.seq} was begun and is not committed")
+    rows = [(f"{of}.{a}", moment(value, Kind(kind))) for of, a, value, kind in _progress(listing)]
+    width = max((len(name) for name, _ in rows), default=0)
+    lines += [f"  {'' if i else 'progress':<12}{name.ljust(width)}  {text}" for i, (name, text) in enumerate(rows)]
+    places = count_of(len(listing.buffers), "buffer")
+    if listing.situations:
+        places += f" and {count_of(len(listing.situations), 'operator')}"
+    lines.append(f"  held        {count_of(listing.rows, 'row')} in {places}, {count_of(listing.bytes, 'byte')}")
+    return "\n".join(lines)
+
+
+def _buffer_text(one: BufferState) -> str:
+    held = one.held
+    what = one_of(held.holds)
+    head = f"buffer {held.buffer}: {count_of(one.rows, what)} of {held.stream}"
+    if one.rows:
+        head += f", {count_of(one.bytes, 'byte')} in {count_of(one.segments, 'segment')}"
+    lines = [head]
+    for name, (low, high) in one.range.items():
+        kind = held.instants[name]
+        lines += [f"  oldest      {name} {moment(low, Kind(kind))}", f"  newest      {name} {moment(high, Kind(kind))}"]
+    lines += [f"  with table  {name}: {stored}" for name, stored in held.tables.items()]
+    if held.key:
+        lines.append(f"  kept        until they are late, since no other row may repeat their {', '.join(held.key)}")
+    for kept in one.kept:
+        lines.append(f"  kept        for {kept.query} {_while(kept.keep)}")
+        lines += [f"              p({a}) is {moment(value, Kind(kept.kinds[a]))}" for a, value in kept.progress.items()]
+        lines.append(f"              {_until_text(kept)}")
+    return "\n".join(lines)
+
+
+def _quarantine_text(listing: StateListing) -> str:
+    kept = listing.quarantine
+    if kept == Quarantine() and not listing.rejected:
+        return ""
+    head = f"quarantine: {count_of(kept.rows, 'row')}"
+    lines = [head + (f", {count_of(kept.bytes, 'byte')} in {count_of(len(kept.files), 'file')}" if kept.files else "")]
+    if (oldest := kept.oldest) is not None and (newest := kept.newest) is not None:
+        lines += [f"  oldest      {format_instant(oldest)}, by the clock", f"  newest      {format_instant(newest)}"]
+    if kept.dropped.until is not None:
+        what = f"{count_of(kept.dropped.rows, 'row')}, {count_of(kept.dropped.bytes, 'byte')}"
+        lines.append(f"  dropped     {what}, up to {format_instant(kept.dropped.until)}")
+    for i, (name, reasons) in enumerate(listing.rejected.items()):
+        counted = sorted(reasons.items(), key=lambda one: (-one[1], one[0]))
+        told = ", ".join(f"{rows:,} {reason}" for reason, rows in counted)
+        lines.append(f"  {'' if i else 'rejected':<12}{name}: {told}, since the beginning")
+    if kept.files:
+        lines.append(f"  to see      tg.read_quarantine({listing.where!r}).read_all().to_pylist()")
+    return "\n".join(lines)
+
+
+def _quarantine_dict(kept: Quarantine) -> dict[str, object]:
+    def instant(clock: int | None) -> str | None:
+        return None if clock is None else format_instant(clock)
+
+    return {
+        "rows": kept.rows,
+        "bytes": kept.bytes,
+        "files": len(kept.files),
+        "oldest": instant(kept.oldest),
+        "newest": instant(kept.newest),
+        "dropped": {
+            "rows": kept.dropped.rows,
+            "bytes": kept.dropped.bytes,
+            "files": kept.dropped.files,
+            "until": instant(kept.dropped.until),
+        },
+    }
+
+
+def _while(keep: str) -> str:
+    return keep if keep in ("always", "never") else f"while {keep}"
+
+
+def _until_text(kept: Kept) -> str:
+    if kept.over:
+        return "which needs none of it any more"
+    known = [f"p({a}) reaches {moment(t, Kind(kept.kinds[a]))}" for a, t in kept.until.items() if t != INF]
+    return f"until {' or '.join(known)}" if known else "until its input ends"
+
+
+def _buffer_dict(one: BufferState) -> dict[str, object]:
+    kinds = one.held.instants
+    return {
+        "buffer": one.held.buffer,
+        "stream": one.held.stream,
+        "holds": one.held.holds,
+        "rows": one.rows,
+        "bytes": one.bytes,
+        "segments": one.segments,
+        **({"key": list(one.held.key)} if one.held.key else {}),
+        **({"tables": dict(one.held.tables)} if one.held.tables else {}),
+        "oldest": {a: plain_moment(low, Kind(kinds[a])) for a, (low, _) in one.range.items()},
+        "newest": {a: plain_moment(high, Kind(kinds[a])) for a, (_, high) in one.range.items()},
+        "kept": [
+            {
+                "query": kept.query,
+                "while": kept.keep,
+                "progress": {a: plain_moment(v, Kind(kept.kinds[a])) for a, v in kept.progress.items()},
+                "until": {a: plain_moment(t, Kind(kept.kinds[a])) for a, t in kept.until.items()},
+                "needed": not kept.over,
+            }
+            for kept in one.kept
+        ],
+    }

@@ -1,0 +1,1 @@
+"""Timelines: situations and matches of each partition as pictures."""

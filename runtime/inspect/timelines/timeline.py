@@ -1,0 +1,285 @@
+"""Timelines: situations and matches of each partition, to be drawn: people would rather look at intervals than read them.
+
+A lane per name of situations, a lane per match below them, a line where each match was detected.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from tidegate.algebra.dsl.calls import called, checked_calls
+from tidegate.algebra.dsl.here import Here
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.pretty import count_of, printable
+from tidegate.algebra.shown import kind_of, shown
+from tidegate.algebra.time import instant_ticks
+from tidegate.runtime.eval.columns import user_rows
+from tidegate.runtime.inspect.timelines.drawing import Axis, drawn, page, part
+from tidegate.runtime.inspect.timelines.zones import in_zone, zone_of
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A period in a lane.
+
+    `end` None: it is not known, as the period had not ended when results were made. `open_from`: the instant at which a match
+    was detected, where the period had not ended then. `about`: what is shown of it besides.
+    """
+
+    start: int
+    end: int | None
+    about: str
+    symbol: str = ""
+    open_from: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """Periods under one name; `detected` where the lane is a match, and `why` then."""
+
+    name: str
+    bars: tuple[Bar, ...]
+    detected: int | None = None
+    why: str = ""
+
+
+@checked_calls
+@dataclass(frozen=True, slots=True, repr=False)
+class Timeline:
+    """The lanes of each partition, by what its keys are; `instants`: times are timestamps, not plain numbers.
+
+    All partitions have one axis, in the clock of the zone `tz`. `left_out`: how many matches of a partition have no lane.
+    In a browser Ctrl and the wheel or two fingers zoom in time, dragging moves, pointing at a bar or a tap shows its
+    values and how long it was, and a page has a field to search for partitions.
+
+    Examples:
+        >>> drawn = tg.program(Hits=tg.match(Fast.overlaps(Braking), within=10)).timeline(driven)
+        >>> list(drawn.partitions)
+        ['car = red']
+    """
+
+    partitions: Mapping[str, tuple[Lane, ...]]
+    instants: bool
+    title: str = "Timelines"
+    tz: str = "UTC"
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+    def svg(self, partition: str) -> str:
+        """The timeline of a partition as one SVG element; text is escaped, and nothing in it loads anything.
+
+        `QueryError` TG402 for a partition that there is not.
+
+        Examples:
+            >>> drawn = tg.program(Hits=tg.match(Fast.overlaps(Braking), within=10)).timeline(driven)
+            >>> drawn.svg("car = red")
+            '<svg ...</svg>...'
+        """
+        if partition not in [*self.partitions]:  # a list is no key, and no partition either
+            with Here():
+                names = ", ".join(map(repr, list(self.partitions)[:5])) or "none"
+                raise QueryError("TG402", f"there is no partition {shown(partition)} here", hint=f"partitions: {names}")
+        return self._drawn(partition, self._axis())
+
+    def html(self) -> str:
+        """A page with all partitions, which needs nothing else.
+
+        Examples:
+            >>> drawn = tg.program(Hits=tg.match(Fast.overlaps(Braking), within=10)).timeline(driven)
+            >>> drawn.html()
+            '<!DOCTYPE html>...'
+        """
+        return page(*self._shown())
+
+    def save(self, path: str | Path) -> None:
+        """Writes `html` to a file.
+
+        Examples:
+            >>> drawn = tg.program(Hits=tg.match(Fast.overlaps(Braking), within=10)).timeline(driven)
+            >>> drawn.save("hits.html")
+            >>> open("hits.html").readline()
+            '<!DOCTYPE html>...'
+        """
+        Path(path).write_text(self.html(), encoding="utf-8")
+
+    def __repr__(self) -> str:
+        """A line for each partition."""
+        lines = [
+            f"  {name or 'all'}: {count_of(sum(len(lane.bars) for lane in lanes if lane.detected is None), 'situation')}, "
+            + count_of(sum(lane.detected is not None for lane in lanes) + self.left_out.get(name, 0), "match")
+            for name, lanes in self.partitions.items()
+        ]
+        return printable("\n".join([f"{self.title}: {count_of(len(lines), 'partition')}", *lines]))
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return part(*self._shown())
+
+    def _shown(self) -> tuple[str, dict[str, str], tuple[Lane, ...], str | None]:
+        """The title, the chart of each partition, lanes for a legend, and the zone."""
+        axis = self._axis()
+        charts = {name: self._drawn(name, axis) for name in self.partitions}
+        lanes = next(iter(self.partitions.values()), ())
+        return self.title, charts, lanes, self.tz if self.instants else None
+
+    def _drawn(self, partition: str, axis: Axis) -> str:
+        return drawn(self.partitions[partition], axis, self.left_out.get(partition, 0))
+
+    def _axis(self) -> Axis:
+        """From the first instant of any partition to the last."""
+        lanes = [lane for several in self.partitions.values() for lane in several]
+        known = [at for lane in lanes for bar in lane.bars for at in (bar.start, bar.end) if at is not None]
+        known += [lane.detected for lane in lanes if lane.detected is not None]
+        first, last = (min(known), max(known)) if known else (0, 1)
+        return Axis(first, max(last, first + 1), zone_of(self.tz) if self.instants else None)
+
+
+@called()
+def timeline(
+    situations: Mapping[str, Any],
+    matches: Any = None,
+    *,
+    partition_by: str | Sequence[str] = (),
+    most: int = 20,
+    most_matches: int = 100,
+    title: str = "Timelines",
+    tz: str = "UTC",
+) -> Timeline:
+    """The timeline of results: tables of situations by name, with `ts` and `te`, and the table of a match of them.
+
+    Tables are Arrow's, or frames that have Arrow data, such as those of Polars. Rows are told apart by the attributes
+    `partition_by`; of at most `most` partitions, those with matches first, and of at most `most_matches` matches in each:
+    a line says how many more there are. Times are shown as the clocks of the zone `tz` show them, `"America/New_York"`.
+    `QueryError` TG402 for what is no such table or zone.
+
+    Examples:
+        >>> hits = tg.match(Fast.overlaps(Braking), within=10)
+        >>> results = tg.program(Fast=Fast, Braking=Braking, Hits=hits).run(driven)
+        >>> lanes = {"Fast": results["Fast"], "Braking": results["Braking"]}
+        >>> drawn = tg.timeline(lanes, results["Hits"], partition_by="car")
+        >>> [lane.name for lane in drawn.partitions["car = red"]]
+        ['Fast', 'Braking', 'match 1']
+    """
+    with Here():
+        if not isinstance(situations, Mapping):
+            raise QueryError(
+                "TG402",
+                f"situations are tables by name, not {kind_of(situations)}",
+                hint='write {"A": results["A"]}, or draw the pattern of a program: program.timeline(inputs)',
+            )
+        for option, given, what in (("most", most, "partitions"), ("most_matches", most_matches, "matches")):
+            if not (type(given) is int and given >= 1):
+                raise QueryError("TG402", f"{option}={shown(given)} is no number of {what}", hint="give 1 or more")
+        zone = zone_of(tz)
+        tables = {name: _table(given) for name, given in situations.items()}
+        of_matches = None if matches is None else _table(matches)
+        keys = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by)
+        found: dict[str, dict[str, list[Bar]]] = {}
+        matched: dict[str, list[Lane]] = {}
+        left_out: dict[str, int] = {}
+        instants = clocked = False
+        for name, table in tables.items():
+            for row in _rows(table, zone):
+                _require(row, (*keys, "ts", "te"), name)
+                instants = instants or isinstance(row["ts"], dt.date)
+                clocked = clocked or isinstance(row["ts"], dt.datetime)
+                lanes = found.setdefault(_key(row, keys), {})
+                lanes.setdefault(name, []).append(Bar(_ticks(row["ts"]), _ticks(row["te"]), _about(row), name))
+        ends = {
+            (key, name, bar.start): bar.end
+            for key, lanes in found.items()
+            for name, bars in lanes.items()
+            for bar in bars
+        }
+        for number, row in enumerate(() if of_matches is None else _rows(of_matches, zone), start=1):
+            _require(row, (*keys, "detected"), "matches")
+            instants = instants or isinstance(row["detected"], dt.date)
+            clocked = clocked or isinstance(row["detected"], dt.datetime)
+            key = _key(row, keys)
+            lanes_of_matches = matched.setdefault(key, [])
+            if len(lanes_of_matches) < most_matches:
+                lanes_of_matches.append(_match(number, row, keys, ends))
+            else:
+                left_out[key] = left_out.get(key, 0) + 1
+        if tz != "UTC" and (found or matched) and not clocked:
+            what = "dates" if instants else "numbers"
+            raise QueryError(
+                "TG402", f"tz={shown(tz)}: times here are {what}, the same in every zone", hint="leave tz out"
+            )
+        order = [*matched, *(key for key in found if key not in matched)][:most]
+        return Timeline(
+            {
+                key: (
+                    *(Lane(name, tuple(found.get(key, {}).get(name, ()))) for name in situations),
+                    *matched.get(key, ()),
+                )
+                for key in order
+            },
+            instants,
+            title,
+            tz,
+            {key: left_out[key] for key in order if key in left_out},
+        )
+
+
+def _match(
+    number: int, row: Mapping[str, Any], keys: Sequence[str], ends: Mapping[tuple[str, str, int], int | None]
+) -> Lane:
+    """The lane of a match: each of its situations up to where it ended, though the match was detected before."""
+    detected = _ticks(row["detected"])
+    bars, then = [], []
+    for column in row:
+        if not column.endswith(".ts"):
+            continue
+        symbol, start = column[:-3], _ticks(row[column])
+        told = _ticks(row.get(f"{symbol}.te"))
+        end = ends.get((_key(row, keys), symbol, start)) if told is None else told
+        values = {name: value for name, value in row.items() if name.startswith(f"{symbol}.")}
+        bars.append(Bar(start, end, _about(values), symbol, detected if told is None else None))
+        then += [f"{symbol} began"] if start == detected else [f"{symbol} ended"] if told == detected else []
+    why = " and ".join(then)
+    return Lane(f"match {number}", tuple(bars), detected, why and f"when {why}")
+
+
+def _rows(table: pa.Table, zone: dt.tzinfo) -> Iterator[dict[str, Any]]:
+    """Rows with their instants as the clocks of the zone show them."""
+    for row in user_rows(table):
+        yield {name: in_zone(value, zone) if isinstance(value, dt.datetime) else value for name, value in row.items()}
+
+
+def _table(given: Any) -> pa.Table:
+    if isinstance(given, pa.Table):
+        return given
+    if not hasattr(given, "__arrow_c_stream__"):
+        raise QueryError("TG402", f"{kind_of(given)} is no table of results", hint='give session.table("Name")')
+    return pa.table(given)
+
+
+def _require(row: Mapping[str, Any], names: Iterable[str], what: str) -> None:
+    missing = [name for name in names if name not in row]
+    if missing:
+        raise QueryError(
+            "TG402",
+            f"{what} has no {', '.join(missing)}",
+            hint=f"give the rows of situations and of a match of them; columns here: {', '.join(row)}",
+        )
+
+
+def _key(row: Mapping[str, Any], keys: Sequence[str]) -> str:
+    return ", ".join(f"{key} = {row[key]}" for key in keys)
+
+
+def _about(row: Mapping[str, Any]) -> str:
+    return "\n".join(f"{name}: {value}" for name, value in row.items() if value is not None)
+
+
+def _ticks(value: Any) -> Any:
+    """Microseconds of a timestamp or of a date's midnight, numbers as they are."""
+    if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
+        value = dt.datetime(value.year, value.month, value.day, tzinfo=dt.UTC)
+    return instant_ticks(value) if isinstance(value, dt.datetime) else value

@@ -1,0 +1,1 @@
+"""Situations derived from the events of a partition."""

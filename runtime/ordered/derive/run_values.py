@@ -1,0 +1,94 @@
+"""Aggregates of situations: partial results per run of events, carried on while a run is open or may still be matched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+
+from tidegate.algebra.nodes import Derive
+from tidegate.runtime.kernels.situations import Ints
+from tidegate.runtime.ordered.derive.run_partials import RunAggregates, RunPartials
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Values as they were at an instant: for each request the run and the instant up to which its events count."""
+
+    run: Ints
+    until: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class RunValues:
+    """Partial results of one definition's aggregates by run, for the runs that are still of use.
+
+    `advanced` are the runs that had events in the last increment, `added` the different values that were new in it.
+    """
+
+    aggregates: RunAggregates
+    time: str
+    partials: RunPartials
+    advanced: pl.DataFrame
+    added: tuple[pl.DataFrame, ...]
+
+    @property
+    def run(self) -> str:
+        """The column that has the number of a run."""
+        return self.aggregates.run
+
+    @classmethod
+    def of(cls, situation: Derive, partials: RunPartials | None = None) -> RunValues:
+        aggregates = RunAggregates.of(situation)
+        nothing = aggregates.nothing()
+        runs = pl.DataFrame(schema={aggregates.run: pl.Int64})
+        return cls(aggregates, situation.time, partials or nothing, runs, nothing.different)
+
+    def with_events(self, events: pl.DataFrame, member: Ints) -> tuple[RunValues, pl.DataFrame]:
+        """The values after events, `member` being the run of each or -1; and the events of runs, with their runs."""
+        own = events.with_columns(pl.Series(self.run, member)).filter(pl.col(self.run) >= 0)
+        if not own.height:
+            added = tuple(rows.clear() for rows in self.added)
+            return replace(self, advanced=self.advanced.clear(), added=added), own
+        runs = own.select(pl.col(self.run).unique())
+        before, fresh = self.partials.of(runs), self.aggregates.partial(own)
+        pairs = zip(fresh.different, before.different, strict=True)
+        added = tuple(new.join(old, on=new.columns, how="anti") for new, old in pairs)
+        merged = self.aggregates.merge(RunPartials(before.merged), RunPartials(fresh.merged)).merged
+        others = self.partials.merged.join(runs, on=self.run, how="anti")
+        different = zip(self.partials.different, added, strict=True)
+        partials = RunPartials(pl.concat([others, merged]), tuple(map(pl.concat, different)))
+        return replace(self, partials=partials, advanced=runs, added=added), own
+
+    def changed(self) -> RunPartials:
+        """What the last increment has changed and is still of use: the values of runs, and different values that are new."""
+        merged = self.partials.merged.join(self.advanced, on=self.run, how="semi")
+        kept = zip(self.added, self.partials.different, strict=True)
+        return RunPartials(merged, tuple(new.join(all_, on=self.run, how="semi") for new, all_ in kept))
+
+    def at_end(self, run: Ints) -> pl.DataFrame:
+        """The aggregates of these runs over all their events so far, in order."""
+        return self.aggregates.final(run, self.partials)
+
+    def at(self, asked: Asked, before: RunPartials, own: pl.DataFrame) -> pl.DataFrame:
+        """The aggregates asked for, in order: of `before`, the partial results before `own`, and those of its events in time."""
+        until, request = self.aggregates.requested
+        requests = pl.DataFrame({self.run: asked.run, until: asked.until}).with_row_index(request)
+        number = pl.col(request).cast(pl.Int64).alias(self.run)
+        early = own.join(requests, on=self.run, maintain_order="left").filter(pl.col(self.time) <= pl.col(until))
+        carried = RunPartials.from_tables(
+            rows.join(requests, on=self.run).with_columns(number).select(rows.columns) for rows in before.tables
+        )
+        own_part = self.aggregates.partial(early.with_columns(number).select(self.aggregates.events))
+        return self.aggregates.final(np.arange(len(asked.run)), self.aggregates.merge(carried, own_part))
+
+    def without(self, gone: Ints) -> RunValues:
+        """The values of all runs but those that are of no use any more."""
+        if not len(gone) or not self.partials.height:
+            return self
+        return replace(self, partials=self.partials.without(pl.DataFrame({self.run: gone})))
+
+    def only(self, live: Ints) -> RunValues:
+        """The values of runs that are still of use."""
+        return replace(self, partials=self.partials.of(pl.DataFrame({self.run: live})))

@@ -1,0 +1,288 @@
+"""Events of one increment in the order that ordered operators read them: by partition slot and time, conditions as bits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from tidegate.algebra.evaluation import EvaluationError
+from tidegate.algebra.nodes import Derive
+from tidegate.algebra.schema import Schema
+from tidegate.algebra.situation_semantics import tied
+from tidegate.algebra.terms import Term
+from tidegate.algebra.types import DataType, Kind
+from tidegate.runtime.eval.aggregates.partials import same_zero
+from tidegate.runtime.eval.columns import polars_schema
+from tidegate.runtime.eval.joins.bands import evaluated
+from tidegate.runtime.eval.small.increment import Rows, as_frame
+from tidegate.runtime.eval.small.rows import Few
+from tidegate.runtime.eval.terms import compile_term
+from tidegate.runtime.kernels.situations import Bits, Bytes, Closed, Ints, Runs, Status, derive, mark
+from tidegate.runtime.kernels.slots import SlotNumbers, Slots
+from tidegate.runtime.plan.slices import Interleaved
+from tidegate.runtime.plan.steps import Stretched
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What several situations are derived from together: the same rows of one leaf, in the same order and partitions.
+
+    With `stretched`, these are stretches, and the j-th definition is told by bit `stretched.bits[j]`.
+    """
+
+    leaf: int
+    situation: Derive
+    definitions: tuple[int, ...]
+    stretched: Stretched | None = None
+
+    @property
+    def time(self) -> str:
+        return self.situation.time
+
+    @property
+    def schema(self) -> Schema:
+        return self.situation.input.schema
+
+
+def sources(
+    situations: Sequence[Derive], leaves: Sequence[int], stretched: Stretched | None = None
+) -> tuple[Source, ...]:
+    """The definitions grouped by what they read."""
+    if stretched is not None:
+        return (Source(leaves[0], situations[0], tuple(range(len(situations))), stretched),)
+    found: dict[tuple[object, ...], list[int]] = {}
+    for number, (one, leaf) in enumerate(zip(situations, leaves, strict=True)):
+        found.setdefault((leaf, one.input, one.keys, one.time, one.tie), []).append(number)
+    return tuple(Source(leaves[numbers[0]], situations[numbers[0]], tuple(numbers)) for numbers in found.values())
+
+
+class Partitions:
+    """The slots of partitions: every combination of keys has one, by first appearance."""
+
+    def __init__(self, schema: Schema, known: pl.DataFrame) -> None:
+        """`schema` has the key attributes, `known` the keys of slots 0, 1, ..."""
+        self.schema, self.known = schema, known
+        alone = schema.attributes[0] if len(schema) == 1 else None
+        self._integer = alone is not None and alone.type.is_integer_held
+        self._slots: Slots | None = None
+        self._numbers: dict[tuple[object, ...], int] | None = None
+        if self._integer and not known.to_series().null_count():
+            self._slots = Slots(known.to_series().to_numpy())
+
+    @classmethod
+    def of(cls, schema: Schema) -> Partitions:
+        """Without any yet."""
+        return cls(schema, pl.DataFrame(schema=polars_schema(schema)))
+
+    def __len__(self) -> int:
+        return self.known.height if self._slots is None else len(self._slots)
+
+    def rows(self, slots: Ints | SlotNumbers) -> pl.DataFrame:
+        """The keys of these slots, one row each."""
+        if self._slots is None:
+            return self.known[slots]
+        (name,) = self.schema.names
+        return pl.DataFrame({name: self._slots.keys[slots]})
+
+    def arrays(self, slots: Ints | SlotNumbers) -> list[pa.Array]:
+        """The same by column, as Arrow has them."""
+        if self._slots is not None:
+            return [pa.array(self._slots.keys[slots])]
+        table = self.known[slots].to_arrow(compat_level=pl.CompatLevel.oldest())
+        return [column.combine_chunks() for column in table.columns]
+
+    def read(self, events: pl.DataFrame, time: str) -> EventColumns:
+        """Events as joining them to stretches reads them, block by block; integer keys are looked up then."""
+        if self._slots is not None and not (key := events.get_column(self.schema.names[0])).null_count():
+            return EventColumns(self._slots, key, events.get_column(time))
+        return EventColumns(None, pl.Series(self.assign(events)), events.get_column(time))
+
+    def assign(self, events: Rows) -> SlotNumbers:
+        """The slot of every row; without keys, all rows have the same."""
+        if isinstance(events, Few):
+            if self._slots is not None:
+                return self._slots.assign(events.columns[self.schema.names[0]])
+            events = events.frame()
+        if not len(self.schema):
+            self.known = pl.DataFrame({"": [0]})
+            return np.zeros(events.height, dtype=np.int32)
+        if self._slots is not None:
+            key = events.get_column(self.schema.names[0])
+            if not key.null_count():
+                return self._slots.assign(key.to_numpy())
+            self.known, self._slots = pl.DataFrame({self.schema.names[0]: self._slots.keys}), None
+        keys = events.select(_key(name, self.schema[name].type) for name in self.schema)
+        distinct = keys.unique(maintain_order=True)
+        numbers = self._assign(distinct)
+        if distinct.height == keys.height:
+            return numbers
+        numbered = distinct.with_columns(pl.Series("\0slot", numbers))
+        found = keys.join(numbered, on=list(self.schema), how="left", nulls_equal=True, maintain_order="left")
+        return found.get_column("\0slot").to_numpy()
+
+    def _assign(self, keys: pl.DataFrame) -> SlotNumbers:
+        """The slots of keys that are all different."""
+        if not self.known.height:
+            self.known = keys
+            return np.arange(keys.height, dtype=np.int32)
+        if self._numbers is None:
+            self._numbers = {key: slot for slot, key in enumerate(self._hashable(self.known))}
+        before, numbers = len(self._numbers), self._numbers
+        found = np.array([numbers.setdefault(key, len(numbers)) for key in self._hashable(keys)], dtype=np.int32)
+        if len(numbers) > before:
+            known = pl.concat([self.known, keys.filter(found >= before)])
+            self.known = known.rechunk() if known.n_chunks() > _CHUNKS else known
+        return found
+
+    def _hashable(self, keys: pl.DataFrame) -> Iterator[tuple[object, ...]]:
+        """The rows, with something that equals itself for NaN."""
+        if all(attribute.type.kind is not Kind.DOUBLE for attribute in self.schema.attributes):
+            return keys.iter_rows(buffer_size=1 << 16)
+        return (tuple("NaN" if value != value else value for value in row) for row in keys.iter_rows())
+
+
+class EventColumns:
+    """Slots, or the keys that `known` has them of, and times of events, of columns that may be in several pieces."""
+
+    def __init__(self, known: Slots | None, keys: pl.Series, time: pl.Series) -> None:
+        self._known, self._keys, self._time = known, keys, time
+        self._numbers = np.empty(0, dtype=np.int32)
+
+    def slots(self, first: int, end: int) -> SlotNumbers:
+        keys = self._keys.slice(first, end - first).to_numpy()
+        if self._known is None:
+            return keys
+        if len(self._numbers) < len(keys):
+            self._numbers = np.empty(len(keys), dtype=np.int32)
+        return self._known.assign(keys, self._numbers)
+
+    def times(self, first: int, end: int) -> Ints:
+        return self._time.slice(first, end - first).to_numpy()
+
+
+#: A column is made of so many pieces at most, before it is put together.
+_CHUNKS: Final = 256
+
+
+def _key(name: str, type_: DataType) -> pl.Expr:
+    return same_zero(pl.col(name)).alias(name) if type_.kind is Kind.DOUBLE else pl.col(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Advanced:
+    """What events of an increment did: those rows in order, what closed, and per tracked definition the run of each row."""
+
+    events: Rows
+    closed: Closed
+    member: Mapping[int, Ints]
+    numbers: int
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Events of an increment, and the slot of each."""
+
+    events: Rows
+    slot: SlotNumbers
+
+    @classmethod
+    def of(cls, source: Source, events: Rows, partitions: Partitions) -> Placed:
+        if isinstance(events, pl.DataFrame) and source.situation.tie is not None:
+            events = events.sort(source.time, source.situation.tie)
+        return cls(events, partitions.assign(events))
+
+
+def advance(
+    source: Source, situations: Sequence[Derive], placed: Placed, runs: Runs, numbers: int
+) -> tuple[Advanced, Runs]:
+    """Reads events of an increment, all later than those before: what they close, and the state of their slots after them."""
+    events, slot, tie = placed.events, placed.slot, source.situation.tie
+    tracked = [place for place, number in enumerate(source.definitions) if situations[number].aggregates]
+    for attempt in range(2):
+        grown = runs.copy()
+        time = array_of(events, source.time)
+        until = None if source.stretched is None else array_of(events, source.stretched.stretches.until)
+        status, closed, member, after = derive(
+            slot,
+            time,
+            holds_of(source, [situations[number] for number in source.definitions], events),
+            grown,
+            until=until,
+            ties_by_row=tie is not None,
+            first_number=numbers,
+            tracked=np.array(tracked, dtype=np.int16),
+        )
+        if status is Status.DONE:
+            break
+        order = np.lexsort((np.arange(len(slot)), time, slot))
+        if status is Status.TIE or attempt or tie is not None:
+            if until is not None and not np.array_equal(time, until):
+                raise Interleaved
+            raise _tied(source, events, slot)
+        events, slot = events.take(order) if isinstance(events, Few) else events[order], slot[order]
+    if tie is not None:
+        _require_order(source, events, slot)
+    by_definition = {source.definitions[place]: member[row] for row, place in enumerate(tracked)}
+    return Advanced(events, closed, by_definition, after), grown
+
+
+def array_of(rows: Rows, name: str) -> Ints:
+    """A column of 64-bit integers."""
+    return rows.columns[name] if isinstance(rows, Few) else rows.get_column(name).to_numpy()
+
+
+def holds_of(source: Source, situations: Sequence[Derive], events: Rows) -> Bits:
+    """Bit j of every row: whether the condition of the source's j-th situation is true."""
+    if source.stretched is not None:
+        return _chosen(array_of(events, source.stretched.stretches.holds), source.stretched)
+    conditions = [situation.condition for situation in situations]
+    rows = as_frame(events)
+    return mark(bitmaps(conditions, rows, source.schema), rows.height)
+
+
+def bitmaps(conditions: Sequence[Term], rows: pl.DataFrame, schema: Schema) -> list[tuple[Bytes, int]]:
+    """Where each condition is true, as `mark` takes it."""
+    if not rows.height:
+        return []
+    true = evaluated(rows, *(compile_term(condition, schema) for condition in conditions))
+    return [_bitmap(column) for column in true.get_columns()]
+
+
+def _bitmap(true: pl.Series) -> tuple[Bytes, int]:
+    """A column of conditions as Arrow's bitmap, and where in it they begin; NULL is not true."""
+    array = (true.fill_null(value=False) if true.null_count() else true).alias("").rechunk().to_arrow()
+    return np.frombuffer(array.buffers()[1], dtype=np.uint8), array.offset
+
+
+def _chosen(stored: Ints, stretched: Stretched) -> Bits:
+    """Of what stretches say the bits of the definitions, in their order."""
+    every = stored.view(np.uint64)
+    if stretched.bits == tuple(range(len(stretched.stretches.conditions))):
+        return every
+    holds = np.zeros(len(every), dtype=np.uint64)
+    for j, bit in enumerate(stretched.bits):
+        holds |= (every >> np.uint64(bit) & np.uint64(1)) << np.uint64(j)
+    return holds
+
+
+def _require_order(source: Source, events: Rows, slot: SlotNumbers) -> None:
+    """`EvaluationError` TG304 where two events of a partition are equal in time and tie-break."""
+    tie = source.situation.tie
+    assert tie is not None
+    rows = as_frame(events)
+    keys = pl.DataFrame({"slot": slot, "time": rows.get_column(source.time), "tie": rows.get_column(tie)})
+    if keys.is_duplicated().any():
+        raise _tied(source, events, slot)
+
+
+def _tied(source: Source, events: Rows, slot: SlotNumbers) -> EvaluationError:
+    order = [source.time] if source.situation.tie is None else [source.time, source.situation.tie]
+    numbered = as_frame(events).with_columns(pl.Series("\0slot", slot))
+    twice = numbered.filter(pl.struct("\0slot", *order).is_duplicated())
+    at = twice.get_column(source.time)[0]
+    return tied(at, source.schema[source.time].type)

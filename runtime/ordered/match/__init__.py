@@ -1,0 +1,1 @@
+"""Temporal patterns matched on situations."""

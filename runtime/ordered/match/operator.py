@@ -1,0 +1,373 @@
+"""Temporal patterns in the embedded engine: situations derived, kept and matched, increment by increment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+from tidegate.algebra.nodes import Derive, Given, Match
+from tidegate.algebra.situations import measures
+from tidegate.algebra.time import INF, Extended
+from tidegate.algebra.types import MAX_INSTANT
+from tidegate.analysis.detection import Detection, detection_of
+from tidegate.analysis.match_orders import pinned_order
+from tidegate.analysis.matches import horizons
+from tidegate.runtime.eval.columns import only, polars_schema
+from tidegate.runtime.eval.small.increment import Rows, as_frame
+from tidegate.runtime.kernels.layout import NONE, Situations, arrange, find_triggers, next_looks, purge
+from tidegate.runtime.kernels.partners import Partners, of_use
+from tidegate.runtime.kernels.pattern_plan import Pattern, Steps, plan_steps, triggering
+from tidegate.runtime.kernels.patterns import Matches, enumerate_matches
+from tidegate.runtime.kernels.situations import Bools, Closed, Ints, Runs
+from tidegate.runtime.kernels.slots import SlotNumbers
+from tidegate.runtime.ordered.derive.operator import Derivation, Read, joined, key_schema, open_numbers, without
+from tidegate.runtime.ordered.derive.run_values import Asked
+from tidegate.runtime.ordered.events import Partitions
+from tidegate.runtime.ordered.match.intervals import GivenRows
+from tidegate.runtime.ordered.match.order import MatchOrder
+from tidegate.runtime.ordered.partition_states import Cut, Made, PartitionStates, located_in
+from tidegate.runtime.ordered.tables import (
+    SITUATIONS,
+    Keeping,
+    following,
+    load_closed,
+    load_runs,
+    load_values,
+)
+from tidegate.runtime.plan.steps import Ordered, Stretched
+
+#: Later than every instant, as the kernels take progress.
+_EVER: Final = 2 * MAX_INSTANT - 1
+
+
+#: A horizon that has passed whatever the end: nothing of these is kept.
+_GONE: Final = -3 * MAX_INSTANT
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """A pattern as the kernels take it. Role i has the situations of definition `definition[i]`.
+
+    First come the definitions of derived situations, then one per symbol whose situations are given, with their leaves.
+    """
+
+    node: Match
+    definitions: tuple[Derive, ...]
+    leaves: tuple[int, ...]
+    given: tuple[tuple[Given, int], ...]
+    definition: tuple[int, ...]
+    pattern: Pattern
+    detection: Detection
+    from_start: tuple[Ints, ...]
+    from_end: tuple[Ints, ...]
+    horizons: Ints
+    partners: Partners | None
+    stretched: Stretched | None
+    nothing: pl.DataFrame
+    """No matches."""
+
+    @classmethod
+    def of(cls, ordered: Ordered) -> Matching:
+        node = ordered.node
+        assert isinstance(node, Match)
+        definitions = tuple(dict.fromkeys(one for one in node.situations if isinstance(one, Derive)))
+        leaves = tuple(ordered.leaves[node.situations.index(one)] for one in definitions)
+        given: list[tuple[Given, int]] = []
+        numbers: list[int] = []
+        for one, leaf in zip(node.situations, ordered.leaves, strict=True):
+            if isinstance(one, Given):
+                numbers.append(len(definitions) + len(given))
+                given.append((one, leaf))
+            else:
+                numbers.append(definitions.index(one))
+        definition = tuple(numbers)
+        found = detection_of(node)
+        pattern = Pattern(
+            definition=np.array(definition, dtype=np.int64),
+            masks=found.masks.astype(np.int64),
+            at_least=np.array([_limits(one)[0] for one in node.situations], dtype=np.int64),
+            at_most=np.array([_limits(one)[1] for one in node.situations], dtype=np.int64),
+            zones=np.where(found.zones >= MAX_INSTANT * 2, NONE, found.zones),
+            implied=np.full((2 * len(definition),) * 2, NONE),
+            within=NONE if node.within is None else node.within,
+            final=node.emission == "final",
+            disjoint=np.arange(len(definitions) + len(given)) < len(definitions),
+        )
+        lasts = triggering(pattern)
+        return cls(
+            node,
+            definitions,
+            leaves,
+            tuple(given),
+            definition,
+            pattern,
+            found,
+            _offsets(found.start_offsets, definition, lasts),
+            _offsets(found.end_offsets, definition, lasts),
+            _horizons(found, definition, len(definitions)),
+            _partners(ordered, definition, len(definitions)),
+            _by_definition(ordered, definitions),
+            pl.DataFrame(schema=polars_schema(node.schema)),
+        )
+
+    @property
+    def count(self) -> int:
+        """All definitions."""
+        return len(self.definitions) + len(self.given)
+
+    def left(self, situations: Situations, until: int) -> tuple[Situations, Ints]:
+        """What stays of all situations of some slots once all matches up to `until` are found, and when to look again."""
+        within, looked = self.pattern.within, (self.from_start, self.from_end)
+        kept = purge(situations, within, self.horizons, until)
+        if self.partners is None:
+            return kept, next_looks(situations, *looked, within, self.horizons, until)
+        useful, look = of_use(self.partners, situations, kept, until)
+        own = next_looks(situations, *looked, within, self.horizons, until, useful)
+        stays = useful[kept.origin]
+        return kept if stays.all() else kept.where(stays), np.minimum(look, own)
+
+
+def _by_definition(ordered: Ordered, definitions: Sequence[Derive]) -> Stretched | None:
+    """The operator's stretches, with the bits of its definitions instead of its situations."""
+    if ordered.stretched is None:
+        return None
+    assert isinstance(ordered.node, Match)
+    places = [ordered.node.situations.index(one) for one in definitions]
+    return replace(ordered.stretched, bits=tuple(ordered.stretched.bits[place] for place in places))
+
+
+def _limits(one: Derive | Given) -> tuple[int, int]:
+    """The limits of a situation's duration."""
+    if isinstance(one, Given):
+        return (0 if one.points else 1), NONE
+    return one.at_least, NONE if one.at_most is None else one.at_most
+
+
+def _horizons(found: Detection, definition: Sequence[int], derived: int) -> Ints:
+    """How long after its end a situation of each definition may still be matched; with a window, that alone decides.
+
+    Given ones stay where their rows are stored.
+    """
+    longest = np.full(max(definition) + 1, NONE)
+    if found.within is None:
+        longest[:] = -_EVER
+        for number, horizon in zip(definition, horizons(found), strict=True):
+            longest[number] = max(longest[number], _ticks(horizon.after_end))
+    longest[derived:] = _GONE
+    return longest
+
+
+def _partners(ordered: Ordered, definition: Sequence[int], derived: int) -> Partners | None:
+    """What frees situations sooner, where the plan says so."""
+    rule, node = ordered.partners, ordered.node
+    if rule is None:
+        return None
+    assert isinstance(node, Match)
+    numbers = np.arange(max(definition) + 1)
+    freed = [definition[node.symbols.index(symbol)] for one in rule.freed for symbol in one.symbols]
+    return Partners(
+        definition=np.array(definition, dtype=np.int64),
+        derived=numbers < derived,
+        freed=np.isin(numbers, freed),
+        bounds=np.array([[NONE if c is None else c for c in row] for row in rule.bounds], dtype=np.int64),
+    )
+
+
+def _offsets(by_role: Sequence[Sequence[int]], definition: Sequence[int], lasts: Bools) -> tuple[Ints, ...]:
+    """What the roles of each definition have, together; nothing where its situations make no match certain."""
+    return tuple(
+        np.array(
+            sorted({o for role, d in zip(by_role, definition, strict=True) if d == number for o in role}),
+            dtype=np.int64,
+        )[: None if lasts[number] else 0]
+        for number in range(max(definition) + 1)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MatchOperator(Keeping):
+    """Matches of a pattern, reported as they are detected.
+
+    `states` are what is held of the partitions; an increment changes them only once it is settled, by what it has `made` of
+    some. `order` is what the search for matches goes by, `steps` the pattern in that order. Neither has a part in what is
+    found.
+    """
+
+    matching: Matching
+    derivation: Derivation
+    states: PartitionStates
+    order: MatchOrder
+    steps: Steps
+    made: Made | None = None
+
+    @classmethod
+    def start(cls, ordered: Ordered) -> MatchOperator:
+        """Before the first event."""
+        matching = Matching.of(ordered)
+        derivation = Derivation.start(matching.definitions, matching.leaves, matching.stretched)
+        states = derivation.states(key_schema(matching.node.situations[0]), matching.count)
+        order = MatchOrder.initial(matching.detection, pinned_order(matching.node))
+        return cls(matching, derivation, states, order, plan_steps(matching.pattern, order.order))
+
+    def step(
+        self, events: Sequence[Rows], after: Extended, until: Extended, close_at: int | None = None
+    ) -> tuple[MatchOperator, pl.DataFrame]:
+        """The operator after all events up to `until`, and the matches detected since `after`."""
+        one, states, low, high = self.matching, self.settled().states, _ticks(after), _ticks(until)
+        states.ready()
+        given = self._given(events[len(self.derivation.sources) :])
+        located = located_in(
+            states, self.derivation.sources, events, [rows.rows for rows in given.values()], high, close_at
+        )
+        before = states.cut(located.slots)
+        derivation, runs, reads = self.derivation.read(located.events, before.runs, close_at)
+        closed = _closed(derivation, reads, given, located.others)
+        every = _all_runs(derivation, runs, one.count)
+        situations = arrange(before.kept, closed, every, len(located.slots))
+        number = np.concatenate([before.number, closed.run, every.number.ravel()])[situations.origin]
+        triggers = find_triggers(situations, one.from_start, one.from_end, low, high)
+        found = enumerate_matches(self.steps, situations, triggers, low, high)
+        keys = _Keys(states.partitions, located.slots)
+        rows = self._rows(keys, derivation, reads, given, situations, number, found)
+        kept, look = one.left(situations, high)
+        made = Made(
+            before, Cut(located.slots, runs, kept, number[kept.origin], look), _is_new(before, situations, kept)
+        )
+        live = np.concatenate([made.after.number, open_numbers(runs)])
+        held = np.concatenate([before.number, open_numbers(before.runs)])
+        derivation = without(derivation, self.derivation, held, live)
+        order = self.order.after(situations, one.definition, found)
+        same = order.order is self.order.order or np.array_equal(order.order, self.order.order)
+        steps = self.steps if same else plan_steps(one.pattern, order.order)
+        return MatchOperator(one, derivation, states, order, steps, made), rows
+
+    def emptied(self) -> MatchOperator:
+        """The operator without situations, in the order of search that it has come to."""
+        one = self.matching
+        derivation = Derivation.start(one.definitions, one.leaves, one.stretched)
+        states = derivation.states(self.states.partitions.schema, one.count)
+        return replace(self, derivation=derivation, states=states, made=None)
+
+    def _given(self, rows: Sequence[Rows]) -> dict[int, GivenRows]:
+        first = len(self.matching.definitions)
+        parts = zip(self.matching.given, rows, strict=True)
+        return {
+            first + place: GivenRows.of(one, first + place, as_frame(part))
+            for place, ((one, _), part) in enumerate(parts)
+        }
+
+    def _rows(
+        self,
+        keys: _Keys,
+        derivation: Derivation,
+        reads: Sequence[Read],
+        given: Mapping[int, GivenRows],
+        situations: Situations,
+        number: Ints,
+        found: Matches,
+    ) -> pl.DataFrame:
+        node, detected = self.matching.node, found.detected
+        if not len(detected):
+            return self.matching.nothing
+        cell = np.searchsorted(situations.offsets, found.situation[:, 0], side="right") - 1
+        columns = keys.of(cell // situations.definitions).get_columns()
+        own = {n: (read.own[n]) for read in reads for n in read.own}
+        for role, (symbol, definition) in enumerate(zip(node.symbols, self.matching.definition, strict=True)):
+            place = found.situation[:, role]
+            te = situations.te[place]
+            ends, unknown = pl.Series(f"{symbol}.te", te), (te > detected) & (definition not in given)
+            columns.append(pl.Series(f"{symbol}.ts", situations.ts[place]))
+            columns.append(ends.set(pl.Series(unknown), None) if unknown.any() else ends)
+            values = None
+            if definition in given and measures(given[definition].given):
+                values = given[definition].values(number[place])
+            elif definition in derivation.values:
+                values = self._values(derivation, definition, own[definition], number[place], te <= detected, detected)
+            if values is not None:
+                columns += [column.alias(f"{symbol}.{column.name}") for column in values.get_columns()]
+        rows = only(pl.DataFrame([*columns, pl.Series("detected", detected)]), node.schema.names)
+        wanted = self.matching.nothing.schema
+        return rows if rows.schema == wanted else rows.cast(wanted)
+
+    def _values(
+        self, derivation: Derivation, definition: int, own: pl.DataFrame, run: Ints, over: Bools, detected: Ints
+    ) -> pl.DataFrame:
+        """Aggregates of situations as of the detection: of those that are over by then, over all of their events."""
+        values = derivation.values[definition]
+        at_end = values.at_end(run[over]).with_columns(pl.Series("row", np.flatnonzero(over)))
+        asked = Asked(run[~over], detected[~over])
+        at = values.at(asked, self.derivation.values[definition].partials, own)
+        both = pl.concat([at_end, at.with_columns(pl.Series("row", np.flatnonzero(~over)))])
+        return both.sort("row").drop("row")
+
+    @classmethod
+    def load(cls, ordered: Ordered, tables: Mapping[str, pl.DataFrame], reached: Extended) -> MatchOperator:
+        """The operator with what was kept when progress was `reached`."""
+        fresh = cls.start(ordered)
+        if SITUATIONS not in tables:
+            return fresh
+        rows, states, one, high = tables[SITUATIONS], fresh.states, fresh.matching, _ticks(reached)
+        slots, runs = load_runs(fresh.derivation, states, rows)
+        closed, every = load_closed(states, rows), _all_runs(fresh.derivation, runs, one.count)
+        situations = arrange(Situations.empty(one.count), closed, every, len(slots))
+        kept, look = one.left(situations, high)
+        number = np.concatenate([closed.run, every.number.ravel()])[situations.origin[kept.origin]]
+        states.put(Cut(slots, runs, kept, number, look))
+        values = load_values(fresh.derivation, tables, np.concatenate([number, open_numbers(runs)]))
+        derivation = replace(fresh.derivation, values=values, numbers=following(tables))
+        return replace(fresh, derivation=derivation)
+
+
+@dataclass(frozen=True, slots=True)
+class _Keys:
+    """The keys of partitions by their places among some slots."""
+
+    partitions: Partitions
+    slots: Ints
+
+    def of(self, places: Ints) -> pl.DataFrame:
+        return self.partitions.rows(self.slots[places])
+
+
+def _is_new(before: Cut, situations: Situations, kept: Situations) -> Bools:
+    """Which of the kept situations are over since the last increment."""
+    is_new: Bools = situations.origin[kept.origin] >= len(before.kept.ts)
+    return is_new
+
+
+def _closed(
+    derivation: Derivation, reads: Sequence[Read], given: Mapping[int, GivenRows], slots: Sequence[SlotNumbers]
+) -> Closed:
+    """What closed in an increment and is of the right duration, and what is given, by definition."""
+    found: Closed | None = None
+    for rows, slot in zip(given.values(), slots, strict=True):
+        own = rows.closed(slot)
+        found = own if found is None else joined(found, own)
+    for read in reads:
+        lasting = derivation.lasting(read.source, read.closed)
+        symbol = np.array(read.source.definitions, dtype=np.int16)[lasting.symbol]
+        own = Closed(lasting.slot, symbol, lasting.ts, lasting.te, lasting.run)
+        found = own if found is None else joined(found, own)
+    assert found is not None
+    return found
+
+
+def _all_runs(derivation: Derivation, runs: Sequence[Runs], count: int) -> Runs:
+    """The runs of all sources, a column per definition."""
+    if len(runs) == 1 and derivation.sources[0].definitions == tuple(range(count)):
+        return runs[0]
+    found = Runs.empty(len(runs[0].last) if runs else 0, count)
+    for source, one in zip(derivation.sources, runs, strict=True):
+        columns = list(source.definitions)
+        found.start[:, columns], found.number[:, columns] = one.start, one.number
+    return found
+
+
+def _ticks(progress: Extended) -> int:
+    if progress in (INF, -INF):
+        return _EVER if progress == INF else -_EVER
+    return int(progress)

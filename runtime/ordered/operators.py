@@ -1,0 +1,74 @@
+"""Ordered operators of a run: kept in memory from batch to batch, and as files of the checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from tidegate.analysis.match_orders import order_lines
+from tidegate.runtime.batch.executor import Job
+from tidegate.runtime.ordered.match.operator import MatchOperator
+from tidegate.runtime.ordered.operator import Operator, load_operator, start_operator
+from tidegate.runtime.ordered.state import Part, keep_part, part_of, read_state, whole_state
+from tidegate.runtime.ordered.table_checks import KeptShapes
+from tidegate.runtime.state.batch import Batch
+from tidegate.runtime.state.manifest import KernelState
+from tidegate.runtime.state.store.interface import FileRef, Store
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """An operator, the state of the checkpoint that it is, and the layers of that."""
+
+    state: KernelState
+    part: Part
+    operator: Operator
+
+
+@dataclass(slots=True)
+class Operators:
+    """The operators by their queries, each beside the state of the checkpoint that it is."""
+
+    store: Store
+    known: dict[str, Known] = field(default_factory=dict)
+
+    def of(self, job: Job) -> Operator:
+        """The operator of a query as the last committed batch left it."""
+        ordered = job.query.ordered
+        assert ordered is not None
+        if job.state is None:
+            return start_operator(ordered)
+        known = self.known.get(job.query.name)
+        if known is not None and known.state == job.state:
+            return known.operator
+        shapes = KeptShapes(start_operator(ordered))
+        tables = read_state(self.store, job.query.name, job.state, shapes)
+        return load_operator(ordered, tables, job.old[ordered.time])
+
+    def orders(self, queries: Sequence[str]) -> list[str]:
+        """Evaluation orders of these queries' patterns, and why."""
+        lines: list[str] = []
+        for name in queries:
+            operator = self.known[name].operator if name in self.known else None
+            if isinstance(operator, MatchOperator):
+                order = operator.order
+                lines += order_lines(operator.matching.node, order.order.tolist(), order.chosen_by, "seen or assumed")
+        return lines
+
+    def keep(self, batch: Batch, job: Job, operator: Operator) -> KernelState:
+        """Writes what an operator keeps from this batch on."""
+        name = job.query.name
+        known = self.known.pop(name, None)  # what it was before is gone once this has begun
+        before = None
+        if job.state is not None:
+            before = known.part if known is not None and known.state == job.state else part_of(name, job.state)
+
+        def write(table: pa.Table) -> FileRef:
+            return batch.write_state(name, table)
+
+        kept, part = keep_part(operator, before, write, self.store.read_table)
+        state = whole_state(kept, part)
+        self.known[name] = Known(state, part, operator)
+        return state

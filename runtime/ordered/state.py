@@ -1,0 +1,270 @@
+"""What ordered operators keep, as files: the tables of one operator, or of several that have a share of its partitions each.
+
+Tables are written whole as long as they are small. Else a layer of what a batch has changed is added to those before; a few
+small layers become one, and all become one once most of what they hold is out of date (`keep_part`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import polars as pl
+import pyarrow as pa
+
+from tidegate.runtime.ordered.operator import Operator
+from tidegate.runtime.ordered.sizes import CLOSED, END, OPEN, START
+from tidegate.runtime.ordered.table_checks import KeptShapes
+from tidegate.runtime.ordered.tables import (
+    DEFINITION,
+    IS_OPEN,
+    KEY,
+    NOTHING,
+    NUMBER,
+    SITUATIONS,
+    folded,
+    number_column,
+    values_of,
+)
+from tidegate.runtime.plan.progress import not_of_this_program
+from tidegate.runtime.state.codec import parse_plain, plain
+from tidegate.runtime.state.errors import MANIFEST, storage_errors
+from tidegate.runtime.state.manifest import KeptRows, KernelState
+from tidegate.runtime.state.segments import FANOUT, covering, tier_of
+from tidegate.runtime.state.store.interface import FileRef, Store
+
+#: The layout of what an operator keeps.
+VERSION: Final = 2
+#: So many rows are written whole in every batch: a layer would cost as much.
+SMALL: Final = 1024
+
+Tables = Mapping[str, pl.DataFrame]
+Bounds = Mapping[str, tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """Tables that were written together, by name, their rows, and the instants of situations in them by kind and column."""
+
+    tables: tuple[str, ...]
+    files: tuple[FileRef, ...]
+    rows: int
+    bounds: Mapping[str, Bounds] = field(default_factory=dict)
+
+
+#: The layers of an operator, or of one share of its partitions, from the first on.
+Part = tuple[Layer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The partitions whose key of that place is hashed to `shard` out of `shards`."""
+
+    key: int
+    shard: int
+    shards: int
+
+    def of(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Those of the kept rows."""
+        return rows.filter(shard_of(KEY.format(self.key), self.shards) == self.shard)
+
+
+def shard_of(column: str, shards: int) -> pl.Expr:
+    """The shard of each row; NULL is a key."""
+    return pl.col(column).hash(0) % shards
+
+
+def keep_part(
+    operator: Operator, before: Part | None, write: Callable[[pa.Table], FileRef], read: Callable[[str], pa.Table]
+) -> tuple[tuple[KeptRows, ...], Part]:
+    """Writes what an operator keeps after an increment: how much that is, and its layers, with those of `before`.
+
+    `before` are the layers that say what it kept before the increment; None where there are none, or in other parts.
+    """
+    counts = _counts(operator)
+    live = sum(counts.values())
+    changed = operator.changes() if before and live > SMALL else None
+    if before and changed is not None:
+        rows = [*(layer.rows for layer in before), sum(table.num_rows for table in changed.values())]
+        if not rows[-1]:
+            return _kept(counts, before), before
+        count = to_merge(rows)
+        if sum(rows) <= 2 * live + SMALL and count < len(rows):
+            older, merged = before[: len(before) - count + 1], before[len(before) - count + 1 :]
+            layers = [*({n: _frame(read(f.path)) for n, f in _named(layer)} for layer in merged), _frames(changed)]
+            part = (*older, _layer(folded(layers, whole=False) if merged else changed, write))
+            return _kept(counts, part), part
+    tables = operator.tables()
+    part = (_layer(tables, write),) if tables else ()
+    return _kept(counts, part), part
+
+
+def to_merge(rows: Sequence[int]) -> int:
+    """How many of the last layers are to become one, given the rows of all: 1 if the last stays by itself.
+
+    Layers get smaller from the first on: those of a smaller tier than a later one go into it, and `FANOUT` of one tier become
+    one. So layers are few, and a row is written again a few times only.
+    """
+    count = 1
+    while True:
+        tier = tier_of(sum(rows[-count:]))
+        smaller = count
+        while smaller < len(rows) and tier_of(rows[-smaller - 1]) < tier:
+            smaller += 1
+        equal = smaller
+        while equal < len(rows) and tier_of(rows[-equal - 1]) == tier:
+            equal += 1
+        merged = equal if equal - smaller + 1 >= FANOUT else smaller
+        if merged == count:
+            return count
+        count = merged
+
+
+def _counts(operator: Operator) -> dict[str, int]:
+    """Rows by what they are: situations that are open and over, values of aggregates."""
+    states, derivation = operator.settled().states, operator.derivation
+    values = {values_of(number): one.partials.height for number, one in derivation.values.items()}
+    return {OPEN: states.open, CLOSED: states.shelf.rows, **values}
+
+
+def _layer(tables: Mapping[str, Any], write: Callable[[pa.Table], FileRef]) -> Layer:
+    arrow = {name: rows if isinstance(rows, pa.Table) else rows.to_arrow() for name, rows in tables.items()}
+    files = tuple(map(write, arrow.values()))
+    return Layer(tuple(arrow), files, sum(rows.num_rows for rows in arrow.values()), _bounds(arrow.get(SITUATIONS)))
+
+
+def _bounds(situations: pa.Table | None) -> dict[str, Bounds]:
+    """When situations began and, where they are over, ended."""
+    if situations is None:
+        return {}
+    is_open, definition = (situations.column(name).to_numpy() for name in (IS_OPEN, DEFINITION))
+    found: dict[str, Bounds] = {}
+    for kind, mask, columns in ((OPEN, is_open & (definition != NOTHING), (START,)), (CLOSED, ~is_open, (START, END))):
+        if mask.any():
+            instants = {name: situations.column(name).to_numpy()[mask] for name in columns}
+            found[kind] = {name: (int(one.min()), int(one.max())) for name, one in instants.items()}
+    return found
+
+
+def _kept(counts: Mapping[str, int], part: Part) -> tuple[KeptRows, ...]:
+    """What is kept in the layers; instants are those between which theirs lie."""
+    return tuple(
+        KeptRows(holds, rows, covering([layer.bounds[holds] for layer in part if holds in layer.bounds]))
+        for holds, rows in counts.items()
+        if rows
+    )
+
+
+def whole_state(kept: Sequence[KeptRows], part: Part) -> KernelState:
+    """The state of an operator in one place."""
+    return _state("", [(kept, part)])
+
+
+def shared_state(parts: Sequence[tuple[Sequence[KeptRows], Part]]) -> KernelState:
+    """The state of operators with a share each, in the order of their shards."""
+    return _state(_hash(), parts)
+
+
+def _state(hash_: str, parts: Sequence[tuple[Sequence[KeptRows], Part]]) -> KernelState:
+    layers = _Parts(hash_, tuple(part for _, part in parts))
+    kept = tuple(one for some, _ in parts for one in some)
+    return KernelState(VERSION, layers.files, plain(layers), kept)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """Layers, part by part, and by which hash partitions were shared out; "" where they were not."""
+
+    hash: str
+    parts: tuple[Part, ...]
+
+    @property
+    def files(self) -> tuple[FileRef, ...]:
+        return tuple(file for part in self.parts for layer in part for file in layer.files)
+
+
+def part_of(query: str, state: KernelState, share: Share | None = None) -> Part | None:
+    """The layers of an operator, or of its share; None where the state is in other parts than these."""
+    found = _parts(query, state)
+    if share is None:
+        return None if found.hash else found.parts[0]
+    return found.parts[share.shard] if _are(found, share) else None
+
+
+def read_state(
+    store: Store, query: str, state: KernelState, shapes: KeptShapes, share: Share | None = None
+) -> dict[str, pl.DataFrame]:
+    """The tables of an operator, or of its share, from whatever parts they were written in; `StateError` TG504 for others
+    than it writes.
+    """
+    found = _parts(query, state)
+
+    def read(part: Part) -> dict[str, pl.DataFrame]:
+        layers = ({n: shapes.check(query, n, _frame(store.read_table(f.path))) for n, f in _named(one)} for one in part)
+        return folded(layers, whole=True)
+
+    with storage_errors(f"reading the state of {query!r}"):
+        if share is not None and _are(found, share):
+            return read(found.parts[share.shard])
+        tables = _joined([read(part) for part in found.parts])
+    return tables if share is None else _shared(tables, share)
+
+
+def _are(found: _Parts, share: Share) -> bool:
+    """Whether one of the parts is a share as it is."""
+    return found.hash == _hash() and len(found.parts) == share.shards
+
+
+def _named(layer: Layer) -> list[tuple[str, FileRef]]:
+    return list(zip(layer.tables, layer.files, strict=True))
+
+
+def _frame(table: pa.Table) -> pl.DataFrame:
+    return pl.DataFrame(table)
+
+
+def _frames(tables: Mapping[str, pa.Table]) -> dict[str, pl.DataFrame]:
+    return {name: _frame(table) for name, table in tables.items()}
+
+
+def _parts(query: str, state: KernelState) -> _Parts:
+    """`StateError` TG504 where the state is laid out in another way."""
+    where = f"the state of {query!r:.200} in layout {state.version}"
+    if state.version != VERSION:
+        raise not_of_this_program(where)
+    found = parse_plain(_Parts, state.values, code=MANIFEST, where=where)
+    told = all(len(layer.tables) == len(layer.files) for part in found.parts for layer in part)
+    if not told or found.files != state.files or not found.parts or (not found.hash and len(found.parts) > 1):
+        raise not_of_this_program(where)
+    return found
+
+
+def _hash() -> str:
+    """What shards rest on: another version may hash otherwise."""
+    return f"polars {pl.__version__}"
+
+
+def _joined(parts: Sequence[Tables]) -> dict[str, pl.DataFrame]:
+    """The tables of all parts; runs are numbered anew, as each part has numbers of its own."""
+    if len(parts) == 1:
+        return dict(parts[0])
+    found: dict[str, list[pl.DataFrame]] = {}
+    following = 0
+    for tables in parts:
+        first = following
+        for name, rows in tables.items():
+            number = number_column(name, rows)
+            following = max(following, first + 1 + int(rows[number].max()))  # type: ignore[arg-type]  # int64, some rows
+            found.setdefault(name, []).append(rows.with_columns(pl.col(number) + first))
+    return {name: pl.concat(rows) for name, rows in found.items()}
+
+
+def _shared(tables: Tables, share: Share) -> dict[str, pl.DataFrame]:
+    """Of all tables what concerns a share of the partitions."""
+    found = {name: share.of(rows) for name, rows in tables.items() if name == SITUATIONS}
+    live = pl.concat([pl.Series(NUMBER, [], pl.Int64), *(rows[NUMBER] for rows in found.values())])
+    for name, rows in tables.items():
+        if name not in found:
+            found[name] = rows.filter(pl.col(number_column(name, rows)).is_in(live.implode()))
+    return {name: rows for name, rows in found.items() if rows.height}

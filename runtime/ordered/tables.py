@@ -1,0 +1,222 @@
+"""What an operator keeps as tables: situations by the keys of their partitions, and the values of their aggregates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, Self
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from tidegate.runtime.kernels.layout import Situations
+from tidegate.runtime.kernels.situations import NEVER, Bools, Closed, Ints, Runs
+from tidegate.runtime.ordered.derive.operator import Derivation
+from tidegate.runtime.ordered.derive.run_partials import RunPartials
+from tidegate.runtime.ordered.derive.run_values import RunValues
+from tidegate.runtime.ordered.events import Partitions
+from tidegate.runtime.ordered.partition_states import Cut, Made, PartitionStates
+from tidegate.runtime.ordered.sizes import END, START
+
+#: The table of situations: columns beside the keys, which are named by their places. Of an open one, END is the time of the
+#: last event of its partition. Where DEFINITION is NOTHING, the partition is one of which none is open any more.
+SITUATIONS: Final = "situations"
+IS_OPEN: Final = "open"
+DEFINITION: Final = "definition"
+NUMBER: Final = "number"
+KEY: Final = "key {}"
+NOTHING: Final = -1
+#: What the names of tables of different values begin with: a row of theirs is never changed.
+DIFFERENT: Final = "different "
+COLUMNS: Final = (IS_OPEN, DEFINITION, START, END, NUMBER)
+
+#: Slot, and the columns of the table.
+_Columns = tuple[Ints, Bools, Ints, Ints, Ints, Ints]
+
+
+class Keeping:
+    """An operator's part in what is kept: `states` are what is held of its partitions, `made` what its last increment has
+    made of some, which counts once it is settled.
+    """
+
+    __slots__ = ()
+
+    derivation: Derivation
+    states: PartitionStates
+    made: Made | None
+
+    def settled(self) -> Self:
+        """The operator, with what its last increment has made in `states`: there is no way back from then on."""
+        if self.made is not None:
+            self.made.settle(self.states)
+        return self
+
+    def tables(self) -> dict[str, pa.Table]:
+        """What is kept, as tables by name."""
+        return everything(self.derivation, self.settled().states)
+
+    def changes(self) -> dict[str, pa.Table] | None:
+        """What the last increment has changed in them; None where it is not known."""
+        made, states = self.made, self.settled().states
+        if made is None:
+            return None
+        return changes(self.derivation, states.partitions, made.before, made.after, made.is_new)
+
+
+def everything(derivation: Derivation, states: PartitionStates) -> dict[str, pa.Table]:
+    """All that is kept; no table that is empty."""
+    cut = states.cut(states.all_slots())
+    parts = [_open(derivation, cut.slots, cut.runs), _over(cut.slots, cut.kept, cut.number)]
+    return _filled(_table(states.partitions, parts), {n: one.partials for n, one in derivation.values.items()})
+
+
+def changes(derivation: Derivation, partitions: Partitions, before: Cut, after: Cut, new: Bools) -> dict[str, pa.Table]:
+    """What an increment has changed: of the partitions that it looked at all that is open, situations that are over since,
+    those `new` in what is kept, and the values of runs that had events.
+    """
+    was_open = before.open & ~after.open
+    closed = after.slots[was_open]
+    zeros = np.zeros(len(closed), dtype=np.int64)
+    parts = [
+        _open(derivation, after.slots, after.runs),
+        (closed, np.ones(len(closed), dtype=np.bool_), zeros + NOTHING, zeros, zeros, zeros + NOTHING),
+        _chosen(_over(after.slots, after.kept, after.number), new),
+    ]
+    return _filled(_table(partitions, parts), {n: one.changed() for n, one in derivation.values.items()})
+
+
+def _filled(situations: pa.Table, values: Mapping[int, RunPartials]) -> dict[str, pa.Table]:
+    found = {SITUATIONS: situations} if situations.num_rows else {}
+    named = [(name, rows) for n, one in values.items() for name, rows in named_values(n, one).items()]
+    return found | {name: rows.to_arrow() for name, rows in named if rows.height}
+
+
+def values_of(definition: int) -> str:
+    """The name of the table with the values of a definition."""
+    return f"values {definition}"
+
+
+def named_values(definition: int, partials: RunPartials) -> dict[str, pl.DataFrame]:
+    """The tables of the values of a definition by name: partial results, then the different values of each count_distinct."""
+    different = {f"{DIFFERENT}{definition}.{place}": rows for place, rows in enumerate(partials.different)}
+    return {values_of(definition): partials.merged} | different
+
+
+def _table(partitions: Partitions, parts: Sequence[_Columns]) -> pa.Table:
+    slots, *columns = (np.concatenate(one) for one in zip(*parts, strict=True))
+    keys = partitions.arrays(slots) if len(partitions) else []
+    names = [KEY.format(place) for place in range(len(keys))]
+    return pa.Table.from_arrays([*keys, *map(pa.array, columns)], names=[*names, *COLUMNS])
+
+
+def _open(derivation: Derivation, slots: Ints, runs: Sequence[Runs]) -> _Columns:
+    """The open runs of slots."""
+    parts: list[_Columns] = []
+    for source, one in zip(derivation.sources, runs, strict=True):
+        place, symbol = np.nonzero(one.start != NEVER)
+        definition = np.array(source.definitions, dtype=np.int64)[symbol]
+        is_open = np.ones(len(place), dtype=np.bool_)
+        parts.append(
+            (slots[place], is_open, definition, one.start[place, symbol], one.last[place], one.number[place, symbol])
+        )
+    if len(parts) == 1:
+        return parts[0]
+    none = np.empty(0, dtype=np.int64)
+    parts.append((none, none.astype(np.bool_), none, none, none, none))
+    slot, is_open, *columns = (np.concatenate(one) for one in zip(*parts, strict=True))
+    definition, start, last, number = columns
+    return slot, is_open, definition, start, last, number
+
+
+def _over(slots: Ints, kept: Situations, number: Ints) -> _Columns:
+    """The situations of slots that are over."""
+    cells = np.repeat(np.arange(len(kept.offsets) - 1), np.diff(kept.offsets))
+    place, definition = np.divmod(cells, kept.definitions)
+    return slots[place], np.zeros(len(cells), dtype=np.bool_), definition, kept.ts, kept.te, number
+
+
+def _chosen(columns: _Columns, mask: Bools) -> _Columns:
+    slot, is_open, definition, start, end, number = columns
+    return slot[mask], is_open[mask], definition[mask], start[mask], end[mask], number[mask]
+
+
+def load_runs(derivation: Derivation, states: PartitionStates, rows: pl.DataFrame) -> tuple[Ints, tuple[Runs, ...]]:
+    """The slots of all partitions in a table of situations, and the runs that are open there."""
+    slot = states.partitions.assign(keyed(states.partitions, rows))
+    open_, definition, start, last, number = (rows.get_column(name).to_numpy() for name in COLUMNS)
+    slots = states.all_slots()
+    found = []
+    for source in derivation.sources:
+        runs = Runs.empty(len(slots), len(source.definitions))
+        for symbol, wanted in enumerate(source.definitions):
+            chosen = open_ & (definition == wanted)
+            at = slot[chosen]
+            runs.start[at, symbol], runs.number[at, symbol] = start[chosen], number[chosen]
+            runs.held[at] |= np.uint64(1 << symbol)
+            runs.last[at] = last[chosen]
+        found.append(runs)
+    return slots, tuple(found)
+
+
+def load_closed(states: PartitionStates, rows: pl.DataFrame) -> Closed:
+    """The situations that are over, of a table."""
+    rows = rows.filter(~pl.col(IS_OPEN))
+    _, definition, start, end, number = (rows.get_column(name).to_numpy() for name in COLUMNS)
+    slot = states.partitions.assign(keyed(states.partitions, rows))
+    return Closed(slot, definition.astype(np.int16), start, end, number)
+
+
+def load_values(derivation: Derivation, tables: Mapping[str, pl.DataFrame], live: Ints) -> dict[int, RunValues]:
+    """The values of runs that are still of use."""
+    found = {}
+    for number, fresh in derivation.values.items():
+        kept = [tables.get(name, none) for name, none in named_values(number, fresh.partials).items()]
+        found[number] = RunValues.of(derivation.situations[number], RunPartials.from_tables(kept)).only(live)
+    return found
+
+
+def following(tables: Mapping[str, pl.DataFrame]) -> int:
+    """A number that no run has, nor any later one."""
+    numbers = [rows.get_column(number_column(name, rows)).max() for name, rows in tables.items()]
+    return 1 + max([NOTHING, *(int(one) for one in numbers if isinstance(one, int))])
+
+
+def number_column(name: str, rows: pl.DataFrame) -> str:
+    """The column of a table that has the numbers of runs."""
+    return NUMBER if name == SITUATIONS else rows.columns[0]
+
+
+def keyed(partitions: Partitions, rows: pl.DataFrame) -> pl.DataFrame:
+    """The keys of kept rows under their own names."""
+    names = partitions.schema.names
+    return rows.select(pl.col(KEY.format(place)).alias(name) for place, name in enumerate(names)) if names else rows
+
+
+def folded(layers: Iterable[Mapping[str, pl.DataFrame]], *, whole: bool) -> dict[str, pl.DataFrame]:
+    """What tables say together with the changes written after them, in order: of a partition the last word on what is
+    open, of a run its last values and all the different ones. With `whole` nothing stands before them, so what is not open needs no word.
+    """
+    found: dict[str, list[pl.DataFrame]] = {}
+    for tables in layers:
+        for name, rows in tables.items():
+            found.setdefault(name, []).append(rows)
+    joined = {name: _last(name, parts) for name, parts in found.items()}
+    if whole and SITUATIONS in joined:
+        joined[SITUATIONS] = joined[SITUATIONS].filter(pl.col(DEFINITION) != NOTHING)
+    return {name: rows for name, rows in joined.items() if rows.height}
+
+
+def _last(name: str, parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    if len(parts) == 1:
+        return parts[0]
+    if name != SITUATIONS:
+        rows = pl.concat(parts)
+        if name.startswith(DIFFERENT):
+            return rows
+        return rows.unique(rows.columns[0], keep="last", maintain_order=True)
+    layer = "\0layer"
+    rows = pl.concat([part.with_columns(pl.lit(number).alias(layer)) for number, part in enumerate(parts)])
+    keys = [column for column in rows.columns if column not in (*COLUMNS, layer)]
+    newest = pl.col(layer).filter(IS_OPEN).max()
+    said = pl.col(layer) == (newest.over(keys) if keys else newest)
+    return rows.filter(~pl.col(IS_OPEN) | said).drop(layer)

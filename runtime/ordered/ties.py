@@ -1,0 +1,58 @@
+"""Events of one partition at one instant of which nothing says which comes first: those that are equal are one, others go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import polars as pl
+
+from tidegate.algebra.nodes import Derive
+from tidegate.algebra.schema import Schema
+from tidegate.algebra.situation_semantics import aggregated, tied
+from tidegate.runtime.eval.aggregates.partials import same_zero
+from tidegate.runtime.eval.lenient import SetAside
+from tidegate.runtime.eval.small.increment import Rows, as_frame
+from tidegate.runtime.ordered.events import Source, holds_of
+from tidegate.runtime.ordered.operator import Operator
+
+TIE: Final = "tie"
+
+
+def untied(operator: Operator, events: Sequence[Rows]) -> tuple[list[Rows], list[SetAside]]:
+    """What an operator reads in an increment without ties, and the events that are left out.
+
+    All events of an instant are there when progress passes it, so it does not matter in which batches they came.
+    """
+    kept, aside = list(events), list[SetAside]()
+    for place, source in enumerate(operator.derivation.sources):
+        own = [operator.derivation.situations[number] for number in source.definitions]
+        kept[place], gone = _untied(source, own, as_frame(events[place]))
+        aside += gone
+    return kept, aside
+
+
+def _untied(source: Source, situations: Sequence[Derive], events: pl.DataFrame) -> tuple[pl.DataFrame, list[SetAside]]:
+    situation = source.situation
+    order = [*situation.keys, situation.time, *(() if situation.tie is None else (situation.tie,))]
+    doubles = [name for name, type_ in events.schema.items() if type_ == pl.Float64]
+    read = events.with_columns(same_zero(pl.col(name)).alias(name) for name in doubles)
+    counts = read.select(*order, *sorted(aggregated(situations) - {*order})).with_columns(
+        _true(source, situations, events)
+    )
+    tied_rows = counts.select(pl.struct(order).is_duplicated()).to_series()
+    first = counts.select(pl.struct(pl.all()).is_first_distinct()).to_series()
+    numbered = counts.select(order).with_columns(first.alias("\0first"))
+    alike = numbered.select((pl.col("\0first").sum().over(order) == 1).alias("")).to_series()
+    keep = ~tied_rows | (alike & first)
+    schema = Schema(tuple(source.schema[name] for name in events.columns if name in source.schema))
+    aside = [
+        SetAside(TIE, None, row, schema, tied(row[situation.time], source.schema[situation.time].type))
+        for row in events.filter(~keep).select(schema.names).iter_rows(named=True)
+    ]
+    return events.filter(keep), aside
+
+
+def _true(source: Source, situations: Sequence[Derive], events: pl.DataFrame) -> pl.Series:
+    """Which conditions are true of each event."""
+    return pl.Series("\0true", holds_of(source, situations, events))

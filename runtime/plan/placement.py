@@ -1,0 +1,62 @@
+"""Which place an increment takes on Spark: the driver, shards of a key, or DataFrames, by the bytes that are relevant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidegate.runtime.arguments import check_bytes
+from tidegate.runtime.plan.sharding import DRIVER_BYTES, SHARD_BYTES
+from tidegate.runtime.plan.steps import QueryPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Up to how much relevant data the driver, and each task of a shard, evaluates an increment; 0 switches a place off.
+
+    The defaults are measured: `python benchmarks/places.py`.
+    """
+
+    driver_bytes: int = DRIVER_BYTES
+    shard_bytes: int = SHARD_BYTES
+
+    def place(self, query: QueryPlan, size: int, parallelism: int) -> str:
+        """The place of an increment over `size` bytes, where so many tasks run at once.
+
+        Of an operator that reads events in order, `size` has its state too. DataFrames are no place for it.
+        """
+        if self.driver_bytes and size <= self.driver_bytes:
+            return "driver"
+        if query.ordered is not None:
+            return "driver" if query.shard_key is None or not self.shard_bytes else "sharded"
+        if query.shard_key is not None and size <= self.shard_bytes * parallelism:
+            return "sharded"
+        return "catalyst"
+
+    def describe(self, query: QueryPlan) -> str:
+        """The same in words."""
+        if query.ordered is not None and (query.shard_key is None or not self.shard_bytes):
+            return "in the driver"
+        places = [f"in the driver up to {size_text(self.driver_bytes)}"] if self.driver_bytes else []
+        if query.shard_key is not None and self.shard_bytes:
+            keys = ", ".join(dict.fromkeys(key for key in query.shard_key if key is not None))
+            places.append(f"by shards of {keys} up to {size_text(self.shard_bytes)} a task")
+        if query.ordered is not None:
+            return ", ".join([*places[:-1], places[-1].partition(" up to ")[0]])
+        return ", ".join([*places, "else as DataFrames"]) if places else "as DataFrames"
+
+
+def limits_of(driver_bytes: int | None, shard_bytes: int | None) -> Limits:
+    """The limits that a run is given, checked; None stands for the default."""
+    driver = DRIVER_BYTES if driver_bytes is None else driver_bytes
+    shard = SHARD_BYTES if shard_bytes is None else shard_bytes
+    check_bytes("driver_bytes", driver)
+    check_bytes("shard_bytes", shard)
+    return Limits(driver, shard)
+
+
+def size_text(size: int) -> str:
+    """Bytes as people read them: 64 MiB, 1.5 GiB, 300 bytes."""
+    for unit, power in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
+        if size >= 1 << power:
+            return f"{size / (1 << power):.4g} {unit}"
+    return f"{size} bytes"

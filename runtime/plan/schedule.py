@@ -1,0 +1,187 @@
+"""Schedules: how often a query is evaluated, in which order, and for how long in one batch (rule R24)."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from tidegate.algebra.dsl.calls import called, checked_calls
+from tidegate.algebra.dsl.here import Here
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.shown import shown
+from tidegate.algebra.time import DurationLike, duration_ticks, format_duration
+from tidegate.algebra.types import INT64_MAX
+from tidegate.analysis.components import Component, dependencies
+from tidegate.analysis.facts import ProgramFacts
+from tidegate.runtime.arguments import mapping_of
+from tidegate.runtime.plan.progress import check_known
+
+_T = TypeVar("_T")
+
+
+@checked_calls
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """When queries are evaluated: results lag meanwhile, and are the same in the end.
+
+    `every` per result: every so many batches (10), or at most every so much of the clock that batches record ("10s").
+    `budget`: once a batch has spent that long on its increments, queries that have not begun wait for the next one. Those
+    of higher `priority` (0 where none is given) come first, and those that have waited rise by one with every batch. All
+    queries of a recursive component are evaluated together. Where inputs have ended, everything is evaluated.
+
+    Examples:
+        >>> tg.schedule(every={"Unpaid": "10s"}, budget="200ms")
+        Schedule(every={'Unpaid': '10s'}, priority={}, budget='200ms')
+    """
+
+    every: Mapping[str, int | DurationLike] = field(default_factory=dict)
+    priority: Mapping[str, int] = field(default_factory=dict)
+    budget: DurationLike | None = None
+
+    def __post_init__(self) -> None:
+        with Here():
+            for name, value in mapping_of("every", self.every, "10").items():
+                _cadence(name, value)
+            for name, value in mapping_of("priority", self.priority, "1").items():
+                _priority(name, value)
+            if self.budget is not None:
+                _ticks("budget", self.budget)
+
+    def checked(self, facts: ProgramFacts) -> Timetable:
+        """The schedule in ticks, for every stream that it concerns; `QueryError` TG401 or TG402 where it does not fit.
+
+        Examples:
+            >>> timetable = tg.schedule(every={"Unpaid": "10s"}).checked(program.facts)
+            >>> timetable.describe("Unpaid")
+            'every 10s'
+        """
+        for name in (*self.every, *self.priority):
+            check_known(name, facts.streams, "result")
+        priority = {name: _priority(name, value) for name, value in self.priority.items()}
+        every = _for_components({name: _cadence(name, value) for name, value in self.every.items()}, facts.components)
+        return Timetable(
+            {name: count for name, (count, _) in every.items() if count},
+            {name: span for name, (_, span) in every.items() if span},
+            _inherited(_for_components(priority, facts.components), facts),
+            None if self.budget is None else _ticks("budget", self.budget),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Timetable:
+    """A schedule that fits its program, per result stream: `batches` and `spans` (microseconds of the clock) between two
+    turns, the `priority` of what is not 0, and the `budget` of a batch in microseconds."""
+
+    batches: Mapping[str, int] = field(default_factory=dict)
+    spans: Mapping[str, int] = field(default_factory=dict)
+    priority: Mapping[str, int] = field(default_factory=dict)
+    budget: int | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether every query is evaluated in every batch."""
+        return not self.batches and not self.spans and self.budget is None
+
+    @property
+    def follows_time(self) -> bool:
+        """Whether a query may be due although nothing is new."""
+        return bool(self.spans) or self.budget is not None
+
+    def cadence(self, stream: str) -> str:
+        """How often, in words; empty where in every batch."""
+        if stream in self.batches:
+            return f"every {self.batches[stream]} batches"
+        return f"every {format_duration(self.spans[stream])}" if stream in self.spans else ""
+
+    def describe(self, stream: str) -> str:
+        """What the schedule says of a result, in words; empty where nothing."""
+        parts = [self.cadence(stream)] if self.cadence(stream) else []
+        if self.budget is not None:
+            parts.append(
+                f"priority {self.priority.get(stream, 0)} in a budget of {format_duration(self.budget)} a batch"
+            )
+        return ", ".join(parts)
+
+
+@called()
+def schedule(
+    *,
+    every: Mapping[str, int | DurationLike] | None = None,
+    priority: Mapping[str, int] | None = None,
+    budget: DurationLike | None = None,
+) -> Schedule:
+    """How often queries are evaluated, in which order, and for how long in one batch; see `Schedule`.
+
+    Examples:
+        >>> session = program.session(schedule=tg.schedule(every={"Unpaid": 2}))
+        >>> session.push("Orders", inputs["Orders"])
+        >>> session.advance("Orders", {"ordered": "2026-03-03T10:00Z"})
+        >>> session.advance("Payments", {"paid": "2026-03-03T10:00Z"})
+        >>> session.step().results, session.step().results
+        ({}, {'Unpaid': 2})
+    """
+    return Schedule({} if every is None else every, {} if priority is None else priority, budget)
+
+
+def checked_schedule(given: Schedule | None, facts: ProgramFacts) -> Timetable:
+    """What a run is given, checked; without a schedule every query is evaluated in every batch."""
+    if given is not None and not isinstance(given, Schedule):
+        raise QueryError("TG401", f"{shown(given)} is no schedule", hint='write tg.schedule(every={"Name": 10})')
+    return Timetable() if given is None else given.checked(facts)
+
+
+def _cadence(name: str, value: object) -> tuple[int, int]:
+    """Batches and microseconds between two turns; one of them is 0."""
+    match value:
+        case bool():
+            pass
+        case int() if 1 <= value <= INT64_MAX:
+            return value, 0
+        case str() | dt.timedelta():
+            return 0, _ticks(f"{name}: every", value)
+    raise QueryError(
+        "TG401",
+        f"{name}: every={shown(value)} is no cadence",
+        hint='give a number of batches such as 10, or "10s" of the clock',
+    )
+
+
+def _priority(name: str, value: object) -> int:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    raise QueryError("TG401", f"{name}: {shown(value)} is no priority", hint="give a whole number")
+
+
+def _ticks(what: str, value: object) -> int:
+    ticks = duration_ticks(value) if isinstance(value, str | dt.timedelta) else 0
+    if ticks <= 0:
+        raise QueryError("TG401", f"{what}={shown(value)} is no time to wait", hint='give a duration such as "10s"')
+    return ticks
+
+
+def _for_components(given: Mapping[str, _T], components: Iterable[Component]) -> dict[str, _T]:
+    """What is given for one stream of a recursive component holds for all; `QueryError` TG401 where two differ."""
+    found: dict[str, _T] = {}
+    for component in components:
+        own = {name: given[name] for name in component.streams if name in given}
+        if len(set(own.values())) > 1:
+            raise QueryError(
+                "TG401",
+                f"{' and '.join(own)} depend on each other and are evaluated together",
+                hint="give them the same schedule, or only one of them any",
+            )
+        for value in own.values():
+            found |= dict.fromkeys(component.streams, value)
+    return found
+
+
+def _inherited(priority: Mapping[str, int], facts: ProgramFacts) -> dict[str, int]:
+    """What a query of high priority reads comes as early as that query itself."""
+    found = {name: priority.get(name, 0) for name in facts.streams}
+    read_by = dependencies(facts.program)
+    for component in reversed(facts.components):
+        highest = max(found[fed] for fed in {*component.streams, *(b for a, b in read_by if a in component.streams)})
+        found |= dict.fromkeys(component.streams, highest)
+    return {name: value for name, value in found.items() if value}

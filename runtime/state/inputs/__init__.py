@@ -1,0 +1,1 @@
+"""What of the input was read, and where files go that were."""

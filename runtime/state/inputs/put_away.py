@@ -1,0 +1,211 @@
+"""Files that were read leave their directory once their rows are durable: to an archive, or for good.
+
+A file is put away after the commit of the batch that read it, and only in the version that was read. Whatever was begun when
+a run died is done again by the next start: linked, but not removed yet; copied, but not linked. No link is followed below
+the directory and the archive, and no file in the archive is ever overwritten.
+"""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import logging
+import os
+import shutil
+import stat
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import BinaryIO, Final, Literal
+
+from tidegate.runtime.state.failpoints import Failpoints
+from tidegate.runtime.state.inputs.positions import SourceFile
+
+#: Gone: the file is not in the directory any more. Kept: it never will leave it. Failed: it is to be tried again.
+Outcome = Literal["gone", "kept", "failed"]
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_OTHER_FILE_SYSTEM: Final = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK)
+_CHUNK: Final = 1 << 20
+#: After so many failures the rest waits for the next batch: a full disk fails for each.
+_FAILURES: Final = 8
+_logger = logging.getLogger("tidegate.state")
+
+
+@dataclass(frozen=True, slots=True)
+class PuttingAway:
+    """What becomes of the files below `directory` that were read: they go to `archive`, or are deleted where that is None."""
+
+    directory: str
+    archive: str | None
+
+
+def put_away(
+    rule: PuttingAway,
+    files: Sequence[SourceFile],
+    failpoints: Failpoints,
+    known: Collection[SourceFile] = (),
+) -> tuple[list[SourceFile], list[SourceFile]]:
+    """Puts files away; gives those that are gone, and those that are to be tried again. Those that are `known` to have left
+    are gone if they are not there.
+
+    When it returns, what is gone is so durably: a file that came back after a power failure would be read twice.
+    """
+    gone: list[SourceFile] = []
+    left: list[SourceFile] = []
+    failures = 0
+    folders: dict[str, None] = {}
+    for number, file in enumerate(files):
+        if failures == _FAILURES:
+            left += files[number:]
+            break
+        try:
+            outcome = _put_one_away(rule, file, failpoints, file in known)
+        except OSError as error:
+            _logger.warning("%s was read and could not be put away, which is tried again: %s", file.path, error)
+            outcome, failures = "failed", failures + 1
+        if outcome == "gone":
+            gone.append(file)
+            folders[os.path.dirname(file.path)] = None
+        elif outcome == "failed":
+            left.append(file)
+    for folder in folders:
+        _sync(folder)
+    return gone, left
+
+
+def _put_one_away(rule: PuttingAway, file: SourceFile, failpoints: Failpoints, known: bool) -> Outcome:
+    *folders, name = os.path.relpath(file.path, rule.directory).split(os.sep)
+    if ".." in (*folders, name):
+        return "kept"  # behind a link: it is not the directory's
+    try:
+        with _opened(rule.directory, folders) as folder:
+            status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            if not stat.S_ISREG(status.st_mode):
+                _logger.warning("%s was read and stays: it is a link", file.path)
+                return "kept"
+            if (status.st_size, status.st_mtime_ns) != (file.size, file.mtime_ns):
+                return "kept"  # another version: the next batch says so
+            failpoints.hit("put-away-before")
+            if rule.archive is not None:
+                _archive(rule.archive, folders, name, folder, status)
+                failpoints.hit("put-away-archived")
+            os.unlink(name, dir_fd=folder)
+            failpoints.hit("put-away-removed")
+            return "gone"
+    except FileNotFoundError:
+        # Before a crash it may have been put away. It may as well be where nobody sees it now, and come back.
+        archived = rule.archive is not None and _is_archived(rule.archive, folders, name, file)
+        return "gone" if known or archived else "kept"
+
+
+def _archive(top: str, folders: Sequence[str], name: str, folder: int, status: os.stat_result) -> None:
+    try:
+        with _opened(top, folders, make=True) as archive:
+            _link(folder, name, archive, status)
+            os.fsync(archive)
+    except FileNotFoundError as error:  # of the archive, not of the file
+        raise OSError(errno.EIO, f"{top}: {error}") from error
+
+
+def _is_archived(top: str, folders: Sequence[str], name: str, file: SourceFile) -> bool:
+    try:
+        with _opened(top, folders) as archive:
+            for aim in _names(name):
+                there = os.stat(aim, dir_fd=archive, follow_symlinks=False)
+                if stat.S_ISREG(there.st_mode) and (there.st_size, there.st_mtime_ns) == (file.size, file.mtime_ns):
+                    return True
+    except FileNotFoundError:
+        pass
+    return False
+
+
+def _names(name: str) -> Iterator[str]:
+    """A file's name, and then with numbers before its ending."""
+    stem, ending = os.path.splitext(name)
+    yield name
+    yield from (f"{stem}.{number}{ending}" for number in itertools.count(2))
+
+
+def _link(folder: int, name: str, archive: int, status: os.stat_result) -> None:
+    """Gives a file a name in the archive: its own, or with the first number that is free before the ending."""
+    source = name, folder
+    copy = f".{name}.tidegate-{status.st_size}-{status.st_mtime_ns}"
+    with suppress(FileNotFoundError):
+        os.unlink(copy, dir_fd=archive)  # of a start that died while it copied
+    for aim in _names(name):
+        try:
+            os.link(source[0], aim, src_dir_fd=source[1], dst_dir_fd=archive, follow_symlinks=False)
+            break
+        except FileExistsError:
+            if _is_same(folder, name, status, archive, aim):  # linked or copied before a crash
+                break
+        except OSError as error:
+            if error.errno not in _OTHER_FILE_SYSTEM or source[0] == copy:
+                raise
+            _copy(folder, name, archive, copy, status)
+            source = copy, archive
+            os.link(copy, aim, src_dir_fd=archive, dst_dir_fd=archive, follow_symlinks=False)
+            break
+    if source[0] == copy:
+        os.unlink(copy, dir_fd=archive)
+
+
+def _is_same(folder: int, name: str, status: os.stat_result, archive: int, aim: str) -> bool:
+    there = os.stat(aim, dir_fd=archive, follow_symlinks=False)
+    if (there.st_dev, there.st_ino) == (status.st_dev, status.st_ino):
+        return True
+    if not stat.S_ISREG(there.st_mode) or (there.st_size, there.st_mtime_ns) != (status.st_size, status.st_mtime_ns):
+        return False
+    with _reading(folder, name) as one, _reading(archive, aim) as other:
+        while True:
+            some = one.read(_CHUNK)
+            if some != other.read(_CHUNK):
+                return False
+            if not some:
+                return True
+
+
+def _reading(folder: int, name: str) -> BinaryIO:
+    return open(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder), "rb")
+
+
+def _copy(folder: int, name: str, archive: int, copy: str, status: os.stat_result) -> None:
+    with _reading(folder, name) as source:
+        writing = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=archive)
+        with open(writing, "wb") as target:
+            shutil.copyfileobj(source, target, _CHUNK)
+            target.flush()
+            os.utime(writing, ns=(status.st_atime_ns, status.st_mtime_ns))
+            os.fsync(writing)
+
+
+@contextmanager
+def _opened(top: str, folders: Sequence[str], *, make: bool = False) -> Iterator[int]:
+    """A folder below a top, step by step, so that no link on the way is followed."""
+    descriptor = os.open(top, _FOLDER)
+    try:
+        for folder in folders:
+            if make:
+                with suppress(FileExistsError):
+                    os.mkdir(folder, dir_fd=descriptor)
+                    os.fsync(descriptor)
+            inner = os.open(folder, _FOLDER | os.O_NOFOLLOW, dir_fd=descriptor)
+            os.close(descriptor)
+            descriptor = inner
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _sync(folder: str) -> None:
+    try:
+        descriptor = os.open(folder, _FOLDER)
+    except FileNotFoundError:
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # file systems whose directories need no sync say so in this way
+            raise
+    finally:
+        os.close(descriptor)

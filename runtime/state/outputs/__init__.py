@@ -1,0 +1,1 @@
+"""Results on their way out, and directories of results."""

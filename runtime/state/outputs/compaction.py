@@ -1,0 +1,371 @@
+"""Compaction of directories of results: small files become few, and whoever lists the directory sees each row exactly once.
+
+A list of names can be changed at once in one way only: by exchanging the directory with another (`renameat2`). So the other
+one is made beside it, with the merged files and with links to those that stay, and then takes its place. A program that reads
+the directory as a stream goes by the names of files, and would take a merged file for new rows: it holds a shared lock,
+and compaction keeps away. Decision 25 has the reasons.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import json
+import os
+import stat
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from tidegate.runtime.state.errors import StateError, storage_errors
+from tidegate.runtime.state.failpoints import Failpoints
+from tidegate.runtime.state.outputs.names import Result, result_of
+from tidegate.runtime.state.segments import schema_id, tier_of
+
+FOREIGN: Final = "TG526"  # the directory can not be exchanged for another
+READ: Final = "TG527"  # rows would be read twice
+PARTS: Final = b"tidegate.parts"
+FANOUT: Final = 16
+#: Files of so many rows or bytes are large enough; a merged one has less than twice as many.
+_MOST_ROWS: Final = 1 << 20
+_MOST_BYTES: Final = 64 << 20
+_MOST_PARTS: Final = 1 << 14
+_ROW_GROUP: Final = 1 << 17
+_EXCHANGE: Final = 2
+_HERE: Final = -100
+#: A batch publishes for milliseconds; so often, and so many seconds apart, compaction asks for the directory.
+_TRIES: Final = 40
+_APART: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """What a compaction did to a directory: files and bytes before and after, and rows that were written again."""
+
+    directory: str
+    files_before: int
+    files: int
+    bytes_before: int
+    bytes: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file of results as it lies there. `parts`: those that were merged into it, or itself."""
+
+    result: Result
+    path: Path
+    bytes: int
+    mtime_ns: int
+    rows: int
+    schema: str
+    parts: tuple[tuple[str, int, int], ...]
+
+
+def parts_of(path: str | os.PathLike[str]) -> tuple[str, ...]:
+    """Names of the files that were merged into this one; none for a file as a batch published it."""
+    import pyarrow.parquet as pq
+
+    found = (pq.read_metadata(path).metadata or {}).get(PARTS)
+    return () if found is None else tuple(name for name, _, _ in json.loads(found))
+
+
+def compact(
+    directory: str | os.PathLike[str], *, failpoints: Failpoints | None = None, fanout: int = FANOUT
+) -> Compacted:
+    """Merge the small files of each query in a directory of results, but those of the newest batch there.
+
+    `StateError` TG526 where the directory is none, holds anything else or can not be exchanged, TG527 while a program reads it as a
+    stream, or another compaction goes on. A crash leaves the directory as it was or compacted, nothing between.
+    """
+    points = Failpoints() if failpoints is None else failpoints
+    top = Path(os.path.realpath(directory))
+    if not top.is_dir():
+        raise StateError(FOREIGN, f"there is no directory {top}", hint="check the path")
+    with storage_errors(f"compacting {top}"):
+        names = _names(top)
+        plan = _plan([_file(top, result) for result in names], fanout)
+        before = sum((top / result.name).stat().st_size for result in names)
+        if not plan:
+            return Compacted(str(top), len(names), len(names), before, before, 0)
+        _check_exchange(top)
+        with _beside(top) as other:
+            merged = [_merge(group, other) for group in plan]
+            points.hit("compaction-merged")
+            gone = {one.path.name for group in plan for one in group}
+            with _alone(top):
+                for result in _names(top):  # those that came meanwhile too
+                    if result.name not in gone:
+                        os.link(top / result.name, other / result.name)
+                _same_owner(top, other)
+                _sync(other)
+                points.hit("compaction-linked")
+                _exchange(top, other)
+                points.hit("compaction-exchanged")
+                _sync(top.parent)
+            left = [path.stat().st_size for path in top.iterdir()]
+    rows = sum(one.rows for group in plan for one in group)
+    assert len(merged) == len(plan)
+    return Compacted(str(top), len(names), len(left), before, sum(left), rows)
+
+
+@contextmanager
+def shared(directory: str) -> Iterator[None]:
+    """While a batch publishes into a directory, or a stream is read from it, no compaction exchanges it."""
+    descriptor = hold(directory)
+    try:
+        yield
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def hold(directory: str) -> int | None:
+    """A descriptor that keeps compaction away from a directory until it is closed; None where there are no locks, or no directory."""
+    while True:
+        try:
+            descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError:
+            return None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
+            if os.path.samestat(os.fstat(descriptor), os.stat(directory)):
+                return descriptor
+        except OSError:  # a file system without locks
+            os.close(descriptor)
+            return None
+        os.close(descriptor)  # it was exchanged while this waited
+
+
+@contextmanager
+def _alone(top: Path) -> Iterator[None]:
+    """Nobody publishes into the directory, and nobody reads it, or one above it, as a stream."""
+    held: list[int] = []
+    try:
+        for directory in (top, *top.parents):
+            try:
+                descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            except OSError:
+                if directory == top:
+                    raise
+                continue
+            held.append(descriptor)
+            _lock(descriptor, directory, top)
+            if directory != top:
+                held.remove(descriptor)
+                os.close(descriptor)
+        yield
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
+
+
+def _lock(descriptor: int, directory: Path, top: Path) -> None:
+    for attempt in range(_TRIES):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if attempt < _TRIES - 1:
+                time.sleep(_APART)
+        except OSError as error:
+            if directory == top:
+                raise StateError(
+                    FOREIGN,
+                    f"{top}: its file system has no locks, so a batch could publish into it meanwhile",
+                    hint="keep results on a local file system to compact them",
+                ) from error
+            return
+        else:
+            return
+    raise StateError(
+        READ,
+        f"{top} is read as a stream by a running program, as a part of {directory}",
+        hint="that program knows files by their names: stop it first, or leave the directory as it is",
+    )
+
+
+@contextmanager
+def _beside(top: Path) -> Iterator[Path]:
+    """An empty directory beside the other, for one compaction at a time. After the exchange it holds what was there before."""
+    other = top.with_name(f".{top.name}.compacted")
+    with suppress(FileExistsError):
+        os.mkdir(other, 0o700)
+    descriptor = os.open(other, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StateError(READ, f"{top} is being compacted", hint="wait for the other compaction") from None
+        for result in _names(other):  # of a crash, or of the compaction before
+            os.unlink(other / result.name)
+        yield other
+    finally:
+        os.close(descriptor)
+
+
+def _names(top: Path) -> list[Result]:
+    """The files of results in a directory, in the order of their batches; `StateError` TG526 for anything else."""
+    found = []
+    with os.scandir(top) as entries:
+        for entry in entries:
+            result = result_of(entry.name)
+            if result is None or not stat.S_ISREG(entry.stat(follow_symlinks=False).st_mode):
+                raise StateError(
+                    FOREIGN,
+                    f"{top} holds {entry.name!r}, which is no file of results: compaction exchanges the whole directory",
+                    hint="move it elsewhere, and give results a directory of their own",
+                )
+            found.append(result)
+    return sorted(found)
+
+
+def _file(top: Path, result: Result) -> _File:
+    import pyarrow.parquet as pq
+
+    path = top / result.name
+    status = path.stat()
+    own = ((result.name, status.st_size, status.st_mtime_ns),)
+    if status.st_size >= _MOST_BYTES:  # large enough: nothing more is asked of it
+        return _File(result, path, status.st_size, status.st_mtime_ns, _MOST_ROWS, "", own)
+    meta = pq.read_metadata(path)
+    said = (meta.metadata or {}).get(PARTS)
+    parts = own if said is None else tuple((str(n), int(s), int(t)) for n, s, t in json.loads(said))
+    schema = schema_id(meta.schema.to_arrow_schema())
+    return _File(result, path, status.st_size, status.st_mtime_ns, meta.num_rows, schema, parts)
+
+
+def _plan(files: Sequence[_File], fanout: int) -> list[list[_File]]:
+    """Groups to merge: of one query and schema, each of neighbours in the order of batches.
+
+    Tier by tier, from the small to the large: `fanout` files of a tier become one with what lies between them, so a row is
+    written again once a tier. A file of the newest batch may have to be published again after a crash, and stays.
+    """
+    newest = max((one.result.last for one in files), default=0)
+    plan = []
+    for query in dict.fromkeys(one.result.query for one in files):
+        runs = [[one] for one in files if one.result.query == query and one.result.last < newest]
+        levels = sorted({tier_of(_rows(run), fanout) for run in runs})
+        for level in range(levels[-1] + 1 if levels else 0):
+            runs = _merged(runs, level, fanout)
+        plan += [run for run in runs if len(run) > 1]
+    return plan
+
+
+def _merged(runs: Sequence[list[_File]], level: int, fanout: int) -> list[list[_File]]:
+    done: list[list[_File]] = []
+    stretch: list[list[_File]] = []
+
+    def close() -> None:
+        full = [number for number, run in enumerate(stretch) if tier_of(_rows(run), fanout) == level]
+        if len(full) >= fanout:
+            first, last = full[0], full[-1]
+            done.extend(stretch[:first])
+            done.append([one for run in stretch[first : last + 1] for one in run])
+            done.extend(stretch[last + 1 :])
+        else:
+            done.extend(stretch)
+        stretch.clear()
+
+    rows = size = parts = 0
+    for run in runs:
+        large = _rows(run) >= _MOST_ROWS or sum(one.bytes for one in run) >= _MOST_BYTES
+        if large or tier_of(_rows(run), fanout) > level or (stretch and stretch[-1][-1].schema != run[0].schema):
+            close()
+            rows = size = parts = 0
+        if large or tier_of(_rows(run), fanout) > level:
+            done.append(run)
+            continue
+        rows, size = rows + _rows(run), size + sum(one.bytes for one in run)
+        parts += sum(len(one.parts) for one in run)
+        if parts > _MOST_PARTS:
+            close()
+            rows, size, parts = _rows(run), sum(one.bytes for one in run), sum(len(one.parts) for one in run)
+        stretch.append(run)
+        if rows >= _MOST_ROWS or size >= _MOST_BYTES:
+            close()
+            rows = size = parts = 0
+    close()
+    return done
+
+
+def _rows(run: Sequence[_File]) -> int:
+    return sum(one.rows for one in run)
+
+
+def _merge(group: Sequence[_File], other: Path) -> Path:
+    """One file with the rows of a group in their order, durable; about `_ROW_GROUP` rows are in memory at a time."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    first, last = group[0].result, group[-1].result
+    path = other / first.merged_with(last)
+    parts = json.dumps([part for one in group for part in one.parts]).encode()
+    schema = pq.read_schema(group[0].path).remove_metadata()
+    waiting: list[Any] = []
+
+    def flush(writer: Any) -> None:
+        if waiting:
+            writer.write_table(pa.Table.from_batches(waiting, schema), row_group_size=_ROW_GROUP)
+            waiting.clear()
+
+    with path.open("xb") as file:
+        with pq.ParquetWriter(
+            file, schema.with_metadata({PARTS: parts}), compression="zstd", write_page_checksum=True
+        ) as writer:
+            for one in group:
+                with pq.ParquetFile(one.path, page_checksum_verification=True) as read:
+                    for piece in read.iter_batches(_ROW_GROUP, use_threads=False):
+                        waiting.append(pa.RecordBatch.from_arrays(piece.columns, schema=schema))
+                        if sum(batch.num_rows for batch in waiting) >= _ROW_GROUP:
+                            flush(writer)
+            flush(writer)
+        file.flush()
+        os.fsync(file.fileno())
+    os.utime(path, ns=(group[-1].mtime_ns, group[-1].mtime_ns))
+    pa.default_memory_pool().release_unused()  # else the process keeps what its largest merge took
+    return path
+
+
+def _check_exchange(top: Path) -> None:
+    """`StateError` TG526 where the directory can not take the place of another."""
+    if os.path.ismount(top):
+        raise StateError(
+            FOREIGN,
+            f"{top} is a mount point, which can not be exchanged for another directory",
+            hint="write results into a directory below it",
+        )
+
+
+def _exchange(one: Path, other: Path) -> None:
+    """Each takes the other's name, at once."""
+    call: Callable[..., int] | None = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if call is not None and call(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0:
+        return
+    number = ctypes.get_errno() if call is not None else errno.ENOSYS
+    if number in (errno.ENOSYS, errno.EINVAL, errno.EBUSY, errno.EXDEV):
+        raise StateError(
+            FOREIGN,
+            f"{one} can not be exchanged for another directory: {os.strerror(number)}",
+            hint="compaction needs Linux, and a local file system such as ext4, xfs, btrfs or tmpfs",
+        )
+    raise OSError(number, os.strerror(number), str(one))
+
+
+def _same_owner(top: Path, other: Path) -> None:
+    status = top.stat()
+    with suppress(PermissionError):
+        os.chown(other, status.st_uid, status.st_gid)
+    os.chmod(other, stat.S_IMODE(status.st_mode))
+
+
+def _sync(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

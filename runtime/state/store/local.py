@@ -1,0 +1,518 @@
+"""A store in a directory of a local or shared POSIX file system."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shutil
+import socket
+import stat
+import uuid
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from tidegate.runtime.state.errors import FOREIGN, LOCATION, OUTPUT, STORAGE, WRITER, StateError, linked
+from tidegate.runtime.state.failpoints import Failpoints
+from tidegate.runtime.state.store.interface import FileRef, Lock
+from tidegate.runtime.state.store.own_files import TOP, check_own, is_own
+from tidegate.runtime.state.store.packs import Part, part_of, table_of
+from tidegate.runtime.state.store.paths import check_relative, local_directory
+
+_NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK)
+_CHUNK = 1 << 20
+_LARGE = 1 << 24
+_SYNCS = 16  # at once
+_NOTE_BYTES = 400  # a host's name has at most 255
+
+
+class LocalStore:
+    """`Store` under the directory `root`, which is made when something is written.
+
+    With `sync=False` nothing is forced to the disk: a run then survives the death of its process, not of its machine.
+    The root may be a link, since the user chose it. Below it every operation looks at each step of its path first.
+    """
+
+    def __init__(self, root: str | os.PathLike[str], *, sync: bool = True) -> None:
+        self.failpoints = Failpoints()
+        self.packs = True
+        self._root = Path(local_directory(root))
+        self._sync = sync
+        self._directories: set[Path] = set()
+
+    @property
+    def where(self) -> str:
+        return str(self._root)
+
+    def __fspath__(self) -> str:
+        return self.where
+
+    def read_bytes(self, path: str) -> bytes:
+        with _reader(self._path(path)) as file:
+            return file.read()
+
+    def write_bytes(self, path: str, data: bytes) -> FileRef:
+        target = self._new(path)
+        with target.open("xb") as file:
+            file.write(data)
+            self._finish(file)
+        self._sync_directory(target.parent)
+        return FileRef(path, len(data), _spell(zlib.crc32(data)))
+
+    def create_exclusive(self, path: str, data: bytes, *, hasty: bool = False) -> bool:
+        target = self._new(path)
+        temporary = self._new(f"tmp/{uuid.uuid4().hex}")
+        try:
+            with temporary.open("xb") as file:
+                file.write(data)
+                self._finish(file, hasty=hasty)
+            created = self._link(temporary, target)
+        except (OSError, MemoryError):
+            temporary.unlink(missing_ok=True)
+            raise
+        if created:
+            self.failpoints.hit("store-exclusive-linked")
+            if not hasty:
+                self._sync_directory(target.parent)
+        temporary.unlink(missing_ok=True)
+        return created
+
+    def note(self, path: str) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        os.close(os.open(self._new(path), flags, 0o666))
+
+    def write_table(self, path: str, table: Any, *, hasty: bool = False) -> FileRef:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        target = self._new(path)
+        # zstd costs twice the time of plain pages: results stay and are worth it, state is soon replaced
+        is_result = path.startswith("staging/")
+        compression = "zstd" if table.nbytes > (_CHUNK if is_result else _LARGE) else "none"
+        # Of numbers and instants that are near each other, differences take a fourth more than zstd in half of its time.
+        t, packed = pa.types, is_result and compression != "none"
+        near = [f.name for f in table.schema if packed and (t.is_int64(f.type) or t.is_timestamp(f.type))]
+        with target.open("xb") as file:
+            checked = _Checked(file)
+            # of numbers, looking for repeated values costs twice the time of writing, and zstd finds them too
+            texts = [
+                field.name
+                for field in table.schema
+                if pa.types.is_large_string(field.type) or pa.types.is_string(field.type)
+            ]
+            pq.write_table(
+                table,
+                checked,
+                compression={name: "none" if name in near else compression for name in table.column_names},
+                column_encoding=dict.fromkeys(near, "DELTA_BINARY_PACKED") or None,
+                use_dictionary=texts,
+                write_page_checksum=True,
+            )
+            self._finish(file, hasty=hasty)
+        if not hasty:
+            self._sync_directory(target.parent)
+        return FileRef(path, checked.size, _spell(checked.crc))
+
+    def read_table(self, path: str, columns: Sequence[str] | None = None) -> Any:
+        import pyarrow.parquet as pq
+
+        part = part_of(path)
+        if part is not None:
+            table = table_of(self._bytes_of(part))
+            return table if columns is None else table.select(list(columns))
+        with pq.ParquetFile(self._path(path), page_checksum_verification=True) as file:
+            if columns is None:
+                return file.read()
+            # names with dots also match nested fields, hence the second selection
+            return file.read(columns=list(columns)).select(list(columns))
+
+    def read_pieces(self, path: str, rows: int) -> Iterator[Any]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        if part_of(path) is not None:
+            yield self.read_table(path)  # parts are small
+            return
+        with pq.ParquetFile(self._path(path), page_checksum_verification=True) as file:
+            for batch in file.iter_batches(batch_size=rows):
+                yield pa.Table.from_batches([batch])
+
+    def list_files(self, prefix: str) -> list[str]:
+        if prefix:
+            self._path(prefix)
+        return sorted(path for path, regular in self._below(prefix) if regular and is_own(path))
+
+    def foreign_files(self, prefix: str) -> list[str]:
+        if not self._path(prefix).is_dir():
+            return [prefix] if os.path.lexists(self._root / prefix) and not is_own(prefix) else []
+        return sorted(path for path, regular in self._below(prefix) if not (regular and is_own(path)))
+
+    def delete_all(self, prefix: str) -> None:
+        """Remove the checkpoint's own files below a directory, and the directories that are empty then."""
+        for path in self.list_files(prefix):
+            self.delete(path)
+        for directory, _, _ in os.walk(self._path(prefix), topdown=False):
+            with suppress(OSError):  # somebody else's files keep a directory
+                os.rmdir(directory)
+
+    def _below(self, prefix: str) -> Iterator[tuple[str, bool]]:
+        """What is below a directory, and whether it is a regular file; `StateError` TG511 for a link."""
+        try:
+            with os.scandir(self._root / prefix) as found:
+                entries = list(found)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        for entry in entries:
+            path = f"{prefix}/{entry.name}" if prefix else entry.name
+            if not prefix and path not in TOP:
+                continue
+            if entry.is_symlink():
+                raise linked(self.where, path)
+            if entry.is_dir(follow_symlinks=False):
+                yield from self._below(path)
+            else:
+                yield path, entry.is_file(follow_symlinks=False)
+
+    def names(self) -> list[str]:
+        try:
+            return sorted(entry.name for entry in self._root.iterdir())
+        except FileNotFoundError:
+            return []
+        except NotADirectoryError:
+            raise StateError(
+                LOCATION, f"{self._root} is not a directory", hint="give the name of a directory"
+            ) from None
+
+    def delete(self, path: str) -> None:
+        self._path(check_own(path)).unlink(missing_ok=True)
+
+    def exists(self, path: str) -> bool:
+        return self._path(path).exists()
+
+    def size(self, path: str) -> int:
+        part = part_of(path)
+        if part is None:
+            return self._path(path).stat().st_size
+        return max(0, min(part.length, self._path(part.pack).stat().st_size - part.offset))
+
+    def checksum(self, path: str) -> str:
+        part = part_of(path)
+        return _checksum(self._path(path)) if part is None else _spell(zlib.crc32(self._bytes_of(part)))
+
+    def _bytes_of(self, part: Part) -> bytes:
+        with _reader(self._path(part.pack)) as file:
+            file.seek(part.offset)
+            return file.read(part.length)
+
+    def sync(self, path: str) -> None:
+        target = self._path(path)
+        if self._sync:
+            with _reader(target) as file:
+                os.fsync(file.fileno())
+        self._sync_directory(target.parent)
+
+    def sync_all(self, paths: Sequence[str]) -> None:
+        targets = [self._path(path) for path in paths]
+        if self._sync:
+            _side_by_side(_sync_file, targets)
+        self._sync_directories(target.parent for target in targets)
+
+    def settled(self, path: str) -> FileRef:
+        """A file that another process wrote, made durable, with the directories that lead to it."""
+        self.sync(path)
+        for directory in self._path(path).parents:
+            self._sync_directory(directory)
+            if directory == self._root:
+                break
+        return FileRef(path, self.size(path), self.checksum(path))
+
+    def publish(self, moves: Sequence[tuple[str, str]]) -> None:
+        pairs = [(self._path(path), self._target(target)) for path, target in moves]
+        for source, final in pairs:
+            self._appear(source, final)
+        self._sync_directories(final.parent for _, final in pairs)
+        for source, _ in pairs:
+            source.unlink(missing_ok=True)
+
+    def _appear(self, source: Path, final: Path) -> None:
+        self._make_directory(final.parent)
+        try:
+            os.link(source, final)
+        except FileExistsError:
+            self._check_same(source, final)
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            self._publish_copy(source, final)
+        self.failpoints.hit("store-publish-linked")
+
+    def _publish_copy(self, source: Path, final: Path) -> None:
+        if os.path.lexists(final):
+            self._check_same(source, final)
+            return
+        # hidden from readers of the directory, and the same name at every attempt, so that none is left behind
+        copy = final.with_name(f".{final.name}.tmp")
+        if copy.is_symlink():
+            raise linked(str(copy.parent), copy.name)
+        copy.unlink(missing_ok=True)  # of an attempt that a crash ended; never written over, as it may have other names
+        with _reader(source) as reader, copy.open("xb") as writer:
+            shutil.copyfileobj(reader, writer, _CHUNK)
+            self._finish(writer)
+        self.failpoints.hit("store-publish-copied")
+        copy.rename(final)
+
+    def target_size(self, target: str) -> int | None:
+        try:
+            return self._target(target).stat().st_size
+        except FileNotFoundError:
+            return None
+
+    def target_names(self, directory: str) -> list[str]:
+        try:
+            return os.listdir(local_directory(directory))
+        except FileNotFoundError:
+            return []
+
+    def local_path(self, path: str) -> str | None:
+        return str(self._path(path))
+
+    def lock(self) -> Lock:
+        return _FileLock(self._new("lock"))
+
+    def _path(self, path: str) -> Path:
+        """Where a file lies; `StateError` TG511 if it is a link, or a directory on the way from the root is one."""
+        place = str(self._root)
+        for part in check_relative(path).split("/"):
+            place = f"{place}/{part}"
+            try:
+                found = os.lstat(place)
+            except (FileNotFoundError, NotADirectoryError):
+                break
+            if stat.S_ISLNK(found.st_mode):
+                raise linked(self.where, os.path.relpath(place, self._root))
+        return self._root / path
+
+    def _target(self, target: str) -> Path:
+        """Where an output goes; the directory outside may be a link, a file of ours in it may not."""
+        if not target.startswith("/"):
+            return self._path(target)
+        final = Path(local_directory(target))
+        if final.is_symlink():
+            raise linked(str(final.parent), final.name)
+        return final
+
+    def _new(self, path: str) -> Path:
+        target = self._path(path)
+        self._make_directory(target.parent)
+        return target
+
+    def _make_directory(self, directory: Path) -> None:
+        """The directory and those that lead to it. Who made one that is there may have died before it counted."""
+        if directory in self._directories:
+            return
+        if not directory.is_dir():
+            self._make_directory(directory.parent)
+            try:
+                directory.mkdir(exist_ok=True)  # several workers may come to write their first file at once
+            except FileExistsError:
+                raise StateError(
+                    LOCATION, f"{directory} is not a directory", hint="give the name of a directory"
+                ) from None
+            except FileNotFoundError:  # although what leads to it is there
+                raise StateError(
+                    LOCATION,
+                    f"{directory} can not be made: its file system takes no directories",
+                    hint="give a directory on another file system",
+                ) from None
+        self._sync_directory(directory.parent)
+        self._directories.add(directory)
+
+    def _finish(self, file: BinaryIO, *, hasty: bool = False) -> None:
+        self.failpoints.hit("store-file-written")
+        file.flush()
+        if self._sync and not hasty:
+            os.fsync(file.fileno())
+        self.failpoints.hit("store-file-synced")
+
+    def _sync_directories(self, directories: Iterable[Path]) -> None:
+        _side_by_side(self._sync_directory, list(dict.fromkeys(directories)))
+
+    def _sync_directory(self, directory: Path) -> None:
+        if not self._sync:
+            return
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        except OSError as error:
+            if error.errno != errno.EINVAL:  # file systems whose directories need no sync say so in this way
+                raise
+        finally:
+            os.close(descriptor)
+
+    def _link(self, temporary: Path, target: Path) -> bool:
+        try:
+            os.link(temporary, target)
+        except FileExistsError:
+            # a network file system can repeat a request that had succeeded: then the file has both names
+            return temporary.stat().st_nlink == 2
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            raise StateError(
+                STORAGE,
+                f"{self._root}: this file system has no hard links, so a commit could not be made atomic",
+                hint="put the checkpoint on a POSIX file system",
+            ) from error
+        return True
+
+    def _check_same(self, source: Path, final: Path) -> None:
+        if source.samefile(final):
+            return
+        if source.stat().st_size != final.stat().st_size or _checksum(source) != _checksum(final):
+            raise StateError(
+                OUTPUT,
+                f"{final} exists and holds something else",
+                hint="another checkpoint wrote to this directory: give every checkpoint an output directory of its own",
+            )
+
+
+class _FileLock:
+    """An advisory lock that ends with its process, and a note in the file of who took it last.
+
+    The note shows a takeover where locks do not reach across machines.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        # It is written over, so it must be ours: not behind a link, no pipe that would wait for a reader, a note or empty.
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        descriptor = os.open(path, flags, 0o666)
+        if not _is_note(descriptor):
+            os.close(descriptor)
+            raise StateError(
+                FOREIGN,
+                f"{path} is no lock of a checkpoint",
+                hint="move it away, or give another directory: it would be written over",
+            )
+        self._file = os.fdopen(descriptor, "a+b")
+        self.guaranteed = True
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._file.seek(0)
+            owner = self._file.read(200).decode("utf-8", "replace").rpartition(" ")[0] or "another process"
+            self._file.close()
+            raise StateError(
+                WRITER,
+                f"another run writes to {path.parent} ({owner})",
+                hint="stop that run first; `tidegate state` reads a checkpoint while it runs",
+            ) from None
+        except OSError as error:
+            if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP):
+                self._file.close()
+                raise
+            self.guaranteed = False
+        self._note = f"process {os.getpid()} on {socket.gethostname()} {uuid.uuid4().hex}".encode()
+        try:
+            self._file.truncate(0)
+            self._file.write(self._note)
+            self._file.flush()
+        except OSError:
+            with suppress(OSError):  # what could not be written can not be at the end either, but the lock is given up
+                self._file.close()
+            raise
+
+    def held(self) -> bool:
+        try:
+            with _reader(self._path) as file:
+                return file.read() == self._note
+        except FileNotFoundError:
+            return False
+
+    def release(self) -> None:
+        self._file.close()
+
+
+def _is_note(descriptor: int) -> bool:
+    """Whether this is a regular file with a lock's note in it, or empty; a machine that died can leave zeros for a note."""
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return False
+    found = os.pread(descriptor, _NOTE_BYTES + 1, 0)
+    return len(found) <= _NOTE_BYTES and (found.startswith(b"process ") or not found.strip(b"\0"))
+
+
+class _Checked:
+    """A file for Arrow to write to that sums up what passes through; Parquet is written front to back."""
+
+    closed = False
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.crc = 0
+        self.size = 0
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data)
+        self._file.write(view)
+        self.crc = zlib.crc32(view, self.crc)
+        self.size += view.nbytes
+        return view.nbytes
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def close(self) -> None:
+        """The owner of the file closes it, after syncing it."""
+
+    def tell(self) -> int:
+        return self.size
+
+    def writable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return False
+
+
+def make_directory(directory: str) -> None:
+    """A directory outside of checkpoints, and those that lead to it, made durable; `StateError` TG500 for a file there."""
+    LocalStore(directory)._make_directory(Path(directory).absolute())
+
+
+def _side_by_side(sync: Callable[[Path], None], paths: Sequence[Path]) -> None:
+    """Syncs in threads: the file system takes what is asked of it at once into one write of its journal."""
+    if len(paths) < 2:
+        for path in paths:
+            sync(path)
+        return
+    with ThreadPoolExecutor(min(len(paths), _SYNCS), "tidegate-sync") as pool:
+        list(pool.map(sync, paths))
+
+
+def _sync_file(path: Path) -> None:
+    with _reader(path) as file:
+        os.fsync(file.fileno())
+
+
+def _reader(path: Path) -> BinaryIO:
+    """The file itself, for reading; `OSError` ELOOP for a link."""
+    return open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW))
+
+
+def _checksum(path: Path) -> str:
+    crc = 0
+    with _reader(path) as file:
+        while chunk := file.read(_CHUNK):
+            crc = zlib.crc32(chunk, crc)
+    return _spell(crc)
+
+
+def _spell(crc: int) -> str:
+    return f"crc32:{crc:08x}"
