@@ -130,7 +130,7 @@ def test_equivalent_mutants_are_there_and_have_a_reason(tmp_path: Path) -> None:
 def test_a_mutant_is_put_into_a_child_only() -> None:
     from tidegate.runtime.plan import join_parts as joins
 
-    text = (mutants.ROOT / "runtime" / "joins.py").read_text()
+    text = (mutants.ROOT / "runtime" / "plan" / "join_parts.py").read_text()
     one = next(
         m for m in mutants_of("runtime/plan/join_parts.py", text) if m.function == "_side" and m.new == "return None"
     )

@@ -203,7 +203,7 @@ def _left_out(stale: Collection[str]) -> Callable[[str, list[str]], list[str]]:
 
 
 def _is_of_spark(patch: Patch) -> bool:
-    return patch.file.startswith("runtime/spark/")
+    return patch.file.startswith("runtime/engines/spark/")
 
 
 def _failed(copy: Path, test: str, *, on_spark: bool) -> str | None:

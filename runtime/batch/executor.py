@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from tidegate.algebra.terms import Term
 from tidegate.algebra.time import Extended
 from tidegate.analysis.facts import Rank
+from tidegate.runtime.eval.job import Job
 from tidegate.runtime.eval.purging import Look, Looked, Sweep
 from tidegate.runtime.ingest.admission import Intake
 from tidegate.runtime.plan.placement import Limits
-from tidegate.runtime.plan.steps import Buffer, Progress, QueryPlan
+from tidegate.runtime.plan.steps import Buffer, QueryPlan
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.manifest import KernelState, SourceCounts
 from tidegate.runtime.state.segments import Segment
@@ -77,51 +78,6 @@ class Work:
     close_at: int | None = None
     declared: Mapping[tuple[str, str], int] = field(default_factory=dict)
     waiting: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """An increment to be evaluated: the relevant segments per leaf, progress before and after, who stores the result.
-
-    `state` is what an operator that gathers events in order has kept so far, `close_at` where situations end that are
-    open after this increment, its last. `lenient`: rows without a value are set aside instead of failing the batch;
-    `lenient_feeds` are the buffers, by their ids, whose readers have it so. `untied`: so are events of which nothing says which comes first.
-    """
-
-    query: QueryPlan
-    inputs: Sequence[Sequence[Segment]]
-    old: Progress
-    new: Progress
-    feeds: Sequence[tuple[Buffer, Term]]
-    state: KernelState | None = None
-    close_at: int | None = None
-    lenient: bool = False
-    lenient_feeds: frozenset[str] = frozenset()
-    untied: bool = False
-
-    @property
-    def rows(self) -> int:
-        """Rows of the relevant segments."""
-        return sum(segment.rows for segments in self.inputs for segment in segments)
-
-    @property
-    def bytes(self) -> int:
-        """Size of the relevant segments."""
-        return sum(segment.bytes for segments in self.inputs for segment in segments)
-
-    @property
-    def state_bytes(self) -> int:
-        """Size of what the query's operator has kept."""
-        return 0 if self.state is None else sum(file.bytes for file in self.state.files)
-
-    def waits_for_other_than(self, streams: Collection[str]) -> bool:
-        """Whether rows of other streams may begin or cease to matter as results get later."""
-        return any(
-            leaf.segment_may_change(segment.bounds, self.old)
-            for leaf, segments in zip(self.query.leaves, self.inputs, strict=True)
-            if leaf.buffer is not None and leaf.buffer.stream.name not in streams
-            for segment in segments
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from tidegate.algebra.time import INF
 from tidegate.analysis.facts import Rank, Recursion
 from tidegate.runtime.batch import scheduler as turns
 from tidegate.runtime.batch.end_of_input import CLOSING, Closing
-from tidegate.runtime.batch.executor import Executor, Increment, Ingested, Job, Work
+from tidegate.runtime.batch.executor import Executor, Increment, Ingested, Work
 from tidegate.runtime.batch.garbage import Garbage, GarbageCollection
 from tidegate.runtime.batch.idle import idle_progress
 from tidegate.runtime.batch.report import BatchReport
@@ -29,6 +29,7 @@ from tidegate.runtime.batch.scheduler import MISSED, Missed, Turns
 from tidegate.runtime.batch.source_activity import HEARD, Heard, from_json, means_of, to_json
 from tidegate.runtime.connectors.sources import OnError, SourceOptions
 from tidegate.runtime.eval.columns import stored_arrow_schema
+from tidegate.runtime.eval.job import Job
 from tidegate.runtime.eval.unevaluable import judged
 from tidegate.runtime.ingest.admission import Intake
 from tidegate.runtime.ingest.keys import KeyMemory, key_memory

@@ -42,9 +42,9 @@ from tidegate.runtime.eval.columns import only
 from tidegate.runtime.eval.increment import keep_true
 from tidegate.runtime.eval.relational import evaluate
 from tidegate.runtime.eval.terms import compile_pair, compile_term
-from tidegate.runtime.ingest.ingest import Rejected, error_text
 from tidegate.runtime.plan.aggregate_states import Form, has_partials, states
 from tidegate.runtime.plan.steps import Progress, QueryPlan
+from tidegate.runtime.state.quarantine import Rejected, error_text
 
 UNEVALUABLE: Final = "unevaluable"
 OVERFLOW: Final = "overflow"

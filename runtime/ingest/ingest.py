@@ -41,24 +41,10 @@ from tidegate.runtime.ingest.validation import Validated, validate
 from tidegate.runtime.plan.slices import Slice
 from tidegate.runtime.plan.steps import Buffer
 from tidegate.runtime.state.manifest import SourceCounts
+from tidegate.runtime.state.quarantine import Rejected, error_text, quarantine_table
 from tidegate.runtime.state.segments import read_segments
 from tidegate.runtime.state.store.interface import Store
 
-#: A rejected row as the quarantine stores it: where it came from, why it was rejected, the row itself as JSON text, and
-#: the error of a term that has no value for it.
-QUARANTINE_SCHEMA = pa.schema(
-    [
-        pa.field("source", pa.string(), nullable=False),
-        pa.field("origin", pa.string(), nullable=False),
-        pa.field("position", pa.int64(), nullable=False),
-        pa.field("reason", pa.string(), nullable=False),
-        pa.field("attribute", pa.string()),
-        pa.field("row", pa.string(), nullable=False),
-        pa.field("error", pa.string()),
-    ]
-)
-Rejected = tuple[str, str, int, str, str | None, str, str | None]
-"""The same as a tuple."""
 #: The reason of an entry that stands for a file, and its position.
 UNREADABLE, WHOLE_FILE = "unreadable", -1
 #: Characters of a rejected row that an error shows.
@@ -121,13 +107,6 @@ class IngestedRows:
 
     def quarantine_table(self) -> pa.Table:
         return quarantine_table(self.quarantine)
-
-
-def quarantine_table(rows: Sequence[Rejected]) -> pa.Table:
-    """Rejected rows as the quarantine stores them."""
-    columns = list(zip(*rows, strict=True)) or [()] * len(QUARANTINE_SCHEMA)
-    arrays = [pa.array(column, f.type) for column, f in zip(columns, QUARANTINE_SCHEMA, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=QUARANTINE_SCHEMA)
 
 
 def ingest_rows(
@@ -320,12 +299,6 @@ def _with_place(error: EvaluationError, stream: str, position: int, origin: str)
     """The error of a row's term, saying which row of which source it is."""
     place = f"{stream}, row {position} of {origin}"
     return EvaluationError(error.code, f"{error.message} ({place})", hint=error.hint, because=error.problems[0].because)
-
-
-def error_text(error: QueryError) -> str:
-    """Code and message in a line, of a term with the values of its operands."""
-    witness = error.problems[0].because
-    return f"{error.code} {error.message}" + (f": {', '.join(witness)}" if witness else "")
 
 
 def _read(arrival: Arrival, intake: Intake, judged: Schema) -> tuple[Raw, Validated]:

@@ -16,11 +16,10 @@ from tidegate.algebra.dsl.calls import called
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.shown import shown
 from tidegate.algebra.time import duration_ticks
-from tidegate.runtime.ingest.ingest import QUARANTINE_SCHEMA
 from tidegate.runtime.state.checkpoint import inspect
 from tidegate.runtime.state.errors import DATA, StateError, memory_errors
 from tidegate.runtime.state.manifest import Manifest
-from tidegate.runtime.state.quarantine import CLOCK, Quarantine, Retention
+from tidegate.runtime.state.quarantine import CLOCK, QUARANTINE_SCHEMA, Quarantine, Retention
 from tidegate.runtime.state.segments import Segment, check_size
 from tidegate.runtime.state.store.interface import Store
 from tidegate.runtime.state.store.local import LocalStore

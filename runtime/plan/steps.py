@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from tidegate.algebra.nodes import Derive, Group, Match, Node
-from tidegate.algebra.pretty import preformatted
 from tidegate.algebra.row_wise import periods
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.terms import Attr, Term, call, conjunction, disjunction
@@ -254,14 +253,6 @@ class Plan:
     description: Mapping[str, str] = field(hash=False)
     _known: dict[object, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
     """What every batch asks of the plan, by the question."""
-
-    def _repr_html_(self) -> str:
-        """For notebooks: the plan as a picture, and as text."""
-        from tidegate.runtime.inspect.graph import plan_graph
-        from tidegate.runtime.inspect.graph_drawing import svg
-        from tidegate.runtime.inspect.plan_text import plan_text
-
-        return f"<div>{svg(plan_graph(self))}{preformatted(plan_text(self))}</div>"
 
     def levels(self) -> tuple[tuple[QueryPlan, ...], ...]:
         """Queries by the length of the longest chain of components below them: those of a level do not read each other.

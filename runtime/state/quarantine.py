@@ -7,6 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+import pyarrow as pa
+
+from tidegate.algebra.errors import QueryError
 from tidegate.runtime.state.errors import DATA, StateError, storage_errors
 from tidegate.runtime.state.segments import (
     Segment,
@@ -25,6 +28,21 @@ _MOST_ROWS: Final = 1 << 18
 _MOST_BYTES: Final = 8 << 20
 #: Files are merged within such a part of the age or size that is kept, since a file is dropped whole.
 _PARTS: Final = 8
+#: A rejected row as the quarantine stores it: where it came from, why it was rejected, the row itself as JSON text, and
+#: the error of a term that has no value for it.
+QUARANTINE_SCHEMA = pa.schema(
+    [
+        pa.field("source", pa.string(), nullable=False),
+        pa.field("origin", pa.string(), nullable=False),
+        pa.field("position", pa.int64(), nullable=False),
+        pa.field("reason", pa.string(), nullable=False),
+        pa.field("attribute", pa.string()),
+        pa.field("row", pa.string(), nullable=False),
+        pa.field("error", pa.string()),
+    ]
+)
+Rejected = tuple[str, str, int, str, str | None, str, str | None]
+"""The same as a tuple."""
 _logger = logging.getLogger("tidegate.state")
 
 
@@ -188,3 +206,16 @@ def _bare(table: Any) -> Any:
     import pyarrow as pa
 
     return pa.Table.from_arrays(table.columns, names=table.column_names)
+
+
+def quarantine_table(rows: Sequence[Rejected]) -> pa.Table:
+    """Rejected rows as the quarantine stores them."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(QUARANTINE_SCHEMA)
+    arrays = [pa.array(column, f.type) for column, f in zip(columns, QUARANTINE_SCHEMA, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=QUARANTINE_SCHEMA)
+
+
+def error_text(error: QueryError) -> str:
+    """Code and message in a line, of a term with the values of its operands."""
+    witness = error.problems[0].because
+    return f"{error.code} {error.message}" + (f": {', '.join(witness)}" if witness else "")

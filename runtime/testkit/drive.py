@@ -55,6 +55,7 @@ from tidegate.runtime.state.store.interface import Store
 from tidegate.runtime.state.store.local import LocalStore
 from tidegate.runtime.state.store.memory import MemoryStore
 from tidegate.runtime.state.store.paths import local_directory
+from tidegate.runtime.testkit.waiting import TestClock, Waiting
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,19 +68,6 @@ PLACES_TO_DIE = tuple(
 )
 #: So late that no row is ahead of it: the clock of a test that gives none.
 LAST_CLOCK = dt.datetime(9999, 1, 1, tzinfo=dt.UTC)
-
-
-@dataclass(slots=True)
-class Waiting:
-    """What the next step will do: rows per stream, progress, streams that end and where what is open then ends.
-
-    `declared`: the greatest instants among the progress, also of a stream that then ended.
-    """
-
-    rows: dict[str, list[Rows]] = field(default_factory=dict)
-    advances: dict[tuple[str, str], Extended] = field(default_factory=dict)
-    declared: dict[tuple[str, str], int] = field(default_factory=dict)
-    close_at: Any = None
 
 
 class Driven(Protocol):
@@ -156,25 +144,6 @@ class Embedded:
 
     def close(self) -> None:
         self.session.close()
-
-
-@dataclass(slots=True)
-class TestClock:
-    """A clock that stands still until it is told to move; `Drive.wait` moves it.
-
-    Examples:
-        >>> from tidegate import testing
-        >>> run = testing.drive(program, clock="2026-03-02T12:00Z")
-        >>> run.wait("10m")
-        >>> run.clock.now.isoformat()
-        '2026-03-02T12:10:00+00:00'
-    """
-
-    __test__ = False  # not a test, whatever its name
-    now: dt.datetime
-
-    def __call__(self) -> dt.datetime:
-        return self.now
 
 
 @checked_calls

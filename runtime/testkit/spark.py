@@ -33,7 +33,7 @@ from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.state.failpoints import SimulatedCrash
 from tidegate.runtime.state.store.interface import Store
 from tidegate.runtime.state.store.local import LocalStore
-from tidegate.runtime.testkit.drive import TestClock, Waiting
+from tidegate.runtime.testkit.waiting import TestClock, Waiting
 
 
 @dataclass(slots=True)

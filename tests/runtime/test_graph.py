@@ -181,7 +181,6 @@ def test_notebooks_show_everything_escaped() -> None:
     shown_here = [
         (program, repr(program)),
         (explanation, str(explanation)),
-        (explanation.lowered(), explanation.plan),
         (explanation.plan, explanation.plan),
         (explanation.report, explanation.report),
         (why, str(why)),

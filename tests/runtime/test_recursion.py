@@ -13,7 +13,8 @@ import tidegate as tg
 from tidegate import minutes, testing
 from tidegate.algebra.errors import QueryError
 from tidegate.analysis.facts import Rank
-from tidegate.runtime.batch.executor import Job, Stratum
+from tidegate.runtime.batch.executor import Stratum
+from tidegate.runtime.eval.job import Job
 from tidegate.runtime.program import Program
 from tidegate.runtime.state.batch import Batch
 

@@ -35,7 +35,7 @@ TIMED = (
         )
     ),
 )
-EMBEDDED = "runtime/embedded"
+EVAL = "runtime/eval"
 STATE = "runtime/state"
 GROUPS = (
     Group("kernels", ("runtime/kernels/*.py",), ("tests/runtime/kernels",), uncompiled=True),
@@ -43,22 +43,22 @@ GROUPS = (
         "joins",
         (
             "runtime/plan/join_parts.py",
-            *(f"{EMBEDDED}/{name}.py" for name in ("joins", "hash_joins", "bands")),
-            f"{EMBEDDED}/few/joins.py",
-            f"{EMBEDDED}/few/rows.py",
-            f"{EMBEDDED}/few/terms.py",
-            f"{EMBEDDED}/few/trees.py",
+            *(f"{EVAL}/joins/{name}.py" for name in ("ranges", "equality", "bands")),
+            f"{EVAL}/small/joins.py",
+            f"{EVAL}/small/rows.py",
+            f"{EVAL}/small/terms.py",
+            f"{EVAL}/small/trees.py",
         ),
         tuple(f"tests/runtime/test_{name}.py" for name in ("relational", "joins", "few", "conditions")),
     ),
     Group(
         "grouping",
-        (*(f"{EMBEDDED}/{name}.py" for name in ("grouping", "aggregates", "sums")), f"{EMBEDDED}/few/groups.py"),
+        (*(f"{EVAL}/aggregates/{name}.py" for name in ("compiled", "partials", "sums")), f"{EVAL}/small/groups.py"),
         tuple(f"tests/runtime/test_{name}.py" for name in ("relational", "aggregates", "few", "thresholds")),
     ),
     Group(
         "garbage",
-        ("runtime/batch/garbage.py", "runtime/eval/purging.py", f"{EMBEDDED}/sweep.py", f"{STATE}/garbage.py"),
+        ("runtime/batch/garbage.py", "runtime/eval/purging.py", f"{EVAL}/purge_rows.py", f"{STATE}/garbage.py"),
         (
             "tests/runtime/test_garbage.py",
             "tests/runtime/test_looks.py",
@@ -74,7 +74,10 @@ GROUPS = (
     Group(
         "commit",
         (
-            *(f"{STATE}/{name}.py" for name in ("batch", "checkpoint", "outputs", "positions", "segments", "intent")),
+            *(
+                f"{STATE}/{name}.py"
+                for name in ("batch", "checkpoint", "outputs/staging", "inputs/positions", "segments", "intent")
+            ),
             "runtime/batch/loop.py",
         ),
         (

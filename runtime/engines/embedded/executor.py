@@ -14,12 +14,13 @@ from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Term
 from tidegate.analysis.facts import Rank
 from tidegate.analysis.recursion import ranks_below
-from tidegate.runtime.batch.executor import Increment, Ingested, Job, Rewrite, Stratum, Work
+from tidegate.runtime.batch.executor import Increment, Ingested, Rewrite, Stratum, Work
 from tidegate.runtime.connectors.sources import SourceOptions
 from tidegate.runtime.eval.aggregates.partials import merge
 from tidegate.runtime.eval.columns import only, polars_schema, stored_arrow_schema, to_user_table
 from tidegate.runtime.eval.dependents import Judgement
 from tidegate.runtime.eval.increment import Ready, common_parts, increment, keep_true, read_leaf
+from tidegate.runtime.eval.job import Job
 from tidegate.runtime.eval.lenient import UNEVALUABLE, SetAside, lenient_increment
 from tidegate.runtime.eval.purge_rows import surviving
 from tidegate.runtime.eval.purging import Look, Looked, Sweep
@@ -37,14 +38,7 @@ from tidegate.runtime.eval.small.rows import Few, Unfit
 from tidegate.runtime.eval.unevaluable import failures, terms_of
 from tidegate.runtime.ingest.admission import Intake
 from tidegate.runtime.ingest.buffering import absorb, absorbed
-from tidegate.runtime.ingest.ingest import (
-    Arrival,
-    IngestedRows,
-    ingest_rows,
-    ingest_side_by_side,
-    load_seen,
-    quarantine_table,
-)
+from tidegate.runtime.ingest.ingest import Arrival, IngestedRows, ingest_rows, ingest_side_by_side, load_seen
 from tidegate.runtime.ingest.inputs import shares
 from tidegate.runtime.ordered.operator import Operator, events_of, left_at, noting
 from tidegate.runtime.ordered.operators import Operators
@@ -52,6 +46,7 @@ from tidegate.runtime.ordered.ties import untied
 from tidegate.runtime.plan.shared_parts import Demand
 from tidegate.runtime.plan.steps import Buffer, QueryPlan
 from tidegate.runtime.state.batch import Batch
+from tidegate.runtime.state.quarantine import quarantine_table
 from tidegate.runtime.state.segments import Segment, int64_bounds, read_pieces, read_segments, schema_id
 from tidegate.runtime.state.store.interface import Store
 

@@ -15,7 +15,7 @@ from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.schema import StreamDef
 from tidegate.analysis.facts import Rank
 from tidegate.analysis.recursion import ranks_below
-from tidegate.runtime.batch.executor import Increment, Ingested, Job, Rewrite, Stratum, Work
+from tidegate.runtime.batch.executor import Increment, Ingested, Rewrite, Stratum, Work
 from tidegate.runtime.engines.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.engines.spark.eval.aggregates import merge
 from tidegate.runtime.engines.spark.eval.increment import (
@@ -42,6 +42,7 @@ from tidegate.runtime.engines.spark.workers import (
     store_segments,
 )
 from tidegate.runtime.eval.columns import spark_schema
+from tidegate.runtime.eval.job import Job
 from tidegate.runtime.eval.purging import Look, Looked, Sweep
 from tidegate.runtime.ingest.admission import Intake
 from tidegate.runtime.ordered.state import Layer, Part, shared_state
