@@ -155,7 +155,6 @@ OTHERS = {
     "ordered.tables.NOTHING": "a mark",
     "ordered.derive.operator.NO_LIMIT": "a mark",
     "arguments._MOST_THREADS": "a limit of an option",
-    "kernels.accumulate._NEVER_DUE": "a mark",
     "kernels.grouping._FREE": "a mark",
     "kernels.layout.NONE": "a mark",
     "kernels.pattern_plan._CERTAIN": "a set of bits",

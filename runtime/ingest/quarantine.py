@@ -17,7 +17,7 @@ from tidegate.algebra.errors import QueryError
 from tidegate.algebra.shown import shown
 from tidegate.algebra.time import duration_ticks
 from tidegate.runtime.state.checkpoint import inspect
-from tidegate.runtime.state.errors import DATA, StateError, memory_errors
+from tidegate.runtime.state.errors import DATA, StateError, memory_errors, storage_errors
 from tidegate.runtime.state.manifest import Manifest
 from tidegate.runtime.state.quarantine import CLOCK, QUARANTINE_SCHEMA, Quarantine, Retention
 from tidegate.runtime.state.segments import Segment, check_size
@@ -109,7 +109,8 @@ def _opened(store: Store, segment: Segment, stack: ExitStack) -> Callable[[], It
     check_size(store, segment.file)
     place = store.local_path(path)
     if place is None:
-        table = store.read_table(path)
+        with storage_errors(f"reading {path}"):
+            table = store.read_table(path)
         return lambda: iter(table.to_batches())
     try:
         handle = stack.enter_context(open(place, "rb"))  # noqa: SIM115  # the stack closes it

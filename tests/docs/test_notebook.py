@@ -39,7 +39,7 @@ found = loads.partition_by("k").derive(Busy=tg.situation(loads.load > 5), Idle=t
 hits = tg.program(Hits=tg.match(found.Busy.meets(found.Idle), within="1h"))
 hits.timeline({"Loads": [(1, f"2026-01-01T00:0{minute}Z", load) for minute, load in enumerate([1, 9, 7, 2, 8, 1])]})""",
     """from time import monotonic
-from tidegate.runtime import live_display
+from tidegate.runtime.inspect import live_display
 live_display.DELAY = 0.0
 until = monotonic() + 20
 with live_display.LiveDisplay(None, "the first batch") as display:

@@ -35,8 +35,8 @@ def test_the_explanation_of_a_run_is_that_of_the_plan_that_runs(spark: SparkSess
     rows = {"E": [(1, 5, 0.0)], "Other": [(1, 6)]}
     query = program.start(spark, sources=rows, checkpoint=tmp_path, purging="off")
     query.awaitTermination()
-    assert "freed by" in program.explain().plan
-    assert "freed by" not in query.explanation().plan
+    assert "freed when" in program.explain().plan
+    assert "freed when" not in query.explanation().plan
     assert query.explanation().lowered() is query.plan
 
 

@@ -1,0 +1,59 @@
+"""The rooms of the package: imports go one way, no circles, no crowds, and the picture of them is today's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import networkx as nx
+import pytest
+
+from tools import rooms
+
+#: Still to be opened: no circle and no crowd may be added to these.
+CIRCLES = {
+    "tidegate.algebra.dsl.aggregates, tidegate.algebra.dsl.expression",
+    "tidegate.algebra.dsl.relation, tidegate.algebra.dsl.situations",
+    "tidegate.algebra.errors, tidegate.algebra.tracebacks",
+    "tidegate.algebra.formulas, tidegate.algebra.kernels, tidegate.algebra.nodes, tidegate.algebra.operations, "
+    "tidegate.algebra.pretty, tidegate.algebra.schema, tidegate.algebra.situations, tidegate.algebra.terms, "
+    "tidegate.algebra.typed",
+}
+CROWDED = {"algebra": 22, "algebra/dsl": 14, "algebra/rewrites": 13, "analysis": 39}
+
+
+def test_imports_between_rooms_go_one_way() -> None:
+    assert rooms.wrong_ways() == []
+
+
+def test_no_modules_import_each_other() -> None:
+    assert set(rooms.circles()) == {f"a circle of {circle}" for circle in CIRCLES}
+
+
+def test_no_folder_is_a_crowd() -> None:
+    assert rooms.crowds() == [
+        f"{folder} has {count} modules, more than 12" for folder, count in sorted(CROWDED.items())
+    ]
+
+
+def test_the_picture_of_the_rooms_is_todays() -> None:
+    page = (rooms.ROOT / "CONTRIBUTING.md").read_text()
+    assert page == rooms.with_picture(page), "run python tools/rooms.py --write"
+
+
+def test_each_kind_of_problem_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, batch, stray = "tidegate.runtime.plan.steps", "tidegate.runtime.batch.loop", "tidegate.runtime.new.thing"
+    graph: nx.DiGraph[str] = nx.DiGraph([(plan, batch), (batch, plan), (stray, plan)])
+    monkeypatch.setattr(rooms, "imports", lambda: graph)
+    assert rooms.wrong_ways() == [
+        f"{stray} stands in no room",
+        f"{plan} imports {batch}, of a room that comes later",
+    ]
+    assert rooms.circles() == [f"a circle of {batch}, {plan}"]
+    monkeypatch.setattr(rooms, "MOST_FILES", 1)
+    assert "runtime/eval/aggregates has 3 modules, more than 1" in rooms.crowds()
+
+
+def test_what_is_imported_for_type_checkers_does_not_count(tmp_path: Path) -> None:
+    file = tmp_path / "x.py"
+    file.write_text("import a\nif TYPE_CHECKING:\n    import b\nelse:\n    import c\ndef f():\n    from d import e\n")
+    assert sorted(rooms.imported(file)) == ["a", "c", "d.e"]
