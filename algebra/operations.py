@@ -360,7 +360,7 @@ def _division(call: Call, args: tuple[Typed, ...]) -> Typed:
     _arity(call, args, 2, 2, takes)
     types = {arg.type for arg in args}
     if not (types <= {DURATION, NULL} or all(type_.is_numeric or type_ == NULL for type_ in types)):
-        hint = "idiv divides a duration by a number" if args[0].type == DURATION and args[1].type == BIGINT else ""
+        hint = "write x.div(2)" if args[0].type == DURATION and args[1].type == BIGINT else ""
         raise mismatch(call, args, takes, hint)
     return apply(
         "div_double", tuple(coerce(arg, DOUBLE) for arg in args), DOUBLE, call, lenient=call.op.startswith("try_")

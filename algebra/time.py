@@ -42,7 +42,7 @@ INF = float("inf")
 Extended = int | float
 
 
-def duration_ticks(value: DurationLike) -> int:
+def duration_ticks(value: object) -> int:
     """Microseconds of a `timedelta`, an ISO-8601 duration (`PT1H30M`) or text such as `90s`, `1h 30m`, `30 minutes`."""
     if not isinstance(value, dt.timedelta | str):
         raise QueryError("TG104", f"{shown(value)} is not a duration", hint='write "90s", or a datetime.timedelta')

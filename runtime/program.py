@@ -20,7 +20,7 @@ from tidegate.algebra.tracebacks import trimmed
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tidegate.algebra.time import DurationLike
+    from tidegate.algebra.dsl.expression import DurationOption
     from tidegate.analysis.pipeline import ProgramFacts
     from tidegate.runtime.batch.garbage import GarbageCollection
     from tidegate.runtime.batch.report import BatchReport
@@ -314,7 +314,7 @@ class Program:
         checkpoint: str | os.PathLike[str],
         statics: Mapping[str, Any] | None = None,
         sinks: Mapping[str, Sink] | None = None,
-        trigger: Mapping[str, Any] | DurationLike = "available_now",
+        trigger: Mapping[str, Any] | DurationOption = "available_now",
         driver_bytes: int | None = None,
         shard_bytes: int | None = None,
         collect_garbage: GarbageCollection = "amortised",

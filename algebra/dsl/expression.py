@@ -11,25 +11,28 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, ClassVar, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeAlias
 
 from tidegate.algebra.ddl import to_type
 from tidegate.algebra.dsl.calls import checked_calls
 from tidegate.algebra.dsl.here import Here, tests_membership, unknown_name
-from tidegate.algebra.dsl.literals import literal
+from tidegate.algebra.dsl.literals import literal, plain
 from tidegate.algebra.dsl.suggestions import VALUE_METHODS, nearest, rounding_hint
 from tidegate.algebra.errors import QueryError, Site
+from tidegate.algebra.evaluation import evaluate_term
 from tidegate.algebra.operations import resolve, result_type
 from tidegate.algebra.pretty import term_text
 from tidegate.algebra.schema import Attribute
 from tidegate.algebra.shown import shown
 from tidegate.algebra.terms import Attr, Call, Lit, Term
-from tidegate.algebra.time import whole_days
+from tidegate.algebra.time import DurationLike, duration_ticks, whole_days
 from tidegate.algebra.types import BIGINT, BOOLEAN, DATE, DURATION, DataType, Kind
 
 #: What may stand beside an expression: Python values become constants of the type that the other side asks for.
 Operand: TypeAlias = "Expression | bool | int | float | str | Decimal | dt.datetime | dt.date | dt.timedelta | None"
 
+#: What is given where a duration goes: text, a timedelta, or a duration of a query such as `tg.minutes(5)`.
+DurationOption: TypeAlias = "DurationLike | Expression"
 
 #: Where terms were written.
 Sites = Mapping[Term, Site]
@@ -596,6 +599,13 @@ class Expression:
         return build("to_timestamp", self)
 
 
+def duration_given(value: Any) -> Any:
+    """A duration of a query, such as `tg.minutes(5)`, and one of numpy as the `timedelta` that it is; others unchanged."""
+    if isinstance(value, Expression) and value._type == DURATION and isinstance(value._term, Lit):
+        return dt.timedelta(microseconds=value._term.value)  # type: ignore[arg-type]  # durations are whole microseconds
+    return plain(value)
+
+
 def constant(value: Lit) -> Expression:
     """A constant as an expression."""
     return Expression(value, value.type, {}, {})
@@ -634,6 +644,10 @@ def build(op: str, *operands: object, shift: bool = False, like: DataType | None
         args = tuple(part._term for part in parts)
         term = Call(op, args)
         type_ = result_type(op, args, tuple(part.type for part in parts))
+        if type_ == DURATION and all(isinstance(arg, Lit) and arg.value is not None for arg in args):
+            value = evaluate_term(term, {})
+            if isinstance(value, int):  # one constant, as options and patterns take it: tg.hours(1) + tg.minutes(30)
+                return constant(Lit(duration_ticks(dt.timedelta(microseconds=value)), DURATION))
         sites = merged_sites(parts)
         if site is not None:
             sites.setdefault(term, site)

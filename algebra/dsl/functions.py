@@ -5,7 +5,15 @@ from __future__ import annotations
 import datetime as dt
 
 from tidegate.algebra.dsl.calls import called
-from tidegate.algebra.dsl.expression import Expression, Operand, build, constant, to_expression
+from tidegate.algebra.dsl.expression import (
+    DurationOption,
+    Expression,
+    Operand,
+    build,
+    constant,
+    duration_given,
+    to_expression,
+)
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.dsl.literals import literal, plain, timestamp_literal
 from tidegate.algebra.errors import QueryError
@@ -33,7 +41,7 @@ def lit(value: object) -> Expression:
 
 
 @called()
-def duration(value: DurationLike) -> Expression:
+def duration(value: DurationOption) -> Expression:
     """A duration from text such as `1h 30m`, `90s`, `PT1H30M`, or from a `timedelta`.
 
     Units are us, ms, s, m, h, d and w, or their names. `QueryError` TG104 for what is no duration, is finer than a
@@ -46,7 +54,7 @@ def duration(value: DurationLike) -> Expression:
         2026-03-02 10:30:00+00:00, 2026-03-02 10:37:00+00:00, 2026-03-03 08:10:30+00:00
     """
     with Here():
-        value = plain(value)  # type: ignore[assignment]  # numpy's are tested for below
+        value = duration_given(value)
         if not isinstance(value, str | dt.timedelta):
             raise QueryError(
                 "TG104",

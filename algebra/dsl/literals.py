@@ -6,7 +6,7 @@ import datetime as dt
 from decimal import Decimal
 
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.shown import shown
+from tidegate.algebra.shown import kind_of, shown
 from tidegate.algebra.terms import Lit
 from tidegate.algebra.time import duration_ticks, instant_ticks
 from tidegate.algebra.types import (
@@ -62,7 +62,7 @@ def literal(value: object, like: DataType | None = None, *, shift: bool = False)
         case _:
             raise QueryError(
                 "TG110",
-                f"a {type(value).__name__} is no value of a query: {shown(value)}",
+                f"{kind_of(value)} is no value of a query: {shown(value)}",
                 hint="values are numbers, text, bool, Decimal, datetime, date and timedelta",
             )
 

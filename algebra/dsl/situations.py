@@ -6,12 +6,20 @@ import datetime as dt
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import Any, Final, NoReturn, TypeAlias
+from typing import Final, NoReturn, TypeAlias
 
 from tidegate.algebra.allen import INTERSECTS, Allen, intersection
 from tidegate.algebra.dsl.aggregates import AggregateExpression
 from tidegate.algebra.dsl.calls import called, checked_calls
-from tidegate.algebra.dsl.expression import Expression, Origin, compare, merged_reads, merged_sites, to_expression
+from tidegate.algebra.dsl.expression import (
+    DurationOption,
+    Expression,
+    Origin,
+    compare,
+    merged_reads,
+    merged_sites,
+    to_expression,
+)
 from tidegate.algebra.dsl.here import Here, UnknownAttributeError, unknown_name
 from tidegate.algebra.dsl.literals import plain
 from tidegate.algebra.dsl.relation import Relation
@@ -27,7 +35,7 @@ from tidegate.algebra.time import duration_ticks, whole_days
 from tidegate.algebra.types import BIGINT, BOOLEAN, DURATION, DataType, Kind
 
 #: A duration: text such as "5s", a `timedelta`, or ticks on an integer timeline; on one of dates days in any of these ways.
-Duration: TypeAlias = Any
+Duration: TypeAlias = "DurationOption | int | None"
 
 
 _DERIVE = "each situation needs a name: derive(Name=tg.situation(condition))"

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from tidegate.algebra.dsl.calls import called, check_options, checked_calls
+from tidegate.algebra.dsl.expression import DurationOption, duration_given
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.shown import shown
-from tidegate.algebra.time import DurationLike, duration_ticks
+from tidegate.algebra.time import duration_ticks
 from tidegate.runtime.arguments import mapping_of
 from tidegate.runtime.connectors.sinks import Sink, parquet_sink
 from tidegate.runtime.connectors.sources import check_rows_given, csv, json, parquet, source_given
@@ -53,7 +54,7 @@ class Deployment:
     sinks: Mapping[str, Sink] = field(default_factory=dict)
     statics: Mapping[str, Any] = field(default_factory=dict)
     engine: EngineName = "embedded"
-    every: DurationLike = "1s"
+    every: DurationOption = "1s"
     spark: Mapping[str, str] = field(default_factory=dict)
     quarantine_keep: Keep | None = None
 
@@ -77,7 +78,7 @@ def deployment(
     sinks: Mapping[str, Sink] | None = None,
     statics: Mapping[str, Any] | None = None,
     engine: EngineName = "embedded",
-    every: DurationLike = "1s",
+    every: DurationOption = "1s",
     spark: Mapping[str, str] | None = None,
     quarantine_keep: Keep | None = None,
 ) -> Deployment:
@@ -93,6 +94,7 @@ def deployment(
         ('embedded', 5.0)
     """
     with Here():
+        every = duration_given(every)
         if not isinstance(program, Program):
             raise QueryError("TG114", f"{shown(program)} is no program", hint="make one: tg.program(Name=relation)")
         if engine not in get_args(EngineName):

@@ -11,12 +11,13 @@ from fnmatch import fnmatchcase
 from typing import Any, Literal, TypedDict, Unpack
 
 from tidegate.algebra.dsl.calls import called, check_options, checked_calls
+from tidegate.algebra.dsl.expression import DurationOption, duration_given
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.shown import shown
 from tidegate.algebra.terms import unknown_attribute
-from tidegate.algebra.time import DurationLike, duration_ticks, whole_days
+from tidegate.algebra.time import duration_ticks, whole_days
 from tidegate.algebra.types import MAX_INSTANT, Kind
 from tidegate.runtime.arguments import mapping_of
 from tidegate.runtime.state.inputs.positions import OLDEST_FIRST, SourceFile
@@ -202,12 +203,12 @@ class Source:
     """
 
     data: Any
-    delay: DurationLike | int | Mapping[str, DurationLike | int] | None = None
+    delay: DurationOption | int | Mapping[str, DurationOption | int] | None = None
     progress_columns: Mapping[str, str] = field(default_factory=dict)
     policy: Policy = "quarantine"
     bounded: bool = False
-    skew_guard: DurationLike | Mapping[str, DurationLike | None] | None = "auto"
-    idle: DurationLike | None = None
+    skew_guard: DurationOption | Mapping[str, DurationOption | None] | None = "auto"
+    idle: DurationOption | None = None
     idle_follows: IdleFollows = "clock"
     key: str | Iterable[str] = ()
     arrival: str | None = None
@@ -245,9 +246,13 @@ class Source:
                 "files that cannot be read would be deleted with those that were read",
                 hint='give archive= instead of delete=True, or on_bad_file="fail"',
             )
-        for option, value in (("delay", self.delay), ("skew_guard", self.skew_guard), ("idle", self.idle)):
-            for duration in value.values() if isinstance(value, Mapping) and option != "idle" else (value,):
+        for option in ("delay", "skew_guard", "idle"):
+            value = getattr(self, option)
+            by_name = isinstance(value, Mapping) and option != "idle"
+            value = {name: duration_given(one) for name, one in value.items()} if by_name else duration_given(value)
+            for duration in value.values() if by_name else (value,):
                 _check_duration(option, duration)
+            object.__setattr__(self, option, value)
         object.__setattr__(self, "key", _names(self.key))
         columns = mapping_of("progress_columns", self.progress_columns, '"column"')
         object.__setattr__(self, "progress_columns", columns)
@@ -436,7 +441,7 @@ _DELAYS: Mapping[Kind, tuple[Any, str]] = {
 }
 
 
-def _delay_ticks(stream: StreamDef, name: str, value: DurationLike | int) -> int:
+def _delay_ticks(stream: StreamDef, name: str, value: DurationOption | int) -> int:
     """A delay in the ticks of its attribute: durations for timestamps, whole days or their number for dates, else numbers."""
     kind = stream.schema[name].type.kind
     if value == 0 and type(value) is int:
@@ -542,12 +547,12 @@ def check_rows_given(name: str, data: object) -> None:
 class SourceKeywords(TypedDict, total=False):
     """What can be promised about a source, as `source` and the readers of files take it; `Source` says what each means."""
 
-    delay: DurationLike | int | Mapping[str, DurationLike | int] | None
+    delay: DurationOption | int | Mapping[str, DurationOption | int] | None
     progress_columns: Mapping[str, str]
     policy: Policy
     bounded: bool
-    skew_guard: DurationLike | Mapping[str, DurationLike | None] | None
-    idle: DurationLike | None
+    skew_guard: DurationOption | Mapping[str, DurationOption | None] | None
+    idle: DurationOption | None
     idle_follows: IdleFollows
     key: str | Iterable[str]
     arrival: str | None
@@ -560,12 +565,12 @@ class SourceKeywords(TypedDict, total=False):
 def source(
     data: Any,
     *,
-    delay: DurationLike | int | Mapping[str, DurationLike | int] | None = None,
+    delay: DurationOption | int | Mapping[str, DurationOption | int] | None = None,
     progress_columns: Mapping[str, str] | None = None,
     policy: Policy = "quarantine",
     bounded: bool = False,
-    skew_guard: DurationLike | Mapping[str, DurationLike | None] | None = "auto",
-    idle: DurationLike | None = None,
+    skew_guard: DurationOption | Mapping[str, DurationOption | None] | None = "auto",
+    idle: DurationOption | None = None,
     idle_follows: IdleFollows = "clock",
     key: str | Iterable[str] = (),
     arrival: str | None = None,

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import Final
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidegate.algebra.dsl.calls import called
+from tidegate.algebra.dsl.expression import DurationOption, duration_given
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.shown import shown
 from tidegate.algebra.time import duration_ticks
@@ -24,7 +24,7 @@ from tidegate.runtime.state.segments import Segment, check_size
 from tidegate.runtime.state.store.interface import Store
 from tidegate.runtime.state.store.local import LocalStore
 
-Keep = str | dt.timedelta | tuple[str | dt.timedelta, str]
+Keep: TypeAlias = "DurationOption | tuple[DurationOption, str]"
 """An age ("30d"), a size ("10 GiB"), or both."""
 
 _SIZE: Final = re.compile(r"(\d+)\s*(B|KiB|MiB|GiB|TiB|kB|KB|MB|GB|TB)")
@@ -47,12 +47,12 @@ def retention(keep: Keep | None) -> Retention:
             size = int(found[1]) * _UNITS[found[2]]
         elif found is None and age is None:
             try:
-                age = duration_ticks(one)
+                age = duration_ticks(duration_given(one))
             except QueryError as error:
                 raise QueryError("TG525", f"quarantine_keep={shown(keep)} is no age and no size", hint=_HINT) from error
         else:
             raise QueryError("TG525", f"quarantine_keep={shown(keep)} gives two ages or two sizes", hint=_HINT)
-    if any(one is not None and one <= 0 for one in (age, size)) or keep == ():
+    if any(one is not None and one <= 0 for one in (age, size)) or (keep is not None and not given):
         raise QueryError(
             "TG525", f"quarantine_keep={shown(keep)} keeps nothing", hint='policy="drop" sets no rows aside'
         )

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from tidegate.algebra.dsl.calls import called, checked_calls
+from tidegate.algebra.dsl.expression import DurationOption, duration_given
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.shown import shown
-from tidegate.algebra.time import DurationLike, duration_ticks, format_duration
+from tidegate.algebra.time import duration_ticks, format_duration
 from tidegate.algebra.types import INT64_MAX
 from tidegate.analysis.components import Component, dependencies
 from tidegate.analysis.facts import ProgramFacts
@@ -36,13 +37,16 @@ class Schedule:
         Schedule(every={'Unpaid': '10s'}, priority={}, budget='200ms')
     """
 
-    every: Mapping[str, int | DurationLike] = field(default_factory=dict)
+    every: Mapping[str, int | DurationOption] = field(default_factory=dict)
     priority: Mapping[str, int] = field(default_factory=dict)
-    budget: DurationLike | None = None
+    budget: DurationOption | None = None
 
     def __post_init__(self) -> None:
         with Here():
-            for name, value in mapping_of("every", self.every, "10").items():
+            every = mapping_of("every", self.every, "10")
+            object.__setattr__(self, "every", {name: duration_given(value) for name, value in every.items()})
+            object.__setattr__(self, "budget", duration_given(self.budget))
+            for name, value in self.every.items():
                 _cadence(name, value)
             for name, value in mapping_of("priority", self.priority, "1").items():
                 _priority(name, value)
@@ -108,9 +112,9 @@ class Timetable:
 @called()
 def schedule(
     *,
-    every: Mapping[str, int | DurationLike] | None = None,
+    every: Mapping[str, int | DurationOption] | None = None,
     priority: Mapping[str, int] | None = None,
-    budget: DurationLike | None = None,
+    budget: DurationOption | None = None,
 ) -> Schedule:
     """How often queries are evaluated, in which order, and for how long in one batch; see `Schedule`.
 

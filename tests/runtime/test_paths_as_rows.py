@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from pathlib import Path
 
 import polars as pl
@@ -109,3 +110,22 @@ def test_no_delay_is_nothing_of_any_unit() -> None:
         session.push("T", [("2026-01-01",), ("2026-01-02",)])
         session.step()
         assert len(session.results("All")) == 1
+
+
+def test_a_duration_of_a_query_goes_wherever_a_duration_goes() -> None:
+    untimed = tg.stream("T", "t timestamp", progress="t")
+    half = tg.minutes(20) + tg.seconds(600)
+    assert str(half) == "30m"
+    source = tg.source(None, delay=tg.minutes(5), skew_guard=half, idle=half)
+    assert (source.delay, source.skew_guard, source.idle) == (dt.timedelta(minutes=5), *2 * [dt.timedelta(minutes=30)])
+    assert tg.source(None, delay={"t": half}).delay == {"t": dt.timedelta(minutes=30)}
+    waits = tg.schedule(every={"All": half}, budget=tg.seconds(1))
+    assert (waits.every, waits.budget) == ({"All": dt.timedelta(minutes=30)}, dt.timedelta(seconds=1))
+    deployed = tg.deployment(
+        program, sources={"E": tg.parquet("x")}, checkpoint="y", every=half, quarantine_keep=tg.days(30)
+    )
+    assert deployed.seconds == 1800
+    assert str(tg.duration(half)) == "30m"
+    for changing in (untimed.t - untimed.t, tg.lit(5)):
+        with pytest.raises(tg.QueryError, match="is no duration"):
+            tg.source(None, delay=changing)

@@ -15,10 +15,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate.algebra.dsl.calls import checked_calls
+from tidegate.algebra.dsl.expression import DurationOption, Expression, duration_given
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.errors import QueryError, TidegateError
 from tidegate.algebra.shown import shown
-from tidegate.algebra.time import DurationLike, duration_ticks
+from tidegate.algebra.time import duration_ticks
 from tidegate.analysis.pipeline import ProgramFacts
 from tidegate.runtime.arguments import check_clock, check_on_batch, check_progress, mapping_of
 from tidegate.runtime.batch.end_of_input import check_all_end
@@ -295,7 +296,7 @@ def start(
     checkpoint: str | Path | LocalStore,
     statics: Mapping[str, Any] | None = None,
     sinks: Mapping[str, Sink] | None = None,
-    trigger: Mapping[str, Any] | DurationLike = "available_now",
+    trigger: Mapping[str, Any] | DurationOption = "available_now",
     driver_bytes: int = DRIVER_BYTES,
     shard_bytes: int = SHARD_BYTES,
     collect_garbage: GarbageCollection = "amortised",
@@ -404,7 +405,7 @@ def _trigger(spark: SparkSession, trigger: object) -> dict[str, Any]:
     match trigger:
         case "available_now" | "availableNow":
             return {"availableNow": True}
-        case str() | dt.timedelta():
+        case str() | dt.timedelta() | Expression():
             when: dict[str, Any] = {"processingTime": trigger}
         case Mapping():
             when = dict(trigger)
@@ -425,5 +426,5 @@ def _trigger(spark: SparkSession, trigger: object) -> dict[str, Any]:
 
 def _processing_time(given: object) -> str:
     """A duration as Spark reads it, which knows fewer ways to write one, and its own `interval` before it."""
-    value = given.removeprefix("interval ") if isinstance(given, str) else given
-    return f"{duration_ticks(value)} microseconds"  # type: ignore[arg-type]  # `duration_ticks` tells what is none
+    value = given.removeprefix("interval ") if isinstance(given, str) else duration_given(given)
+    return f"{duration_ticks(value)} microseconds"
