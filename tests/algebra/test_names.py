@@ -177,4 +177,5 @@ def test_a_duration_a_tick_short_keeps_its_place_in_a_sum() -> None:
     short = tg.duration("1d - 1us")
     assert repr(events.t + short) == "t + 1d - 1us"
     assert repr(events.t - short) == "t - (1d - 1us)"
-    assert repr(events.t - events.u > short * 3) == "t - u > (1d - 1us) * 3"
+    assert repr(events.t - events.u > short * 3) == "t - u > 3d - 3us"
+    assert repr(events.t - events.u > tg.duration("3d - 3us")) == "t - u > 3d - 3us"
