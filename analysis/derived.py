@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from tidegate.algebra.terms import TRUE, Attr, Lit, Term, call, conjunction
 from tidegate.algebra.types import BIGINT, DURATION, MAX_SHIFT, Kind
-from tidegate.analysis.federation import Federation
-from tidegate.analysis.zones import Variable, hull, reduced
+from tidegate.analysis.federation.federation import Federation
+from tidegate.analysis.zones.zone import Variable, hull, reduced
 
 
 def derived_relations(federations: Sequence[Federation]) -> Term:

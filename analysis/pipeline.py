@@ -10,22 +10,21 @@ from tidegate.algebra.nodes import Given, Match, occurrences
 from tidegate.algebra.program import ProgramDef, Query
 from tidegate.algebra.row_wise import completion, ordered_operator
 from tidegate.algebra.schema import StreamDef
-from tidegate.analysis.bounds import bound, multiplying_tables
 from tidegate.analysis.components import Component, components
 from tidegate.analysis.derived import derived_relations
-from tidegate.analysis.detection import detection_of
 from tidegate.analysis.facts import OccurrenceFacts, ProgramFacts, QueryFacts, Recursion
-from tidegate.analysis.federation import Federation, federation
-from tidegate.analysis.grid import grids
-from tidegate.analysis.keep import keep
-from tidegate.analysis.match_problems import match_problems
-from tidegate.analysis.mends import Mends
-from tidegate.analysis.progress_sets import is_static
-from tidegate.analysis.propagation import Propagation, propagations
+from tidegate.analysis.federation.federation import Federation, federation
+from tidegate.analysis.patterns.detection import detection_of
+from tidegate.analysis.patterns.inner_queries import staged
+from tidegate.analysis.progress.progress_sets import is_static
+from tidegate.analysis.progress.propagation import Propagation, propagations
 from tidegate.analysis.recursion import Standstill, recursion, standstill_problem
-from tidegate.analysis.relevance import relevance
-from tidegate.analysis.stages import staged
-from tidegate.analysis.validity import (
+from tidegate.analysis.state.bounds import bound, multiplying_tables
+from tidegate.analysis.state.keep import keep
+from tidegate.analysis.state.relevance import relevance
+from tidegate.analysis.validity.mends import Mends
+from tidegate.analysis.validity.patterns import match_problems
+from tidegate.analysis.validity.validity import (
     contradictions,
     no_progress,
     progress_problems,
@@ -34,6 +33,7 @@ from tidegate.analysis.validity import (
     schema_problems,
     static_problems,
 )
+from tidegate.analysis.zones.grid import grids
 
 __all__ = ["OccurrenceFacts", "ProgramFacts", "QueryFacts", "analyse"]
 

@@ -116,7 +116,7 @@ class Program:
             >>> [note.code for note in tg.program(Odd=odd).notes()]
             ['TG220']
         """
-        from tidegate.analysis.predicate_sets import notes
+        from tidegate.analysis.report.predicate_sets import notes
 
         return [note for query in self.facts.queries for note in notes(query.query)]
 

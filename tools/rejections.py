@@ -62,9 +62,9 @@ def judge(made: RandomFormula, options: Options, told: Counter[str]) -> None:
 
     from tests.properties.brute import holds
     from tests.strategies.formulas import random_consequence
-    from tidegate.analysis.federation import federation
-    from tidegate.analysis.propagation import propagation
-    from tidegate.analysis.validity import refuting
+    from tidegate.analysis.federation.federation import federation
+    from tidegate.analysis.progress.propagation import propagation
+    from tidegate.analysis.validity.validity import refuting
 
     rows, found = rows_of(made), federation(made.node)
     promised = made.instants[0]

@@ -20,10 +20,22 @@ import networkx as nx
 
 ROOT = Path(__file__).resolve().parent.parent
 LAYERS = ("algebra", "analysis", "contexts", "runtime")
-#: A room may import those above it. What stands in `runtime/` itself is named by its module.
+#: A room may import those above it. What stands in `analysis/` or `runtime/` itself is named by its module.
 ROOMS = (
     "algebra",
-    "analysis",
+    "analysis/zones",
+    "analysis/patterns",
+    "analysis/federation",
+    "analysis/progress",
+    "analysis/components",
+    "analysis/state",
+    "analysis/facts",
+    "analysis/purge",
+    "analysis/derived",
+    "analysis/recursion",
+    "analysis/validity",
+    "analysis/report",
+    "analysis/pipeline",
     "contexts",
     "runtime/extras",
     "runtime/arguments",
@@ -43,6 +55,7 @@ ROOMS = (
     "runtime/cli",
     "runtime/testkit",
 )
+WITH_ROOMS = ("analysis", "runtime")
 MOST_FILES = 12
 BEGIN, END = "<!-- rooms: written by tools/rooms.py -->", "<!-- end of rooms -->"
 
@@ -87,10 +100,10 @@ def imports() -> nx.DiGraph[str]:
 
 
 def room(module: str) -> str | None:
-    """The room that a module stands in; None for `tidegate.runtime` itself."""
+    """The room that a module stands in; None for a layer that has rooms."""
     parts = module.split(".")[1:]
-    name = "/".join(parts[:2]) if parts[0] == "runtime" else parts[0]
-    return None if name == "runtime" else name
+    name = "/".join(parts[:2]) if parts[0] in WITH_ROOMS else parts[0]
+    return None if name in WITH_ROOMS else name
 
 
 def wrong_ways() -> list[str]:
@@ -122,7 +135,7 @@ def crowds() -> list[str]:
 
 
 def picture() -> str:
-    """The rooms of the runtime as a graph for Mermaid: an arrow from each to those that it imports, the implied left out."""
+    """The rooms as a graph for Mermaid: an arrow from each to those that it imports, the implied left out."""
     between: nx.DiGraph[str] = nx.DiGraph()
     shown = [name for name in ROOMS if (ROOT / name / "__init__.py").exists()]
     between.add_nodes_from(shown)

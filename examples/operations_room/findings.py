@@ -14,7 +14,7 @@ from examples.operations_room.data import Period, Replay
 from examples.operations_room.engines import RESULTS, STREAMS, Ran
 from examples.operations_room.picture import Hour, Lane, Picture
 from tidegate.algebra.time import EPOCH, INF
-from tidegate.analysis.report import finality as rules
+from tidegate.analysis.report.report import finality as rules
 from tidegate.runtime.batch.report import BatchReport
 from tidegate.runtime.inspect.live_state import StateUse, state_use
 from tidegate.runtime.state.manifest import SourceCounts

@@ -9,7 +9,7 @@ from tidegate.algebra.dsl.calls import checked_calls
 from tidegate.algebra.pretty import Shown, preformatted
 from tidegate.algebra.rewrites import rewrite_program
 from tidegate.analysis.facts import ProgramFacts
-from tidegate.analysis.report import explain
+from tidegate.analysis.report.report import explain
 from tidegate.runtime.inspect.graph import mermaid, plan_graph
 from tidegate.runtime.inspect.graph_drawing import svg
 from tidegate.runtime.inspect.plan_text import plan_dict, plan_text

@@ -16,13 +16,13 @@ from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.terms import TRUE, Term, attributes_of
 from tidegate.algebra.time import INF
 from tidegate.algebra.types import BIGINT
-from tidegate.analysis.expansion import MAX_ZONES
-from tidegate.analysis.instants import constrained
-from tidegate.analysis.kill import Kill
-from tidegate.analysis.normal_form import Bound
-from tidegate.analysis.partner import Partner
 from tidegate.analysis.purge import Case, Purge
-from tidegate.analysis.zones import Copy, Layout, Zone
+from tidegate.analysis.state.kill import Kill
+from tidegate.analysis.state.partner import Partner
+from tidegate.analysis.zones.expansion import MAX_ZONES
+from tidegate.analysis.zones.instants import constrained
+from tidegate.analysis.zones.normal_form import Bound
+from tidegate.analysis.zones.zone import Copy, Layout, Zone
 from tidegate.runtime.eval.joins.ranges import join_frames
 from tidegate.runtime.eval.purge_rows import OTHER, ROW, as_other, filtered
 from tidegate.runtime.eval.purging import Sweep

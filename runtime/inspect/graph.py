@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from tidegate.algebra.pretty import printable
-from tidegate.analysis.report import finality
+from tidegate.analysis.report.report import finality
 from tidegate.runtime.plan.layout import readers
 from tidegate.runtime.plan.steps import Plan
 

@@ -28,9 +28,9 @@ from tidegate.algebra.nodes import (
 from tidegate.algebra.pretty import term_text
 from tidegate.algebra.program import Query
 from tidegate.algebra.terms import Attr, Term, attributes_of, conjuncts
-from tidegate.analysis.grid import grids
-from tidegate.analysis.sites import site_of
-from tidegate.analysis.wording import amount, instant
+from tidegate.analysis.federation.sites import site_of
+from tidegate.analysis.zones.grid import grids
+from tidegate.analysis.zones.wording import amount, instant
 
 
 def why_never(query: Query, row: Mapping[str, int]) -> tuple[str, ...]:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidegate.algebra.time import INF, Extended
-from tidegate.analysis.bounds import Bound, Bounded
 from tidegate.analysis.facts import QueryFacts
+from tidegate.analysis.state.bounds import Bound, Bounded
 from tidegate.runtime.batch.report import BatchReport
 from tidegate.runtime.plan.steps import Buffer, Plan
 

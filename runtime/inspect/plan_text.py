@@ -5,8 +5,8 @@ from __future__ import annotations
 from tidegate.algebra.nodes import Derive, Group, Match
 from tidegate.algebra.pretty import listed, node_text, term_text
 from tidegate.algebra.row_wise import periods
-from tidegate.analysis.detection import detection_of
-from tidegate.analysis.match_orders import chosen_orders, first_statistics, order_lines, pinned_order
+from tidegate.analysis.patterns.chosen_orders import chosen_orders, first_statistics, order_lines, pinned_order
+from tidegate.analysis.patterns.detection import detection_of
 from tidegate.runtime.plan.placement import Limits, size_text
 from tidegate.runtime.plan.schedule import Timetable
 from tidegate.runtime.plan.shared_parts import sharers

@@ -11,7 +11,7 @@ from tidegate.algebra.dsl.calls import checked_calls
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.shown import shown
-from tidegate.analysis.stages import stage_owner
+from tidegate.analysis.patterns.inner_queries import stage_owner
 from tidegate.runtime.batch.status import Line, Status, fates
 
 if TYPE_CHECKING:

@@ -12,12 +12,12 @@ from tidegate.algebra.shown import shown
 from tidegate.algebra.time import INF, Extended, format_duration
 from tidegate.algebra.types import DataType
 from tidegate.analysis.facts import ProgramFacts, QueryFacts
-from tidegate.analysis.propagation import Clause, Propagation, difference
+from tidegate.analysis.federation.sites import edge_lines
+from tidegate.analysis.patterns.inner_queries import stage_names
+from tidegate.analysis.progress.propagation import Clause, Propagation, difference
 from tidegate.analysis.recursion import component_progress
-from tidegate.analysis.sites import edge_lines
-from tidegate.analysis.stages import stage_names
-from tidegate.analysis.wording import amount, instant, shifted
-from tidegate.analysis.zones import Edge
+from tidegate.analysis.zones.wording import amount, instant, shifted
+from tidegate.analysis.zones.zone import Edge
 from tidegate.runtime.batch.scheduler import MISSED, Missed
 from tidegate.runtime.batch.scheduler import from_json as missed_turns
 from tidegate.runtime.batch.source_activity import HEARD, Heard, from_json

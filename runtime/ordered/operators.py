@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from tidegate.analysis.match_orders import order_lines
+from tidegate.analysis.patterns.chosen_orders import order_lines
 from tidegate.runtime.eval.job import Job
 from tidegate.runtime.ordered.match.operator import MatchOperator
 from tidegate.runtime.ordered.operator import Operator, load_operator, start_operator

@@ -50,11 +50,11 @@ from tidegate.algebra.row_wise import (
 )
 from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.terms import TRUE, Term, disjunction, rename_attributes
-from tidegate.analysis.bounds import Bounded
-from tidegate.analysis.keep import kept_of
+from tidegate.analysis.patterns.partners import situation_partners
 from tidegate.analysis.pipeline import OccurrenceFacts, ProgramFacts, QueryFacts
 from tidegate.analysis.purge import Purge, purge
-from tidegate.analysis.situation_partners import situation_partners
+from tidegate.analysis.state.bounds import Bounded
+from tidegate.analysis.state.keep import kept_of
 from tidegate.runtime.plan.sharding import shard_key
 from tidegate.runtime.plan.shared_parts import find_common
 from tidegate.runtime.plan.steps import Buffer, CommonPart, Leaf, Ordered, Plan, QueryPlan, Stretched, Stretches

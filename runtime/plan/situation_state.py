@@ -10,8 +10,8 @@ from tidegate.algebra.pretty import term_text
 from tidegate.algebra.row_wise import periods
 from tidegate.algebra.situations import START
 from tidegate.algebra.time import INF
-from tidegate.analysis.situation_bounds import SituationBound, situation_bounds
-from tidegate.analysis.wording import amount
+from tidegate.analysis.patterns.bounds import SituationBound, situation_bounds
+from tidegate.analysis.zones.wording import amount
 from tidegate.runtime.plan.steps import Ordered, Plan, QueryPlan
 
 #: What separates the number of a query inside another one from the name of that one.

@@ -14,10 +14,10 @@ from tidegate.algebra.terms import Attr, Term, call, conjunction, disjunction
 from tidegate.algebra.terms import Lit as Literal
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import BIGINT, DOUBLE, DataType
-from tidegate.analysis.bounds import Bounded
 from tidegate.analysis.facts import OccurrenceFacts, ProgramFacts, QueryFacts, Recursion
+from tidegate.analysis.patterns.partners import SituationPartners
 from tidegate.analysis.purge import Purge
-from tidegate.analysis.situation_partners import SituationPartners
+from tidegate.analysis.state.bounds import Bounded
 from tidegate.runtime.plan.aggregate_states import partial_schema
 
 T = TypeVar("T")

@@ -24,10 +24,10 @@ from tidegate.algebra.nodes import Emission
 from tidegate.algebra.terms import TRUE, Attr, Lit, Term, call, conjunction, disjunction
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import BIGINT, BOOLEAN, INT64_MAX
-from tidegate.analysis.detection import Detection, detection, detection_time, pair_certain_from
-from tidegate.analysis.normal_form import Bound
-from tidegate.analysis.pattern import Symbol, interval_bound, pattern
-from tidegate.analysis.zones import NONE
+from tidegate.analysis.patterns.detection import Detection, detection, detection_time, pair_certain_from
+from tidegate.analysis.patterns.pattern import Symbol, interval_bound, pattern
+from tidegate.analysis.zones.normal_form import Bound
+from tidegate.analysis.zones.zone import NONE
 
 A, B, C = Symbol("A"), Symbol("B"), Symbol("C")
 

@@ -34,11 +34,11 @@ from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.semantics import Row, evaluate
 from tidegate.algebra.terms import Attr, Term, call, conjunction, disjunction
 from tidegate.algebra.types import BIGINT, TIMESTAMP
-from tidegate.analysis import federation as module
-from tidegate.analysis.federation import Federation, federation
-from tidegate.analysis.keep import keep
-from tidegate.analysis.propagation import propagations
-from tidegate.analysis.zones import Variable, Zone
+from tidegate.analysis.federation import federation as module
+from tidegate.analysis.federation.federation import Federation, federation
+from tidegate.analysis.progress.propagation import propagations
+from tidegate.analysis.state.keep import keep
+from tidegate.analysis.zones.zone import Variable, Zone
 
 Rows = Mapping[str, Sequence[Row]]
 

@@ -6,7 +6,7 @@ import pytest
 
 import tidegate as tg
 from tidegate.algebra.time import INF, Extended
-from tidegate.analysis.grid import Grid, may_pass
+from tidegate.analysis.zones.grid import Grid, may_pass
 
 e = tg.stream("E", "k bigint, t bigint, v bigint", progress="t")
 f = tg.stream("F", "k bigint, t bigint", progress="t")

@@ -24,15 +24,15 @@ from tidegate.algebra.nodes import (
     Union,
 )
 from tidegate.algebra.terms import Attr, Call, Term, call
-from tidegate.analysis.bounds import Bounded
-from tidegate.analysis.expansion import MAX_ZONES
-from tidegate.analysis.federation import Federation, federation
-from tidegate.analysis.instants import constrained
-from tidegate.analysis.normal_form import Bound
-from tidegate.analysis.pruning import prune
-from tidegate.analysis.sites import edge_lines
-from tidegate.analysis.validity import refuting
-from tidegate.analysis.zones import Copy, Extreme, Hidden, Layout, Rounding, Zone
+from tidegate.analysis.federation.federation import Federation, federation
+from tidegate.analysis.federation.sites import edge_lines
+from tidegate.analysis.state.bounds import Bounded
+from tidegate.analysis.validity.validity import refuting
+from tidegate.analysis.zones.expansion import MAX_ZONES
+from tidegate.analysis.zones.instants import constrained
+from tidegate.analysis.zones.normal_form import Bound
+from tidegate.analysis.zones.pruning import prune
+from tidegate.analysis.zones.zone import Copy, Extreme, Hidden, Layout, Rounding, Zone
 
 NAMES = ("a", "b", "c")
 ROWS: tuple[Copy, ...] = tuple(("x", 0, name) for name in NAMES)

@@ -15,10 +15,10 @@ from tidegate.algebra.semantics import evaluate_term
 from tidegate.algebra.terms import FALSE, TRUE, Attr, Lit, Term, call, conjunction, term_type
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import BIGINT, BOOLEAN, DATE, TIMESTAMP, DataType
-from tidegate.analysis.federation import federation
-from tidegate.analysis.keep import Keep, keep, kept_of
-from tidegate.analysis.pass_ import pass_condition, passes
-from tidegate.analysis.relevance import relevance
+from tidegate.analysis.federation.federation import federation
+from tidegate.analysis.progress.pass_ import pass_condition, passes
+from tidegate.analysis.state.keep import Keep, keep, kept_of
+from tidegate.analysis.state.relevance import relevance
 
 STEPS: tuple[Extended, ...] = (-INF, 0, 1, 2, 3, 4, 5, INF)
 

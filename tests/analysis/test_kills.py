@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import tidegate as tg
-from tidegate.analysis.kill import Kill, Reach
-from tidegate.analysis.normal_form import Bound
 from tidegate.analysis.purge import _related, purge
-from tidegate.analysis.zones import Copy, Layout, Zone
+from tidegate.analysis.state.kill import Kill, Reach
+from tidegate.analysis.zones.normal_form import Bound
+from tidegate.analysis.zones.zone import Copy, Layout, Zone
 
 a = tg.stream("A", "k bigint, t bigint, u bigint", progress="t").as_("a")
 b = tg.stream("B", "k bigint, v bigint, w bigint", progress="v").as_("b")

@@ -14,8 +14,8 @@ from tests.strategies.programs import random_case
 from tests.strategies.situations import random_situation_case
 from tidegate.algebra.nodes import Emission, Product, Project
 from tidegate.algebra.program import ProgramDef
-from tidegate.analysis.mends import Mends
 from tidegate.analysis.pipeline import analyse
+from tidegate.analysis.validity.mends import Mends
 
 orders = tg.stream("Orders", "id bigint, customer string, time timestamp, amount double", progress="time")
 payments = tg.stream("Payments", "id bigint, time timestamp", progress="time")

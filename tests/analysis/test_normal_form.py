@@ -28,7 +28,7 @@ from tidegate.algebra.formulas import (
     Var,
 )
 from tidegate.algebra.terms import Attr
-from tidegate.analysis.normal_form import All, AnyOf, Bound, Normal, estimate_zones, normal_form
+from tidegate.analysis.zones.normal_form import All, AnyOf, Bound, Normal, estimate_zones, normal_form
 
 NAMES = ("a", "b", "c")
 OPERATORS: tuple[Comparison, ...] = ("<", "<=", "=", ">=", ">", "!=")

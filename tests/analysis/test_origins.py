@@ -23,7 +23,7 @@ from tidegate.algebra.nodes import (
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.terms import Attr, Term, call, conjunction
 from tidegate.algebra.types import BIGINT, DOUBLE
-from tidegate.analysis.origins import Origin, Sources, _Walk
+from tidegate.analysis.state.origins import Origin, Sources, _Walk
 
 A, B, C = stream("A", values=("k", "l")), stream("B", values=("k", "l")), stream("C", values=("k", "l"))
 

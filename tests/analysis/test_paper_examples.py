@@ -8,8 +8,8 @@ import tidegate as tg
 from tests.analysis.build import HOUR, MINUTE, SECOND
 from tidegate import hours, minutes, seconds
 from tidegate.algebra.time import INF
-from tidegate.analysis.bounds import Bounded, Collected, Static, Unbounded
 from tidegate.analysis.facts import QueryFacts
+from tidegate.analysis.state.bounds import Bounded, Collected, Static, Unbounded
 
 smoke = tg.stream("Smoke", "time timestamp, area string, conc double", progress="time")
 fire_start = tg.stream("FireStart", "fid bigint, time timestamp", progress="time")

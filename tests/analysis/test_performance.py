@@ -14,7 +14,7 @@ import pytest
 from tests.analysis.build import eq, le, plus, query_facts, scan, stream
 from tidegate.algebra.nodes import Imbed, Join, JoinKind, Node, Product, Select
 from tidegate.algebra.terms import Attr, Term, call, conjunction, disjunction
-from tidegate.analysis.federation import federation
+from tidegate.analysis.federation.federation import federation
 
 
 def chain(length: int, kind: JoinKind = "inner") -> Node:

@@ -15,8 +15,8 @@ from tidegate.algebra.evaluation import evaluate_term
 from tidegate.algebra.program import Query
 from tidegate.algebra.terms import Lit, Term, conjunction, substitute
 from tidegate.algebra.types import DataType
-from tidegate.analysis import predicate_sets
-from tidegate.analysis.predicate_sets import notes
+from tidegate.analysis.report import predicate_sets
+from tidegate.analysis.report.predicate_sets import notes
 
 S = tg.stream(
     "S", "time timestamp, conc double, n bigint, price decimal(6,2), area string, ok boolean", progress="time"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tidegate.analysis.normal_form import Bound
-from tidegate.analysis.pruning import maximal, prune
-from tidegate.analysis.zones import Copy, Layout, Zone
+from tidegate.analysis.zones.normal_form import Bound
+from tidegate.analysis.zones.pruning import maximal, prune
+from tidegate.analysis.zones.zone import Copy, Layout, Zone
 
 EVERY = (0, 1, 2)
 

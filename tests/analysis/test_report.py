@@ -6,7 +6,7 @@ import json
 
 import tidegate as tg
 from tidegate import hours, minutes
-from tidegate.analysis.report import explain
+from tidegate.analysis.report.report import explain
 
 
 def frames() -> tg.Program:

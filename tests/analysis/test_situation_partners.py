@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tidegate as tg
 from tidegate.algebra.nodes import Match
-from tidegate.analysis.situation_partners import SituationPartners, situation_partners
+from tidegate.analysis.patterns.partners import SituationPartners, situation_partners
 
 readings = tg.stream("R", "k bigint, t bigint, x bigint", progress="t")
 on = readings.partition_by("k").derive(

@@ -9,7 +9,7 @@ import sympy
 
 from tidegate.algebra.time import INF
 from tidegate.algebra.types import BIGINT, TIMESTAMP
-from tidegate.analysis.symbolic import (
+from tidegate.analysis.progress.symbolic import (
     MAX_SIMPLIFIED,
     Alternatives,
     _simplified_text,

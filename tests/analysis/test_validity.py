@@ -13,15 +13,15 @@ from tidegate.algebra.program import ProgramDef, Query
 from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.semantics import evaluate_term
 from tidegate.algebra.terms import Attr, Term, call, conjunction, disjunction
-from tidegate.analysis.federation import federation
+from tidegate.analysis.federation.federation import federation
 from tidegate.analysis.pipeline import analyse
-from tidegate.analysis.progress_sets import (
+from tidegate.analysis.progress.progress_sets import (
     is_progressing_set,
     is_static,
     minimal_progressing_sets,
     progressing_attributes,
 )
-from tidegate.analysis.validity import refuting
+from tidegate.analysis.validity.validity import refuting
 
 
 def problems(node: Node, declared: StreamDef | None = None) -> tuple[Problem, ...]:

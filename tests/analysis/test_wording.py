@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.analysis.build import MINUTE, SECOND
 from tidegate.algebra.time import INF
 from tidegate.algebra.types import BIGINT, TIMESTAMP
-from tidegate.analysis.wording import amount, at_most, instant, shifted
+from tidegate.analysis.zones.wording import amount, at_most, instant, shifted
 
 
 def test_amounts_and_shifts() -> None:

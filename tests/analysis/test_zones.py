@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.algebra.time import INF
-from tidegate.analysis.normal_form import Bound
-from tidegate.analysis.zones import NONE, Conflict, Edge, Hidden, Layout, Matrix, Zone, chain, close, hull, reduced
+from tidegate.analysis.zones.normal_form import Bound
+from tidegate.analysis.zones.zone import NONE, Conflict, Edge, Hidden, Layout, Matrix, Zone, chain, close, hull, reduced
 
 N = 4
 ROWS: tuple[Hidden, ...] = tuple(("x", i, "t") for i in range(N))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from examples.operations_room.data import Period
-from tidegate.analysis.bounds import Bounded
+from tidegate.analysis.state.bounds import Bounded
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

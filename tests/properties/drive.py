@@ -20,11 +20,11 @@ from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.semantics import Row, evaluate, evaluate_program
 from tidegate.algebra.terms import Value
 from tidegate.algebra.time import INF, Extended
-from tidegate.analysis.bounds import Bounded
 from tidegate.analysis.facts import OccurrenceFacts, ProgramFacts, QueryFacts, Recursion
-from tidegate.analysis.pass_ import passes
+from tidegate.analysis.progress.pass_ import passes
 from tidegate.analysis.purge import purge
 from tidegate.analysis.recursion import component_progress
+from tidegate.analysis.state.bounds import Bounded
 
 Key = tuple[Value | tuple[str], ...]
 Progress = Mapping[tuple[str, str], Extended]

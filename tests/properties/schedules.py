@@ -21,9 +21,9 @@ from tests.strategies.programs import Case
 from tests.strategies.streams import Script, Step
 from tidegate.algebra.semantics import Row, evaluate, evaluate_program
 from tidegate.algebra.time import EPOCH, INF, Extended
-from tidegate.analysis.bounds import Bounded
 from tidegate.analysis.facts import ProgramFacts
 from tidegate.analysis.recursion import component_progress
+from tidegate.analysis.state.bounds import Bounded
 from tidegate.runtime.batch.garbage import GarbageCollection
 from tidegate.runtime.batch.report import BatchReport
 from tidegate.runtime.batch.scheduler import Missed

@@ -13,8 +13,8 @@ from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.terms import Attr, Lit, call
 from tidegate.algebra.time import INF
 from tidegate.algebra.types import BIGINT
-from tidegate.analysis.bounds import Bounded
 from tidegate.analysis.pipeline import analyse
+from tidegate.analysis.state.bounds import Bounded
 from tidegate.runtime.engines.embedded.session import Session
 
 TICKS = 25

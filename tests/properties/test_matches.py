@@ -15,11 +15,11 @@ from tidegate.algebra.errors import QueryError
 from tidegate.algebra.nodes import Emission
 from tidegate.algebra.time import INF
 from tidegate.algebra.types import BIGINT
-from tidegate.analysis import matches
-from tidegate.analysis.detection import Detection, detection, detection_time
-from tidegate.analysis.matches import DETECTED, Horizon, horizons, is_exact, match_zones, relations
-from tidegate.analysis.normal_form import Bound, holds
-from tidegate.analysis.zones import Zone, attribute_of
+from tidegate.analysis.patterns import matches
+from tidegate.analysis.patterns.detection import Detection, detection, detection_time
+from tidegate.analysis.patterns.matches import DETECTED, Horizon, horizons, is_exact, match_zones, relations
+from tidegate.analysis.zones.normal_form import Bound, holds
+from tidegate.analysis.zones.zone import Zone, attribute_of
 
 SHARDS = 4
 PATTERNS = 40

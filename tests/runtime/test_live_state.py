@@ -6,7 +6,7 @@ from typing import Any
 
 import tidegate as tg
 from tidegate.algebra.time import INF
-from tidegate.analysis.bounds import Bounded, Unbounded
+from tidegate.analysis.state.bounds import Bounded, Unbounded
 from tidegate.runtime.batch.report import BatchReport
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.inspect.live_state import StateUse, state_use

@@ -12,7 +12,7 @@ import pytest
 import tidegate as tg
 from tidegate import testing
 from tidegate.algebra.time import INF
-from tidegate.analysis.bounds import Bounded
+from tidegate.analysis.state.bounds import Bounded
 from tidegate.runtime.batch import scheduler as turns
 from tidegate.runtime.batch.loop import APART
 from tidegate.runtime.inspect.live_state import state_use

@@ -13,8 +13,8 @@ from tidegate.algebra.errors import QueryError
 from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.nodes import Derive, Match
 from tidegate.algebra.time import INF
+from tidegate.analysis.patterns.bounds import situation_bounds
 from tidegate.analysis.pipeline import analyse
-from tidegate.analysis.situation_bounds import situation_bounds
 from tidegate.runtime.engines.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.ordered.match.operator import MatchOperator

@@ -96,7 +96,7 @@ GROUPS = (
     ),
     Group(
         "analysis",
-        ("analysis/*.py",),
+        ("analysis/*.py", "analysis/*/*.py"),
         (
             "tests/analysis",
             "tests/properties/test_rules.py",

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from tools.planted.bugs import Group, bug
 
-PROPAGATION = "analysis/propagation.py"
-PASS = "analysis/pass_.py"
-KEEP = "analysis/keep.py"
-RELEVANCE = "analysis/relevance.py"
-VIEWS = "analysis/views.py"
-PRUNING = "analysis/pruning.py"
-NORMAL_FORM = "analysis/normal_form.py"
-INSTANTS = "analysis/instants.py"
-ZONES = "analysis/zones.py"
-EXPANSION = "analysis/expansion.py"
-FEDERATION = "analysis/federation.py"
-BOUNDS = "analysis/bounds.py"
+PROPAGATION = "analysis/progress/propagation.py"
+PASS = "analysis/progress/pass_.py"
+KEEP = "analysis/state/keep.py"
+RELEVANCE = "analysis/state/relevance.py"
+VIEWS = "analysis/federation/views.py"
+PRUNING = "analysis/zones/pruning.py"
+NORMAL_FORM = "analysis/zones/normal_form.py"
+INSTANTS = "analysis/zones/instants.py"
+ZONES = "analysis/zones/zone.py"
+EXPANSION = "analysis/zones/expansion.py"
+FEDERATION = "analysis/federation/federation.py"
+BOUNDS = "analysis/state/bounds.py"
 PIPELINE = "analysis/pipeline.py"
-VALIDITY = "analysis/validity.py"
+VALIDITY = "analysis/validity/validity.py"
 DERIVED = "analysis/derived.py"
 
 GROUP = Group(

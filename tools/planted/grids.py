@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tools.planted.bugs import Group, bug
 
-GRID = "analysis/grid.py"
+GRID = "analysis/zones/grid.py"
 
 GROUP = Group(
     "grids",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tools.planted.bugs import Group, bug
 
-INSTANTS = "analysis/instants.py"
-PRUNING = "analysis/pruning.py"
+INSTANTS = "analysis/zones/instants.py"
+PRUNING = "analysis/zones/pruning.py"
 
 GROUP = Group(
     "instants",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tools.planted.bugs import Group, bug
 
 PURGE = "analysis/purge.py"
-ORIGINS = "analysis/origins.py"
-ORDER = "analysis/order.py"
+ORIGINS = "analysis/state/origins.py"
+ORDER = "analysis/patterns/order.py"
 ERRORS = "algebra/errors.py"
 
 GROUP = Group(

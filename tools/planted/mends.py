@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tools.planted.bugs import Group, bug
 
-MENDS = "analysis/mends.py"
+MENDS = "analysis/validity/mends.py"
 
 GROUP = Group(
     "mends",

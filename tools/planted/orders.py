@@ -5,8 +5,8 @@ from __future__ import annotations
 from tools.planted.bugs import Group, bug
 
 CHOSEN = "runtime/ordered/match/order.py"
-ORDERS = "analysis/match_orders.py"
-MODEL = "analysis/order.py"
+ORDERS = "analysis/patterns/chosen_orders.py"
+MODEL = "analysis/patterns/order.py"
 
 GROUP = Group(
     "orders",

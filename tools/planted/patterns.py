@@ -5,9 +5,9 @@ from __future__ import annotations
 from tools.planted.bugs import Group, bug
 
 ALLEN = "algebra/allen.py"
-PATTERN = "analysis/pattern.py"
-DETECTION = "analysis/detection.py"
-MATCHES = "analysis/matches.py"
+PATTERN = "analysis/patterns/pattern.py"
+DETECTION = "analysis/patterns/detection.py"
+MATCHES = "analysis/patterns/matches.py"
 
 GROUP = Group(
     "patterns",
@@ -21,7 +21,7 @@ GROUP = Group(
     (
         bug(
             "the zone around many cases is the first of them",
-            "analysis/zones.py",
+            "analysis/zones/zone.py",
             "matrix = hull([zone.matrix for zone in zones])",
             "matrix = first.matrix",
         ),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tools.planted.bugs import Bug, Group, Patch, bug
 
-PARTNER = "analysis/partner.py"
-KILL = "analysis/kill.py"
+PARTNER = "analysis/state/partner.py"
+KILL = "analysis/state/kill.py"
 PURGE = "analysis/purge.py"
-ORIGINS = "analysis/origins.py"
+ORIGINS = "analysis/state/origins.py"
 SWEEP = "runtime/eval/purge_rows.py"
 
 GROUP = Group(

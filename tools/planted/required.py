@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from tools.planted.bugs import Bug, Group, Patch, bug
 
-PROPAGATION = "analysis/propagation.py"
-KEEP = "analysis/keep.py"
-VIEWS = "analysis/views.py"
-PRUNING = "analysis/pruning.py"
-NORMAL_FORM = "analysis/normal_form.py"
-INSTANTS = "analysis/instants.py"
-FEDERATION = "analysis/federation.py"
+PROPAGATION = "analysis/progress/propagation.py"
+KEEP = "analysis/state/keep.py"
+VIEWS = "analysis/federation/views.py"
+PRUNING = "analysis/zones/pruning.py"
+NORMAL_FORM = "analysis/zones/normal_form.py"
+INSTANTS = "analysis/zones/instants.py"
+FEDERATION = "analysis/federation/federation.py"
 NODES = "algebra/nodes.py"
 
 GROUP = Group(
@@ -80,8 +80,8 @@ GROUP = Group(
                 ),
                 Patch(
                     FEDERATION,
-                    "from tidegate.analysis.zones import Conflict, Copy, Extreme, Hidden, Layout, Rounding, Zone, is_copy",
-                    "from tidegate.analysis.zones import Conflict, Copy, Extreme, Hidden, Layout, Rounding, Zone, close, is_copy",
+                    "from tidegate.analysis.zones.zone import Conflict, Copy, Extreme, Hidden, Layout, Rounding, Zone, is_copy",
+                    "from tidegate.analysis.zones.zone import Conflict, Copy, Extreme, Hidden, Layout, Rounding, Zone, close, is_copy",
                 ),
             ),
             required=True,

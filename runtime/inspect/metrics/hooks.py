@@ -15,7 +15,7 @@ from typing import Final
 from tidegate.algebra.time import INF, Extended, format_instant
 from tidegate.algebra.tracebacks import trimmed
 from tidegate.algebra.types import Kind
-from tidegate.analysis.bounds import Bounded
+from tidegate.analysis.state.bounds import Bounded
 from tidegate.runtime.batch.instants import plain_moment
 from tidegate.runtime.batch.report import BatchReport
 from tidegate.runtime.plan.steps import Buffer, Leaf, Plan, QueryPlan

@@ -13,9 +13,9 @@ from tidegate.algebra.nodes import Derive, Given, Match
 from tidegate.algebra.situations import measures
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import MAX_INSTANT
-from tidegate.analysis.detection import Detection, detection_of
-from tidegate.analysis.match_orders import pinned_order
-from tidegate.analysis.matches import horizons
+from tidegate.analysis.patterns.chosen_orders import pinned_order
+from tidegate.analysis.patterns.detection import Detection, detection_of
+from tidegate.analysis.patterns.matches import horizons
 from tidegate.runtime.eval.columns import only, polars_schema
 from tidegate.runtime.eval.small.increment import Rows, as_frame
 from tidegate.runtime.kernels.layout import NONE, Situations, arrange, find_triggers, next_looks, purge

@@ -1,0 +1,49 @@
+"""How many situations of a partition a pattern holds at most, whatever the events (rules R17 and R27)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidegate.algebra.nodes import Derive, Match
+from tidegate.algebra.time import INF, Extended
+from tidegate.analysis.patterns.detection import detection_of
+from tidegate.analysis.patterns.matches import horizons
+
+
+@dataclass(frozen=True, slots=True)
+class SituationBound:
+    """Of the situations that some symbols stand for: so many of a partition at most are over and wait for a match.
+
+    One more may be open. They have begun within the window, or ended within `span` ticks where there is none.
+    """
+
+    symbols: tuple[str, ...]
+    most: Extended
+    span: Extended
+    windowed: bool
+
+
+def situation_bounds(node: Match) -> list[SituationBound]:
+    """The bound of every derivation of a pattern, in the order of its symbols; given situations are bounded as rows are.
+
+    The situations of a partition follow each other: from one start to the next it takes the least duration, and a tick for
+    the event between them, unless that may be of the same instant.
+    """
+    by_derivation: dict[Derive, list[int]] = {}
+    for place, one in enumerate(node.situations):
+        if isinstance(one, Derive):
+            by_derivation.setdefault(one, []).append(place)
+    waits = None if node.within is not None else [horizon.after_end for horizon in horizons(detection_of(node))]
+    found = []
+    for derivation, places in by_derivation.items():
+        apart = derivation.at_least + (1 if derivation.tie is None else 0)
+        if node.within is not None:
+            span: Extended = node.within
+            instants: Extended = node.within - derivation.at_least
+        else:
+            assert waits is not None
+            span = instants = max(waits[place] for place in places)
+        most = INF if instants == INF else 0 if instants <= 0 else (int(instants) - 1) // apart + 1
+        symbols = tuple(node.symbols[place] for place in places)
+        found.append(SituationBound(symbols, most, span, node.within is not None))
+    return found

@@ -1,0 +1,67 @@
+"""In which order a pattern's situations are looked for, from each that may bring a match about: chosen, or pinned by the user."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tidegate.algebra.nodes import Match
+from tidegate.algebra.pretty import listed
+from tidegate.analysis.patterns.detection import Detection
+from tidegate.analysis.patterns.order import Pair, Statistics, best_order, cost_of, initial_statistics
+from tidegate.analysis.zones.zone import attribute_of
+
+
+def first_statistics(found: Detection) -> Statistics:
+    """What is assumed before anything is seen, by the relations that the pattern allows."""
+    masks = {(pair.i, pair.j): pair.mask for pair in found.pattern.pairs}
+    return initial_statistics(masks, related(found), len(found.symbols))
+
+
+def related(found: Detection) -> list[Pair]:
+    """The pairs of symbols that constraints relate which are no sets of Allen's relations."""
+    names = {name: place // 2 for place, name in enumerate(found.pattern.base.layout.attributes)}
+    pairs: dict[Pair, None] = {}
+    for general in found.pattern.general:
+        for zone in general.negation:
+            given = zone.edges[len(found.pattern.base.edges) :]
+            ends = [(names[attribute_of(edge.w)], names[attribute_of(edge.v)]) for edge in given]
+            pairs |= {ordered_pair(i, j): None for i, j in ends if i != j}
+    return list(pairs)
+
+
+def ordered_pair(one: int, other: int) -> Pair:
+    return (one, other) if one < other else (other, one)
+
+
+def chosen_orders(statistics: Statistics, pinned: Sequence[int] = ()) -> list[tuple[int, ...]]:
+    """The order for every trigger: the pinned one after it, or the best."""
+    symbols = range(len(statistics.sizes))
+    if pinned:
+        return [(trigger, *(symbol for symbol in pinned if symbol != trigger)) for trigger in symbols]
+    return [best_order(trigger, statistics).symbols for trigger in symbols]
+
+
+def pinned_order(node: Match) -> tuple[int, ...]:
+    """The order that the user gave, as numbers of symbols; empty where the costs decide."""
+    return tuple(node.symbols.index(symbol) for symbol in node.order)
+
+
+def order_lines(node: Match, orders: Sequence[Sequence[int]], statistics: Statistics, known_by: str) -> list[str]:
+    """Orders and why: per trigger what it costs by the model, and what that rests on."""
+    names = node.symbols
+    pinned = pinned_order(node)
+    lines = []
+    for order in orders:
+        line = f"from {names[order[0]]}: {listed([names[symbol] for symbol in order[1:]]) or 'nothing else'}"
+        if len(order) > 1:
+            line += f", cost {cost_of(order, statistics):.3g}"
+        best = best_order(order[0], statistics)
+        if tuple(order) != best.symbols and best.cost < cost_of(order, statistics):
+            other = listed([names[symbol] for symbol in best.symbols[1:]])
+            line += f", where {other} would cost {best.cost:.3g}"
+        lines.append(line)
+    if len(names) > 1:
+        shares = listed([f"{names[i]}-{names[j]} {share:.2%}" for (i, j), share in statistics.selectivities.items()])
+        sizes = listed([f"{name} {size:.3g}" for name, size in zip(names, statistics.sizes, strict=True)])
+        lines.append(f"{'pinned; ' if pinned else ''}{known_by}: of a partition {sizes}; of pairs {shares or 'all'}")
+    return lines

@@ -1,0 +1,178 @@
+"""Earliest detection: the first instant at which a match is certain, whatever the ends not yet known (rule R26)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidegate.algebra.allen import ANY, converse_mask, group_bits, relation_of
+from tidegate.algebra.nodes import Derive, Emission, Given, Match
+from tidegate.algebra.situations import START
+from tidegate.algebra.terms import Term
+from tidegate.algebra.time import INF, Extended
+from tidegate.algebra.types import INT64_MAX, DataType
+from tidegate.analysis.patterns.pattern import Pattern, Symbol, interval_bound, pattern
+from tidegate.analysis.zones.zone import NONE, Matrix
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Detection:
+    """When matches of a pattern are detected, as plain values for a kernel.
+
+    Endpoint 2i is the start of the i-th symbol, 2i + 1 its end.
+
+    - `masks[i, j]`: relations allowed from i to j, bit r for the r-th of `RELATIONS`; `ANY` where there is no constraint.
+    - `groups[i, j]`: three bits, which prefix groups are allowed as a whole.
+    - `zones[z, w, v]`: bound on `v - w` in the z-th zone of the negations of general constraints, closed, `NONE` where
+      there is none.
+    - `at_least[i]`, `at_most[i]`: limits of durations, 0 and the largest int64 where there are none.
+    - `start_offsets[i]`, `end_offsets[i]`: a match is detected at `ts + o` or `te + o` of one of its intervals, for one of
+      these o, in order, 0 among them.
+    """
+
+    pattern: Pattern
+    within: int | None
+    emission: Emission
+    masks: NDArray[np.uint16]
+    groups: NDArray[np.uint8]
+    zones: NDArray[np.int64]
+    at_least: NDArray[np.int64]
+    at_most: NDArray[np.int64]
+    start_offsets: tuple[tuple[int, ...], ...]
+    end_offsets: tuple[tuple[int, ...], ...]
+
+    @property
+    def symbols(self) -> tuple[Symbol, ...]:
+        return self.pattern.symbols
+
+
+def detection(
+    symbols: Sequence[Symbol],
+    condition: Term,
+    time: DataType,
+    within: int | None = None,
+    emission: Emission = "earliest",
+) -> Detection:
+    """How matches of a condition over the symbols' endpoints, instants of type `time`, are detected."""
+    found = pattern(symbols, condition, time)
+    m = len(symbols)
+    masks = np.full((m, m), ANY, dtype=np.uint16)
+    for pair in found.pairs:
+        masks[pair.i, pair.j] = pair.mask
+        masks[pair.j, pair.i] = converse_mask(pair.mask)
+    groups = np.array([[group_bits(int(mask)) for mask in row] for row in masks], dtype=np.uint8).reshape(m, m)
+    matrices = [zone.matrix for general in found.general for zone in general.negation]
+    offsets = _offsets(found, matrices if emission == "earliest" else [])
+    return Detection(
+        found,
+        within,
+        emission,
+        masks,
+        groups,
+        np.array(matrices, dtype=np.int64).reshape(-1, 2 * m, 2 * m),
+        np.array([symbol.at_least or 0 for symbol in symbols], dtype=np.int64),
+        np.array([INT64_MAX if s.at_most is None else s.at_most for s in symbols], dtype=np.int64),
+        offsets[0::2],
+        offsets[1::2],
+    )
+
+
+@lru_cache(maxsize=128)
+def detection_of(node: Match) -> Detection:
+    """How matches of the operator are detected."""
+    symbols = [_symbol(name, one) for name, one in zip(node.symbols, node.situations, strict=True)]
+    return detection(symbols, node.pattern, node.situations[0].schema[START].type, node.within, node.emission)
+
+
+def _symbol(name: str, one: Derive | Given) -> Symbol:
+    if isinstance(one, Given):
+        return Symbol(name, points=one.points)
+    return Symbol(name, None if one.at_least == 1 else one.at_least, one.at_most)
+
+
+def _offsets(found: Pattern, matrices: Sequence[Matrix]) -> tuple[tuple[int, ...], ...]:
+    """Per endpoint v what may lie between it and a detection that it brings about.
+
+    A zone dies at `v + d(v, u)` only if u is not known by then, and all starts are: u is an end. Where the start of an
+    interval tells no later, its end does not count.
+    """
+    offsets: list[set[int]] = [{0} for _ in range(2 * len(found.symbols))]
+    for i, symbol in enumerate(found.symbols):
+        if symbol.at_least is not None and symbol.at_least > 1:
+            offsets[2 * i].add(symbol.at_least - 1)
+    for matrix in matrices:
+        for i, symbol in enumerate(found.symbols):
+            from_start, from_end = matrix[2 * i, 1::2].tolist(), matrix[2 * i + 1, 1::2].tolist()
+            offsets[2 * i].update(d for d in from_start if 0 < d < NONE)
+            least = interval_bound(symbol).c
+            pairs = zip(from_start, from_end, strict=True)
+            offsets[2 * i + 1].update(d for start, d in pairs if 0 < d < NONE and start + least > d)
+    return tuple(tuple(sorted(of_endpoint)) for of_endpoint in offsets)
+
+
+def detection_time(found: Detection, endpoints: Sequence[Extended]) -> int | None:
+    """When the match of these intervals is detected: `A.ts, A.te, B.ts, …`, ends that are not known being +∞.
+
+    None where they are no match, or none as far as is known. A function of the match alone: ends after its value do not
+    matter, known or not.
+    """
+    starts, ends = endpoints[0::2], endpoints[1::2]
+    certain = _certain_from(found, endpoints)
+    detected = max(certain, *ends) if found.emission == "final" else certain
+    if detected == INF or (found.within is not None and detected - min(starts) > found.within):
+        return None
+    return int(detected)
+
+
+def _certain_from(found: Detection, endpoints: Sequence[Extended]) -> Extended:
+    """The least instant, all starts being known, at which no completion of unknown ends is a counterexample; or +∞."""
+    times = [max(endpoints[0::2])]
+    for i, symbol in enumerate(found.symbols):
+        times.append(_duration_certain_from(symbol, endpoints[2 * i], endpoints[2 * i + 1]))
+    for pair in found.pattern.pairs:
+        a, b = endpoints[2 * pair.i : 2 * pair.i + 2], endpoints[2 * pair.j : 2 * pair.j + 2]
+        times.append(pair_certain_from(pair.mask, a[0], a[1], b[0], b[1]))
+    times += [death(zone, endpoints) for zone in found.zones]
+    return max(times)
+
+
+def _duration_certain_from(symbol: Symbol, ts: Extended, te: Extended) -> Extended:
+    least, most = symbol.at_least, symbol.at_most
+    if (least is not None and te - ts < least) or (most is not None and te - ts > most):
+        return INF
+    if most is not None:
+        return te
+    # An interval that has not ended by then lasts a tick longer.
+    return ts if least is None else ts + least - 1
+
+
+def pair_certain_from(mask: int, a_ts: Extended, a_te: Extended, b_ts: Extended, b_te: Extended) -> Extended:
+    """When it is certain that A is to B in a relation of the mask (TPStream, Table 2); +∞ where it is not.
+
+    With starts known before, meets and their converses are certain, and so is a prefix group; within one, the first end
+    decides. Both ends being +∞, the relation that they seem to be in stands for its group.
+    """
+    relation = relation_of(a_ts, a_te, b_ts, b_te)
+    if not mask & relation.bit:
+        return INF
+    if relation.group is None or group_bits(mask) >> relation.group & 1:
+        return max(a_ts, b_ts)
+    return min(a_te, b_te)
+
+
+def death(zone: Matrix, endpoints: Sequence[Extended]) -> Extended:
+    """The first instant at which what is known contradicts a closed zone over the endpoints; +∞ where nothing does.
+
+    A known v and the bound on u contradict once u is known, or cannot be early enough: from `max(v, v + d(v, u))` on.
+    """
+    found: Extended = INF
+    for w, row in enumerate(zone.tolist()):
+        v = endpoints[w]
+        if v != INF:
+            times = (v + max(d, 0) for u, d in zip(endpoints, row, strict=True) if d < NONE and u - v > d)
+            found = min(found, min(times, default=INF))
+    return found

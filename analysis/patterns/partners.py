@@ -1,0 +1,79 @@
+"""Which situations a pattern frees before its window or horizon does: those with nothing left to match with (rule R29)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tidegate.algebra.nodes import Derive, Match
+from tidegate.algebra.time import INF, Extended
+from tidegate.analysis.patterns.detection import Detection, detection_of
+from tidegate.analysis.patterns.matches import horizons, matching
+from tidegate.analysis.zones.zone import NONE, Matrix, hull
+
+#: The rule pays where situations without partners go at least so many times sooner than by the window or the horizon.
+SOONER = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Freed:
+    """Symbols of one derivation whose situations go sooner, and the symbols that have to be there for one of them."""
+
+    symbols: tuple[str, ...]
+    partners: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SituationPartners:
+    """What holds between the situations of every match, as plain values, and which of them go sooner by it.
+
+    `bounds[v][u]` is the most that endpoint u - endpoint v is in any match, None where it has no bound; endpoint 2i is the
+    start of the i-th symbol, 2i + 1 its end.
+    """
+
+    bounds: tuple[tuple[int | None, ...], ...]
+    freed: tuple[Freed, ...]
+
+
+def situation_partners(node: Match, *, always: bool) -> SituationPartners | None:
+    """What frees the pattern's derived situations sooner; None where nothing would, or, unless `always`, where it hardly pays."""
+    found = detection_of(node)
+    zones = matching(found, [])
+    if not zones:
+        return None
+    bounds = hull([zone.view([("a", name) for name in found.pattern.base.layout.attributes]) for zone in zones])
+    derived = [place for place, one in enumerate(node.situations) if isinstance(one, Derive)]
+    waits = {place: _waits(bounds, place, derived) for place in derived}
+    if all(min(of.values(), default=INF) == INF for of in waits.values()) and len(node.situations) > 1:
+        return None
+    kept = _kept(found)
+    freed = []
+    for derivation in dict.fromkeys(node.situations[place] for place in derived):
+        places = [place for place in derived if node.situations[place] == derivation]
+        # The only situation of a match has no part in any once it is over.
+        longest = max(min(waits[place].values(), default=0 if len(node.situations) == 1 else INF) for place in places)
+        by_keep = max(kept[place] for place in places)
+        if _pays(longest, by_keep, always):
+            pairs = [pair for place in places for pair in waits[place].items()]
+            partners = [other for other, wait in pairs if _pays(wait, by_keep, always)]
+            names = tuple(node.symbols[other] for other in dict.fromkeys(partners))
+            freed.append(Freed(tuple(node.symbols[place] for place in places), names))
+    rows = tuple(tuple(None if bound >= NONE else bound for bound in row) for row in bounds.tolist())
+    return SituationPartners(rows, tuple(freed)) if freed else None
+
+
+def _pays(wait: Extended, by_keep: Extended, always: bool) -> bool:
+    return wait < by_keep and (always or SOONER * wait <= by_keep)
+
+
+def _waits(bounds: Matrix, place: int, derived: Sequence[int]) -> dict[int, Extended]:
+    """How long after the end of a situation others, by their symbols, may still begin."""
+    found = {other: int(bounds[2 * place + 1, 2 * other]) for other in derived if other != place}
+    return {other: INF if wait >= NONE else max(0, wait) for other, wait in found.items()}
+
+
+def _kept(found: Detection) -> list[Extended]:
+    """How long after its end a situation of each symbol stays otherwise."""
+    if found.within is not None:
+        return [found.within - 1] * len(found.symbols)
+    return [one.after_end for one in horizons(found)]

@@ -1,0 +1,116 @@
+"""Propagation functions: how far the result's progress follows from the inputs' (TSA Def. 25, rule R11)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tidegate.algebra.time import INF, Extended
+from tidegate.algebra.types import DataType
+from tidegate.analysis.federation.federation import Federation
+from tidegate.analysis.progress.symbolic import Alternatives, function_text, least_of_greatest
+from tidegate.analysis.zones.zone import Zone
+
+if TYPE_CHECKING:
+    import sympy
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Clause:
+    """What one occurrence demands in one zone: progress reaches `max over y of (b_y - d(a, y))`.
+
+    `distances` holds `d(a, y)` for every progressing attribute y of the occurrence's stream, +∞ where unbounded.
+    """
+
+    zone: Zone
+    occurrence: int
+    stream: str
+    distances: tuple[tuple[str, Extended], ...]
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether the clause yields progress before the stream ends."""
+        return any(distance != INF for _, distance in self.distances)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Propagation:
+    """The propagation function of an output attribute: the least of its clauses; without any, +∞ (a static result)."""
+
+    attribute: str
+    type: DataType
+    clauses: tuple[Clause, ...]
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether finite progress of all inputs gives finite progress, or more: a progressing attribute."""
+        return all(clause.is_finite for clause in self.clauses)
+
+    def evaluate(self, b: Mapping[tuple[str, str], Extended]) -> Extended:
+        """Progress of the attribute where `b[stream, attribute]` is that of the inputs.
+
+        A finished input gives +∞ even at infinite distance; an input not yet begun gives -∞.
+        """
+        return min(
+            (max(difference(b[c.stream, y], d) for y, d in c.distances) for c in self.clauses),
+            default=INF,
+        )
+
+    def describe(self) -> str:
+        """The simplified function as text, such as `min(Smoke.time, FireEnd.time - 1m)`; ∞ distances are left out."""
+        return function_text(self._alternatives(), self.type)
+
+    def expression(self) -> sympy.Expr:
+        """The function as a simplified sympy expression in ticks, over one symbol per input progress (`Smoke.time`)."""
+        return least_of_greatest(self._alternatives())
+
+    def _alternatives(self) -> Alternatives:
+        return [tuple((f"{one.stream}.{y}", d) for y, d in one.distances) for one in self.clauses]
+
+
+def difference(b: Extended, d: Extended) -> Extended:
+    """`b - d` with `+∞ - ∞ = +∞` and `-∞ - x = -∞`."""
+    if b in (INF, -INF):
+        return b
+    return -INF if d == INF else b - d
+
+
+def propagation(federation: Federation, attribute: str) -> Propagation:
+    """The propagation function of a temporal attribute; clauses that another one always undercuts are left out.
+
+    Distances are taken zone by zone; maximising them over zones first would be unsound.
+    """
+    found: list[Clause] = []
+    for i, stream in enumerate(federation.occurrences):
+        speaking = [zone for zone in federation.zones if i not in zone.ignored]
+        if not stream.progress or not speaking:
+            continue
+        distances = [tuple(zone.distance(("a", attribute), ("x", i, y)) for y in stream.progress) for zone in speaking]
+        first = dict(zip(reversed(distances), reversed(speaking), strict=True))
+        for distance in dict.fromkeys(distances):
+            clause = Clause(first[distance], i, stream.name, tuple(zip(stream.progress, distance, strict=True)))
+            found.append(clause)
+    return Propagation(attribute, federation.schema[attribute].type, tuple(_undominated(found)))
+
+
+def propagations(federation: Federation) -> dict[str, Propagation]:
+    """The propagation functions of all temporal attributes of the result."""
+    return {attribute: propagation(federation, attribute) for attribute in federation.attributes}
+
+
+def _undominated(clauses: Sequence[Clause]) -> list[Clause]:
+    kept: list[Clause] = []
+    for clause in clauses:
+        if any(_undercuts(other, clause) for other in kept):
+            continue
+        kept = [*(other for other in kept if not _undercuts(clause, other)), clause]
+    return kept
+
+
+def _undercuts(one: Clause, other: Clause) -> bool:
+    """Whether `one` never exceeds `other`: the same stream's progress, no distance shorter."""
+    if one.stream != other.stream:
+        return False
+    distances = dict(other.distances)
+    return all(d >= distances[y] for y, d in one.distances)

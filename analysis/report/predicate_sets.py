@@ -1,0 +1,178 @@
+"""Conditions on single attributes as sets of values: which contradict each other, and which say nothing new.
+
+Only what compares one attribute with constants counts; values are those for which a condition is true, so never NULL.
+Sets are exact or too large where they prove a contradiction, hence nothing is called never true that can be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
+from itertools import combinations
+from math import ceil, comb, floor, isfinite
+from typing import TYPE_CHECKING
+
+from tidegate.algebra.errors import Problem
+from tidegate.algebra.nodes import Join, Node, Select, children
+from tidegate.algebra.pretty import term_text
+from tidegate.algebra.program import Query
+from tidegate.algebra.terms import Attr, Call, Lit, Term, attributes_of, conjuncts, subterms
+from tidegate.algebra.types import DataType, Kind
+from tidegate.analysis.federation.sites import site_of
+
+if TYPE_CHECKING:
+    import sympy
+
+#: A query has at most so many pairs of conditions compared, as a pair takes milliseconds: attributes with more are left out.
+MAX_PAIRS = 100
+#: Integers beyond are not all doubles.
+_EXACT_IN_DOUBLE = 2**53
+_FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
+_NEGATED = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
+
+
+def notes(query: Query) -> list[Problem]:
+    """What the query's data conditions say in vain: TG220 for those never true together, TG221 for redundant ones."""
+    found: dict[tuple[Term, ...], Problem] = {}
+    pairs = 0
+    for conditions, types in _conditions(query.node):
+        for name, terms in _by_attribute(conditions, types).items():
+            if pairs + comb(len(terms), 2) > MAX_PAIRS:
+                continue
+            pairs += comb(len(terms), 2)
+            for problem, told in _compared(query, name, types[name], terms):
+                found.setdefault(told, problem)
+    return list(found.values())
+
+
+def _conditions(node: Node) -> Iterator[tuple[list[Term], Mapping[str, DataType]]]:
+    """The conditions that rows have to satisfy together: those of stacked selections; of a join and right below it."""
+    waiting, seen = [node], {node}
+    while waiting:
+        current = waiting.pop()
+        below, conditions, next_ = [current], list[Term](), list(children(current))
+        if isinstance(current, Join):
+            below, conditions = next_, [*conjuncts(current.condition)]
+        types = {a.name: a.type for side in below for a in side.schema.attributes}
+        if isinstance(current, Select | Join):
+            next_ = []
+            for side in below:
+                while isinstance(side, Select):
+                    conditions = [*conjuncts(side.condition), *conditions]
+                    side = side.input
+                next_.append(side)  # the selections above it have been told
+            yield conditions, types
+        new = [one for one in next_ if one not in seen]
+        seen.update(new)
+        waiting += new
+
+
+def _by_attribute(conditions: Iterable[Term], types: Mapping[str, DataType]) -> dict[str, list[Term]]:
+    """The different conditions on each single attribute, where there are several."""
+    found: dict[str, dict[Term, None]] = {}
+    for condition in conditions:
+        names = attributes_of(condition)
+        if len(names) == 1 and all(_is_known(term) for term in subterms(condition)):
+            found.setdefault(next(iter(names)), {})[condition] = None
+    return {name: list(terms) for name, terms in found.items() if name in types and len(terms) > 1}
+
+
+def _is_known(term: Term) -> bool:
+    return not isinstance(term, Call) or term.op in _FLIPPED or term.op in ("and", "or", "not")
+
+
+def _compared(
+    query: Query, name: str, type_: DataType, terms: list[Term]
+) -> Iterator[tuple[Problem, tuple[Term, ...]]]:
+    values = _Values(name, type_, terms)
+    sets = {term: one for term in terms if (one := values.of(term)) is not None}
+    for one, other in combinations(sets, 2):
+        if sets[one].intersect(sets[other]).is_empty is True:
+            text = f"never true: {_shown(one)} and {_shown(other)}"
+            hint = "no value satisfies both; is one comparison the wrong way round?"
+            yield Problem("TG220", text, site_of(query, other), (), hint, query.name), (one, other)
+            return
+    dropped = set[Term]()
+    for one, other in combinations(sets, 2):
+        for wide, narrow in ((other, one), (one, other)):
+            if not {wide, narrow} & dropped and sets[narrow].is_subset(sets[wide]) is True:
+                dropped.add(wide)
+                text = f"says nothing new: {_shown(wide)}, as {_shown(narrow)}"
+                hint = "leave it out, or correct it"
+                yield Problem("TG221", text, site_of(query, wide), (), hint, query.name), (wide, narrow)
+
+
+def _shown(term: Term) -> str:
+    text = term_text(term)
+    return f"({text})" if isinstance(term, Call) and term.op in ("and", "or", "not") else text
+
+
+class _Values:
+    """The sets of values of one attribute: integers for what is held as such, numbers, or ranks of the texts compared."""
+
+    def __init__(self, name: str, type_: DataType, terms: Iterable[Term]) -> None:
+        self.name, self.type = name, type_
+        texts = {lit.value for term in terms for lit in subterms(term) if isinstance(lit, Lit)}
+        self.ranks = {text: rank for rank, text in enumerate(sorted(t for t in texts if isinstance(t, str)))}
+
+    def of(self, term: Term, *, positive: bool = True) -> sympy.Set | None:
+        """The values for which the term is true, or with `positive` false those for which it is false."""
+        import sympy
+
+        match term:
+            case Call("not", (inner,)):
+                return self.of(inner, positive=not positive)
+            case Call("and" | "or", args):
+                parts = [self.of(arg, positive=positive) for arg in args]
+                known = [part for part in parts if part is not None]
+                if len(known) < len(parts):
+                    return None
+                return sympy.Intersection(*known) if (term.op == "and") == positive else sympy.Union(*known)
+            case Call(op, (Attr(), Lit() as literal)) if op in _FLIPPED:
+                return self._comparison(op if positive else _NEGATED[op], literal)
+            case Call(op, (Lit() as literal, Attr())) if op in _FLIPPED:
+                return self._comparison(_FLIPPED[op] if positive else _NEGATED[_FLIPPED[op]], literal)
+            case _:
+                return None
+
+    def _comparison(self, op: str, literal: Lit) -> sympy.Set | None:
+        import sympy
+
+        number = self._number(literal)
+        if number is None:
+            return None
+        low, high, at = -sympy.oo, sympy.oo, sympy.Rational(number.numerator, number.denominator)
+        below, above = at, at
+        open_ = True
+        if self.type.is_integer_held and self.type.kind is not Kind.DECIMAL:
+            # Integers next to the constant make closed intervals: 5 < x < 6 has no integer, though it has numbers.
+            below, above, open_ = sympy.Integer(ceil(number) - 1), sympy.Integer(floor(number) + 1), False
+            at = at if number.denominator == 1 else None
+        exactly = sympy.EmptySet if at is None else sympy.FiniteSet(at)
+        less = sympy.Interval(low, below, right_open=open_)
+        more = sympy.Interval(above, high, left_open=open_)
+        match op:
+            case "lt":
+                return less
+            case "le":
+                return sympy.Union(less, exactly)
+            case "gt":
+                return more
+            case "ge":
+                return sympy.Union(more, exactly)
+            case "eq":
+                return exactly
+            case _:
+                return sympy.Union(less, more)
+
+    def _number(self, literal: Lit) -> Fraction | None:
+        """The constant as a number on the attribute's line; None where the two are not compared exactly."""
+        value, kinds = literal.value, {self.type.kind, literal.type.kind}
+        if isinstance(value, str):
+            return Fraction(self.ranks[value]) if kinds == {Kind.STRING} else None
+        if value is None or isinstance(value, bool) or not isfinite(value):
+            return None
+        if literal.type.kind is Kind.DECIMAL:
+            return Fraction(int(value), 10**literal.type.scale) if kinds == {Kind.DECIMAL} else None
+        mixed = kinds == {Kind.BIGINT, Kind.DOUBLE} and abs(value) < _EXACT_IN_DOUBLE
+        return Fraction(value) if mixed or len(kinds) == 1 else None

@@ -1,0 +1,170 @@
+"""What the analysis found, as text and as JSON: schema, progress, when results are final, what is kept and how much."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tidegate.algebra.dsl.calls import checked_calls
+from tidegate.algebra.pretty import preformatted, term_text
+from tidegate.algebra.terms import conjuncts
+from tidegate.algebra.time import INF
+from tidegate.analysis.facts import OccurrenceFacts, ProgramFacts, QueryFacts, Recursion
+from tidegate.analysis.federation.sites import zone_lines
+from tidegate.analysis.patterns.inner_queries import stage_names
+from tidegate.analysis.progress.progress_sets import minimal_progressing_sets
+from tidegate.analysis.recursion import rank_text, step_text
+from tidegate.analysis.report.predicate_sets import notes
+from tidegate.analysis.state.bounds import Bounded
+
+#: The words of what is kept and how much, for who has not read the manual.
+_MEANINGS = {
+    "p(t)": "up to which t the result is final",
+    "rate": "rows of the stream in a unit of time",
+    "skew": "how far its rows are ahead of the time up to which it is complete",
+    "lag": "how far the slowest stream is behind the fastest",
+}
+
+
+@checked_calls
+@dataclass(frozen=True, slots=True, eq=False)
+class Explanation:
+    """The report on a program: `str()` is text for people, `to_dict()` the same as JSON."""
+
+    facts: ProgramFacts
+    zones: bool = False
+
+    def __str__(self) -> str:
+        queries = [
+            _query_text(query, self.facts.recursions.get(query.query.stream), zones=self.zones)
+            for query in self.facts.queries
+        ]
+        return "\n\n".join([*queries, *_words(self.facts)])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return preformatted(str(self))
+
+    def to_dict(self) -> dict[str, object]:
+        """The report as plain values: lists, dictionaries, strings, numbers."""
+        return {
+            "components": [list(component.streams) for component in self.facts.components],
+            "recursions": [
+                _recursion_dict(component.streams, self.facts)
+                for component in self.facts.components
+                if component.recursive
+            ],
+            "queries": [_query_dict(query, zones=self.zones) for query in self.facts.queries],
+        }
+
+
+def explain(facts: ProgramFacts, *, zones: bool = False) -> Explanation:
+    """The report on a valid program; with `zones`, each query's federation as well."""
+    return Explanation(facts, zones)
+
+
+def finality(query: QueryFacts) -> tuple[str, ...]:
+    """When a row of the result is final, one way per promised attribute; any of them suffices."""
+    return tuple(f"{a} <= {function.describe()}" for a, function in query.propagation.items())
+
+
+def _recursion_dict(streams: tuple[str, ...], facts: ProgramFacts) -> dict[str, object]:
+    rank = facts.recursions[streams[0]].rank
+    return {
+        "streams": list(streams),
+        "rank": {stream: rank_text(rank, facts.streams[stream]) for stream in streams},
+        "step": step_text(rank, facts.streams[streams[0]]),
+    }
+
+
+def _recursion_lines(query: QueryFacts, recursion: Recursion) -> list[str]:
+    streams = dict.fromkeys(other.query.stream for other in recursion.queries)
+    read = [name for name in streams if any(o.stream.name == name for o in query.occurrences)]
+    rank = recursion.rank
+    depends = f"depends on rows of {' and '.join(read)} that rank lower by {step_text(rank, query.output)} or more"
+    return [*([depends] if read else [f"begins {', '.join(streams)}"]), f"rank: {rank_text(rank, query.output)}"]
+
+
+def _query_text(query: QueryFacts, recursion: Recursion | None, *, zones: bool) -> str:
+    """One query, a fact per line."""
+    lines = [
+        f"query {query.query.name}" + (f" feeds {query.query.stream}" if query.query.stream != query.query.name else "")
+    ]
+    lines.append(_entry("schema", [str(attribute) for attribute in query.output.schema.attributes]))
+    relations = [term_text(part) for part in conjuncts(query.output.relations)]
+    if relations:
+        lines.append(_entry("relations", relations))
+    lines.append(_entry("progress", [", ".join(query.output.progress) or "none: the result is static"]))
+    if query.propagation:
+        ways = finality(query)
+        lines.append(_entry("final when", [ways[0], *(f"or {way}" for way in ways[1:])]))
+    if recursion is not None:
+        lines.append(_entry("recursion", _recursion_lines(query, recursion)))
+    width = max(len(query.federation.occurrence_name(o.index)) for o in query.occurrences)
+    names = [query.federation.occurrence_name(o.index).ljust(width) for o in query.occurrences]
+    lines.append(_entry("kept", [f"{n}  {_kept(o)}" for n, o in zip(names, query.occurrences, strict=True)]))
+    lines.append(_entry("state", [f"{n}  {o.bound}" for n, o in zip(names, query.occurrences, strict=True)]))
+    found = [problem.message + (f"   {problem.site}" if problem.site else "") for problem in notes(query.query)]
+    if found:
+        lines.append(_entry("note", found))
+    if zones:
+        for number, zone in enumerate(query.federation.zones, 1):
+            lines.append(_entry(f"zone {number}", list(zone_lines(query.federation, zone)) or ["no constraint"]))
+    return "\n".join(lines)
+
+
+def _words(facts: ProgramFacts) -> list[str]:
+    """What the words mean by which it is said what is kept: a block with those that occur."""
+    said = " ".join(f"{_kept(o)} {o.bound}" for query in facts.queries for o in query.occurrences)
+    found = {
+        word: meaning for word, meaning in _MEANINGS.items() if re.search(rf"\b{word.removesuffix('(t)')}[()]", said)
+    }
+    found |= {stage: f"{name}: computed first, and read as a stream" for stage, name in stage_names(facts).items()}
+    width = max((len(word) + 2 for word in found), default=0)
+    return ["\n".join(["where", *(_entry(word, [meaning], width) for word, meaning in found.items())])] if found else []
+
+
+def _entry(name: str, values: list[str], width: int = 0) -> str:
+    return "\n".join(f"  {name if i == 0 else '':<{max(width, 12)}}{value}" for i, value in enumerate(values))
+
+
+def _kept(occurrence: OccurrenceFacts) -> str:
+    text = occurrence.keep.describe()
+    return text if text in ("always", "never") else f"while {text}"
+
+
+def _query_dict(query: QueryFacts, *, zones: bool) -> dict[str, object]:
+    found: dict[str, object] = {
+        "query": query.query.name,
+        "stream": query.query.stream,
+        "schema": [
+            {"name": a.name, "type": str(a.type), "nullable": a.nullable, "temporal": a.temporal}
+            for a in query.output.schema.attributes
+        ],
+        "relations": [term_text(part) for part in conjuncts(query.output.relations)],
+        "progress": list(query.output.progress),
+        "progressing_sets": [sorted(chosen) for chosen in minimal_progressing_sets(query.federation)],
+        "final_when": {a: function.describe() for a, function in query.propagation.items()},
+        "occurrences": [_occurrence_dict(query, occurrence) for occurrence in query.occurrences],
+    }
+    found["notes"] = [problem.to_dict() for problem in notes(query.query)]
+    if zones:
+        found["zones"] = [list(zone_lines(query.federation, zone)) for zone in query.federation.zones]
+    return found
+
+
+def _occurrence_dict(query: QueryFacts, occurrence: OccurrenceFacts) -> dict[str, object]:
+    bound = occurrence.bound
+    found: dict[str, object] = {
+        "occurrence": query.federation.occurrence_name(occurrence.index),
+        "stream": occurrence.stream.name,
+        "kept": occurrence.keep.describe(),
+        "state": type(bound).__name__.lower(),
+        "bound": str(bound),
+    }
+    if isinstance(bound, Bounded):
+        found["horizon"] = None if bound.horizon == -INF else int(bound.horizon)
+    return found

@@ -1,0 +1,1 @@
+"""State: which stored rows still matter, for how long, and how many there are at most."""

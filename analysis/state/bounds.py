@@ -1,0 +1,188 @@
+"""Bounded state: a proof with a horizon, or the constraint that is missing for it (rule R17)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tidegate.algebra.nodes import (
+    Imbed,
+    Join,
+    Node,
+    Product,
+    Project,
+    Rename,
+    Scan,
+    Select,
+    children,
+    occurrences,
+)
+from tidegate.algebra.time import INF, Extended
+from tidegate.algebra.types import DataType
+from tidegate.analysis.federation.federation import Federation
+from tidegate.analysis.progress.propagation import Propagation
+from tidegate.analysis.progress.symbolic import sum_text
+from tidegate.analysis.state.keep import Keep
+
+if TYPE_CHECKING:
+    import sympy
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """At most the rows that a stream accepts within `horizon` ticks, plus its skew ahead, plus the inputs' lag, plus what
+    the query itself is behind of what they allow, where a schedule lets it.
+
+    `horizon` -∞: no row is ever kept. `lagging`: whether the query waits for several inputs, so that lag counts. `tables`:
+    static tables joined before a row is kept, so that it is kept once per match.
+    """
+
+    stream: str
+    horizon: Extended
+    lagging: bool
+    type: DataType
+    tables: tuple[str, ...] = ()
+
+    def span(self, skew: Extended = 0, lag: Extended = 0, behind: Extended = 0) -> Extended:
+        """Length in ticks of the interval whose rows bound the state; negative: nothing is kept."""
+        if self.horizon == -INF:
+            return -INF
+        return self.horizon + skew + (lag if self.lagging else 0) + behind
+
+    def __str__(self) -> str:
+        if self.horizon == -INF:
+            return f"no row of {self.stream} is kept"
+        factors = [f"rate({self.stream})", *(f"matches({table})" for table in self.tables)]
+        return f"{' × '.join(factors)} × ({sum_text(int(self.horizon), self._names(), self.type)})"
+
+    def expression(self) -> sympy.Expr:
+        """The bound as a sympy expression: rate × most matches of a row in tables × (horizon in ticks + skew + lag)."""
+        import sympy
+
+        if self.horizon == -INF:
+            return sympy.Integer(0)
+        factors = [f"rate({self.stream})", *(f"matches({table})" for table in self.tables)]
+        return sympy.Mul(*(sympy.Symbol(factor, nonnegative=True) for factor in factors), self.length())
+
+    def length(self) -> sympy.Expr:
+        """The length in ticks of the interval whose rows bound the state, where any is kept."""
+        import sympy
+
+        return sympy.Add(int(self.horizon), *(sympy.Symbol(name, nonnegative=True) for name in self._names()))
+
+    def _names(self) -> list[str]:
+        return [f"skew({self.stream})", *(["lag"] if self.lagging else [])]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Missing:
+    """The constraint that would bound an occurrence: `a - y <= c` for any of the attributes and any y."""
+
+    attributes: tuple[str, ...]
+    progressing: tuple[str, ...]
+    source: str
+
+    def __str__(self) -> str:
+        choices = [f"{a} - {self.source}.{y} <= c" for a in self.attributes for y in self.progressing]
+        return " or ".join(choices[:3]) + (" or …" if len(choices) > 3 else "")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Collected:
+    """Rows are dropped in time, but no constant bounds how many wait: what drops them is no progressing attribute."""
+
+    missing: Missing
+
+    def __str__(self) -> str:
+        return f"collected, but not bounded: missing {self.missing}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unbounded:
+    """Rows of some case are kept for ever."""
+
+    missing: Missing
+
+    def __str__(self) -> str:
+        return f"unbounded: missing {self.missing}"
+
+
+@dataclass(frozen=True, slots=True)
+class Static:
+    """A static table is held whole."""
+
+    stream: str
+
+    def __str__(self) -> str:
+        return f"the table {self.stream}"
+
+
+Bound = Bounded | Collected | Unbounded | Static
+
+
+def multiplying_tables(node: Node) -> dict[int, tuple[str, ...]]:
+    """By occurrence, the static tables that are joined to its single rows, and may have several matches for one."""
+    found: dict[int, tuple[str, ...]] = {}
+
+    def visit(current: Node, first: int) -> int | None:
+        """The occurrence whose rows, one by one, the node works on."""
+        if isinstance(current, Scan):
+            return None if current.stream.static else first
+        alone, place = [], first
+        for child in children(current):
+            alone.append(visit(child, place))
+            place += len(occurrences(child))
+        match current:
+            case Select() | Project() | Rename() | Imbed():
+                return alone[0]
+            case Product() | Join():
+                one, other = alone
+                if isinstance(current, Join) and current.kind in ("semi", "anti"):
+                    return one if _is_static(current.right) else None
+                for stream, table in ((one, current.right), (other, current.left)):
+                    if stream is not None and _is_static(table):
+                        found[stream] = (*found.get(stream, ()), *(t.name for t in occurrences(table)))
+                        return stream
+        return None
+
+    visit(node, 0)
+    return found
+
+
+def _is_static(node: Node) -> bool:
+    return all(stream.static for stream in occurrences(node))
+
+
+def bound(
+    federation: Federation,
+    i: int,
+    keep: Keep,
+    functions: Mapping[str, Propagation],
+    tables: tuple[str, ...] = (),
+) -> Bound:
+    """The bound of an occurrence's live rows, by its views and the propagation functions of the promised attributes.
+
+    Horizon: over the views the largest of `min over j, y of (L_j + d(y, a_j))`, with `L_j = -f_j` at progress 0.
+    """
+    stream = federation.occurrences[i]
+    if stream.static:
+        return Static(stream.name)
+    inputs = {(clause.stream, y) for f in functions.values() for clause in f.clauses for y, _ in clause.distances}
+    late = {a: -f.evaluate(dict.fromkeys(inputs, 0)) for a, f in functions.items()}
+    horizon: Extended = -INF
+    unbounded: list[Missing] = []
+    collected: list[Missing] = []
+    for view in keep.views:
+        reach = [late[a] + d for a in view.promised for y in stream.progress if (d := view.ahead(y, a)) != INF]
+        if reach:
+            horizon = max(horizon, min(reach))
+            continue
+        missing = Missing(view.promised, stream.progress, federation.occurrence_name(i))
+        drops = any(view.ahead(x, a) != INF for a in view.promised for x in view.columns)
+        (collected if drops else unbounded).append(missing)
+    if unbounded:
+        return Unbounded(unbounded[0])
+    if collected:
+        return Collected(collected[0])
+    return Bounded(stream.name, horizon, len(inputs) > 1, stream.schema[stream.progress[0]].type, tables)

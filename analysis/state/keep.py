@@ -1,0 +1,137 @@
+"""Keep: which rows of an occurrence may still matter to results that have not passed (rule R14)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.nodes import Node
+from tidegate.algebra.schema import StreamDef
+from tidegate.algebra.terms import FALSE, TRUE, Attr, Lit, Term, call, conjunction, disjunction
+from tidegate.algebra.time import INF, Extended
+from tidegate.algebra.types import BIGINT, DURATION, MAX_SHIFT, DataType, Kind
+from tidegate.analysis.federation.federation import Federation, federation
+from tidegate.analysis.federation.views import Necessary, View, declared_matrix, necessary, views
+from tidegate.analysis.progress.pass_ import above
+from tidegate.analysis.zones.wording import at_most, shifted
+from tidegate.analysis.zones.zone import Variable, hull
+
+Bounds = Mapping[str, tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Keep:
+    """The keep condition of an occurrence, for the query's own progress p of its promised attributes.
+
+    A row r stays iff in some view it can be part of a result row (`r.y - r.x <= d(x, y)` for all x, y) that is yet to
+    pass: `min over x of (r.x + d(x, a_j)) > p_j` for every promised a_j. Without a view no row matters.
+    """
+
+    stream: StreamDef
+    views: tuple[View, ...]
+    needed: tuple[Necessary, ...]
+
+    def row(self, row: Mapping[str, int], p: Mapping[str, Extended]) -> bool:
+        """Whether the row stays, by the definition."""
+        return any(fits(view, row) and still_to_pass(view, row, p) for view in self.views)
+
+    def condition(self, p: Mapping[str, Extended]) -> Term:
+        """The rule as a condition over the stream's attributes; for rows that keep the stream's relations, the same."""
+        return disjunction(
+            list(dict.fromkeys(keep_condition(self.stream, needed, p) for needed in self.needed)),
+        )
+
+    def segment(self, bounds: Bounds, p: Mapping[str, Extended]) -> bool:
+        """Whether a segment with these least and greatest values may hold a row that stays; False: it can go whole."""
+        return any(segment_may_stay(view, bounds, p) for view in self.views)
+
+    def describe(self) -> str:
+        """Until when a row is kept, as text; `p(a)` is the query's progress on a."""
+        cases = []
+        for needed in self.needed:
+            parts = [at_most(y, x, c, self.stream.schema[x].type) for x, y, c in needed.inner]
+            for a, bounds in needed.ahead:
+                parts += [f"{shifted(x, d, self.stream.schema[x].type)} > p({a})" for x, d in bounds]
+            cases.append(" and ".join(parts) if parts else "always")
+        if not cases:
+            return "never"
+        return "always" if "always" in cases else " or ".join(dict.fromkeys(cases))
+
+
+def keep(found: Federation, i: int, promised: tuple[str, ...]) -> Keep:
+    """The keep condition of occurrence i for a query that promises progress on these attributes."""
+    speaking = views(found, i, promised)
+    declared = declared_matrix(found, i)
+    return Keep(found.occurrences[i], speaking, tuple(necessary(view, declared) for view in speaking))
+
+
+def kept_of(found: Keep, part: Node, i: int) -> Term:
+    """Which rows that pass a part of the query are kept at some progress: a condition over the stream's attributes, TRUE where
+    the part lets no others pass. The stream is the part's occurrence i.
+    """
+    if any(not needed.inner for needed in found.needed):
+        return TRUE
+    try:
+        passing = federation(part)
+    except QueryError:  # more cases than the whole query had, which a rewrite can make of a condition
+        return found.condition({})
+    columns: list[Variable] = [("x", i, name) for name in found.stream.schema.temporal]
+    zones = [zone.view(columns) for zone in passing.zones if i not in zone.ignored]
+    known = hull(zones) if zones else None
+    needed = dict.fromkeys(necessary(view, known).inner for view in found.views)
+    return disjunction([keep_condition(found.stream, Necessary(inner, (), ()), {}) for inner in needed])
+
+
+def fits(view: View, row: Mapping[str, int]) -> bool:
+    """Whether the row by itself can satisfy the view."""
+    return all(row[y] - row[x] <= view.within(x, y) for x in view.columns for y in view.columns)
+
+
+def still_to_pass(view: View, row: Mapping[str, int], p: Mapping[str, Extended]) -> bool:
+    """Whether a result row made of this row can lie above the progress on every promised attribute."""
+    return all(
+        min((row[x] + view.ahead(x, a) for x in view.columns), default=INF) > p.get(a, -INF) and p.get(a, -INF) != INF
+        for a in view.promised
+    )
+
+
+def segment_may_stay(view: View, bounds: Bounds, p: Mapping[str, Extended]) -> bool:
+    """`still_to_pass` for the best row that a segment could hold."""
+    return all(
+        min((greatest(bounds, x) + view.ahead(x, a) for x in view.columns), default=INF) > p.get(a, -INF)
+        and p.get(a, -INF) != INF
+        for a in view.promised
+    ) and all(least(bounds, y) - greatest(bounds, x) <= view.within(x, y) for x in view.columns for y in view.columns)
+
+
+def least(bounds: Bounds, x: str) -> Extended:
+    """Least value of an attribute in a segment, -∞ where it is not known."""
+    return bounds[x][0] if x in bounds else -INF
+
+
+def greatest(bounds: Bounds, x: str) -> Extended:
+    """Greatest value of an attribute in a segment, +∞ where it is not known."""
+    return bounds[x][1] if x in bounds else INF
+
+
+def keep_condition(stream: StreamDef, needed: Necessary, p: Mapping[str, Extended]) -> Term:
+    """The keep condition of one view."""
+    if any(p.get(a, -INF) == INF for a, _ in needed.ahead):
+        return FALSE
+    parts: list[Term] = [within_condition(stream, x, y, c) for x, y, c in needed.inner if abs(c) <= MAX_SHIFT]
+    parts += [
+        above(Attr(x), stream.schema[x].type, p.get(a, -INF) - d) for a, bounds in needed.ahead for x, d in bounds
+    ]
+    return conjunction(parts)
+
+
+def within_condition(stream: StreamDef, x: str, y: str, c: int) -> Term:
+    """`y <= x + c` as a condition."""
+    type_ = stream.schema[x].type
+    return call("le", Attr(y), Attr(x) if c == 0 else call("add", Attr(x), Lit(c, step_type(type_))))
+
+
+def step_type(type_: DataType) -> DataType:
+    """Type of what is added to an instant: a duration to a timestamp, else a plain integer."""
+    return DURATION if type_.kind is Kind.TIMESTAMP else BIGINT

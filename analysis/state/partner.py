@@ -1,0 +1,86 @@
+"""The partner rule: a row that has no partner in some other occurrence, and can get none, is dead in a zone (rule R21)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from tidegate.algebra.schema import StreamDef
+from tidegate.algebra.terms import FALSE, Attr, Lit, Term, call, conjunction
+from tidegate.algebra.time import INF, Extended
+from tidegate.algebra.types import MAX_SHIFT, DataType
+from tidegate.analysis.progress.pass_ import above
+from tidegate.analysis.state.keep import step_type
+from tidegate.analysis.state.origins import Sources
+from tidegate.analysis.zones.zone import NONE, Variable, Zone, reduced
+
+Progress = Mapping[tuple[str, str], Extended]
+#: How the columns of the other row of a pair are called where both stand side by side.
+Naming = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Partner:
+    """What a zone demands of a row of occurrence `own` and one of `other` that matter to a result row together.
+
+    `after` holds (x, y, c): the other's `y <= x + c`; `before` (y, x, c): the own `x <= y + c`; `keys` pairs of
+    attributes with equal values. `ahead` holds `d(x, y)` for the y on which the other stream progresses.
+    """
+
+    own: int
+    other: int
+    streams: tuple[StreamDef, StreamDef]
+    after: tuple[tuple[str, str, int], ...]
+    before: tuple[tuple[str, str, int], ...]
+    keys: tuple[tuple[str, str], ...]
+    ahead: tuple[tuple[str, str, int], ...]
+
+    def may_come(self, b: Progress) -> Term:
+        """Whether a partner may still arrive: for all progressing y, `min over x of (r.x + d(x, y)) > b_y`."""
+        own, other = self.streams
+        if any(b[other.name, y] == INF for y in other.progress):
+            return FALSE
+        return conjunction([above(Attr(x), own.schema[x].type, b[other.name, y] - d) for x, y, d in self.ahead])
+
+    def holds(self, named: Naming, columns: tuple[frozenset[str], frozenset[str]]) -> Term:
+        """Whether two rows are partners, over the own columns and the other's as `named`; keys only where both are stored."""
+        own, other = (stream.schema for stream in self.streams)
+        parts: list[Term] = [
+            call("eq_null_safe", Attr(a), Attr(named(b))) for a, b in self.keys if a in columns[0] and b in columns[1]
+        ]
+        parts += [call("le", Attr(named(y)), plus(Attr(x), c, own[x].type)) for x, y, c in self.after]
+        parts += [call("le", Attr(x), plus(Attr(named(y)), c, other[y].type)) for y, x, c in self.before]
+        return conjunction(parts)
+
+    def window(self) -> Extended:
+        """How long after its own instants a row waits at most for a first partner, while streams run side by side."""
+        progress = self.streams[0].progress
+        return min((d for x, _, d in self.ahead if x in progress), default=INF)
+
+
+def partner(zone: Zone, sources: Sources, own: int, other: int) -> Partner:
+    """What the zone demands of a pair of occurrences, neither of which it ignores.
+
+    Of the distances between the two rows only those stay that do not follow from the others.
+    """
+    streams = (sources.streams[own], sources.streams[other])
+    names = [(k, name) for k, stream in enumerate(streams) for name in stream.schema.temporal]
+    variables: list[Variable] = [("x", (own, other)[k], name) for k, name in names]
+    matrix = zone.view(variables)
+    after: list[tuple[str, str, int]] = []
+    before: list[tuple[str, str, int]] = []
+    for w, v, c in reduced(matrix):
+        if abs(c) <= MAX_SHIFT and names[w][0] != names[v][0]:
+            (after if names[w][0] == 0 else before).append((names[w][1], names[v][1], c))
+    ahead = tuple(
+        (x, y, int(matrix[w, v]))
+        for w, (k, x) in enumerate(names)
+        for v, (m, y) in enumerate(names)
+        if (k, m) == (0, 1) and y in streams[1].progress and matrix[w, v] < NONE
+    )
+    return Partner(own, other, streams, tuple(after), tuple(before), sources.keys(own, other, zone.ignored), ahead)
+
+
+def plus(term: Term, c: int, type_: DataType) -> Term:
+    """An instant of this type, shifted by a number of ticks."""
+    return term if c == 0 else call("add", term, Lit(c, step_type(type_)))

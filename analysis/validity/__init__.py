@@ -1,0 +1,1 @@
+"""What is refused, why, and what would mend it."""

@@ -1,0 +1,700 @@
+"""Mends of a query that is refused: what it lacks, in its own names, each tried by analysing the query with it.
+
+Which mends are tried goes by the shape of the query; what is said of one is that the query with it keeps its promise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
+from typing import Final
+
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.nodes import (
+    Derive,
+    Difference,
+    Distinct,
+    Given,
+    Group,
+    Imbed,
+    Join,
+    Match,
+    Node,
+    Product,
+    Project,
+    Rename,
+    Scan,
+    Select,
+    Union,
+    children,
+    occurrences,
+    with_children,
+)
+from tidegate.algebra.program import Query
+from tidegate.algebra.row_wise import is_static, ordered_operator
+from tidegate.algebra.schema import Attribute, Schema, StreamDef
+from tidegate.algebra.situations import END, START
+from tidegate.algebra.terms import Attr, Call, Lit, Term, call, conjunction
+from tidegate.algebra.time import INF, duration_ticks, format_duration
+from tidegate.algebra.types import BIGINT, DURATION, DataType, Kind
+from tidegate.analysis.federation.federation import Federation, federation
+from tidegate.analysis.patterns.detection import detection_of
+from tidegate.analysis.patterns.inner_queries import stage_owner
+from tidegate.analysis.progress.progress_sets import minimal_progressing_sets
+from tidegate.analysis.progress.propagation import Clause, propagation
+from tidegate.analysis.validity.patterns import match_problems
+from tidegate.analysis.zones.zone import Extreme, Hidden, Reading, Rounding, Zone, is_copy
+
+#: How much is analysed again at most for the mends of a query: zones times occurrences, of one try after the other.
+EFFORT: Final = 2_000
+#: Of more instants one does not look for those that say together when a row is known.
+INSTANTS: Final = 12
+
+#: What hints propose as bounds and windows, in ticks and as it is written: the first that fits.
+_SPANS: Final[Mapping[Kind, tuple[tuple[int, str], ...]]] = {
+    Kind.TIMESTAMP: tuple((duration_ticks(text), f'"{text}"') for text in ("1h", "1d", "7d", "30d", "365d")),
+    Kind.DATE: tuple((days, str(days)) for days in (1, 7, 30, 365)),
+    Kind.BIGINT: tuple((10**zeros, str(10**zeros)) for zeros in (2, 3, 4, 6, 9)),
+}
+#: Operations that give the day of a timestamp, which is no instant to the analysis.
+_DATES: Final = ("to_date", "cast_date", "try_cast_date")
+_SIGNS: Final = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+
+Unary = Select | Project | Rename | Imbed | Distinct | Group
+
+
+@dataclass(slots=True)
+class Mends:
+    """Tries mends of a query over the definitions of the streams that it reads."""
+
+    node: Node
+    streams: Mapping[str, StreamDef]
+    effort: int = EFFORT
+    _bounds: dict[str, Mapping[str, str]] = field(default_factory=dict)
+
+    # Results that do not progress -------------------------------------------------------------------------------------
+    def progress(
+        self, attribute: str, clause: Clause, instead: str | None = None, *, declared: bool = False, alone: bool = True
+    ) -> str:
+        """How an attribute progresses on a stream: by a bound; or the result on `instead`, or on what says when a row is known.
+
+        Where periods are waited for that last as long as they will, the bound comes last. A `declared` result gets another
+        attribute only where no other query feeds it. Empty where nothing was found.
+        """
+        if days := self._days(attribute):
+            return days
+        if attribute not in self._bounds:
+            self._bounds[attribute] = self._all_bounds(attribute)
+        bound, other = self._bounds[attribute].get(clause.stream, ""), ""
+        if instead is not None:
+            other = f'let the result progress on {instead}: progress="{instead}"'
+        elif (alone or not declared) and (known := self._known()) is not None:
+            name, written = known
+            other = f"say when a row is known: {written}" + (f', and progress="{name}"' if declared else "")
+        else:
+            other = self._regrouped(attribute)
+        first, second = (other, bound) if _ends_later(attribute, clause) else (bound, other)
+        return "; or ".join(text for text in (first, second) if text)
+
+    def ends(self, detected: str) -> str:
+        """How matches pass that wait for given situations to end, long after their detection; empty where none is known."""
+        operator = ordered_operator(self.node)
+        assert isinstance(operator, Match), "matches alone have given situations"
+        found = [text for text in (self._final(operator, detected),) if text]
+        streams, relations = dict(self.streams), dict(self.streams)
+        starts: dict[str, str] = {}
+        lengths: dict[str, str] = {}
+        for given in (one for one in operator.situations if isinstance(one, Given)):
+            for stream, start, end in self._ends_of(given):
+                type_ = stream.schema[end].type
+                ticks, span = _spans(type_)[0]
+                streams[stream.name] = replace(stream, progress=(*stream.progress, start))
+                lasting = conjunction([stream.relations, _at_most(end, start, type_, ticks)])
+                relations[stream.name] = replace(stream, relations=lasting)
+                starts[stream.name], lengths[stream.name] = start, f"{end} <= {start} + {span}"
+        if starts and self._progresses(self.node, detected, streams):
+            also = " and ".join(f"{name} on {start}" for name, start in starts.items())
+            found.append(f"declare progress of {also}, too")
+        if starts and self._progresses(self.node, detected, relations):
+            long = " and ".join(f"{length} in {name}" for name, length in lengths.items())
+            found.append(f"declare how long periods last: {long}")
+        return "; or ".join(found)
+
+    def _final(self, operator: Match, detected: str) -> str:
+        """To wait for all ends, and a window if a match would wait for ever then."""
+        if operator.emission == "final":
+            return ""
+        ticks, span = _spans(self.node.schema[detected].type)[0]
+        final = replace(operator, emission="final")
+        for mended, text in ((final, ""), (replace(final, within=ticks), f" and within={span}")):
+            node = _replaced(self.node, operator, mended)
+            if not match_problems(detection_of(mended), Query("", "", node)) and self._progresses(node, detected):
+                return f'wait for all ends: emission="final"{text}'
+        return ""
+
+    def _all_bounds(self, attribute: str) -> Mapping[str, str]:
+        """Bounds that make an attribute progress, all together, by the stream that each is of; none where none were found."""
+        mended = self._bounded(self.node, attribute)
+        return {} if mended is None else {stream: " and ".join(texts) for stream, texts in mended[1].items()}
+
+    def _bounded(self, node: Node, attribute: str) -> tuple[Node, dict[str, list[str]]] | None:
+        """The query with bounds by which an attribute progresses, and these as they are written, by stream."""
+        written: dict[str, list[str]] = {}
+        while (found := self._analysed(node)) is not None:
+            clause = next((one for one in propagation(found, attribute).clauses if not one.is_finite), None)
+            if clause is None:
+                return node, written
+            step = self._one_bound(node, found, attribute, clause) or self._one_instant(node, found, attribute, clause)
+            if step is None:
+                return None
+            node, text = step
+            written.setdefault(clause.stream, []).append(text)
+        return None
+
+    def _one_bound(self, node: Node, found: Federation, attribute: str, clause: Clause) -> tuple[Node, str] | None:
+        """The query with a condition that bounds the occurrence of a clause, and the condition as it is written."""
+        i = clause.occurrence
+        for scope in _scopes(node, i, own_first=_ends_later(attribute, clause)):
+            for y, t, least in self._pairs(scope, i):
+                type_ = scope.rows.schema[y].type
+                span = next((one for one in _spans(type_) if one[0] > least), None)
+                if span is None:
+                    continue
+                mended = scope.mended(node, _at_most(y, t, type_, span[0]))
+                if self._is_bounded(mended, found, attribute, i):
+                    return mended, f"bound it: {_written(y, scope.rows)} <= {_written(t, scope.rows)} + {span[1]}"
+        return None
+
+    def _one_instant(self, node: Node, found: Federation, attribute: str, clause: Clause) -> tuple[Node, str] | None:
+        """The query with an instant, or a window of it, that a side of a join drops, and a condition on it in the join."""
+        for step in _above_ordered(node, clause.occurrence):
+            join = step.node
+            if not isinstance(join, Join):
+                continue
+            on_right = clause.occurrence - step.before >= len(occurrences(join.left))
+            side, other = (join.right, join.left) if on_right else (join.left, join.right)
+            core = _first_with_instants(side)
+            if core is None or core is side:
+                continue
+            for t in other.schema.temporal:
+                carried, condition, text = self._instant_of(side, core, t, other)
+                left, right = (join.left, carried) if on_right else (carried, join.right)
+                mended = _put(node, step.place, Join(left, right, conjunction([join.condition, condition]), join.kind))
+                if self._is_bounded(mended, found, attribute, clause.occurrence):
+                    return mended, text
+        return None
+
+    def _instant_of(self, side: Node, core: Node, t: str, other: Node) -> tuple[Node, Term, str]:
+        """A side with an instant that it drops, what that has to do with another one, and how it is written."""
+        type_, instant = other.schema[t].type, _written(t, other)
+        above = _above(side, core)
+        if any(isinstance(one, Group | Distinct) for one in above):
+            carried, name, window = self._windowed(side, core)
+            verb = "group by" if any(isinstance(one, Group) for one in above) else "keep"
+            text = f"{verb} {name}={window}, and join where {name} == {_window_text(instant, type_)}"
+            return carried, call("eq", Attr(name), _window(Attr(t), type_)), text
+        instants, name = self._together(core) or core.schema.temporal[:1], _free("known", side)
+        (ticks, span), kept = _spans(type_)[0], _latest_text(instants, core)
+        text = f"keep {kept} on its side of the join, and bound it: {kept} <= {instant} + {span}"
+        return _carrying(side, core, name, _latest(instants)), _at_most(name, t, type_, ticks), text
+
+    def _is_bounded(self, mended: Node, before: Federation, attribute: str, i: int) -> bool:
+        """Whether an attribute bounds an occurrence of a mended query, which speaks of all that it has spoken of."""
+        found = self._analysed(mended)
+        if found is None or attribute not in found.attributes or _spoken_of(found) != _spoken_of(before):
+            return False
+        speaking = [zone for zone in found.zones if i not in zone.ignored]
+        return all(_reaches(zone, attribute, i, found.occurrences[i].progress) for zone in speaking)
+
+    def _pairs(self, scope: _Scope, i: int) -> Iterator[tuple[str, str, int]]:
+        """Attributes y and t of a scope such that a bound on y bounds the occurrence, and the least y - t that there is.
+
+        What is compared with y already comes first, and of y the occurrence's own instant.
+        """
+        found = self._analysed(scope.rows)
+        k = i - scope.before
+        zones = [] if found is None else [zone for zone in found.zones if k not in zone.ignored]
+        if found is None or not zones:
+            return
+        progress = found.occurrences[k].progress
+        resting = {name: _resting_on(zones, name) for name in found.attributes}
+        ys = [name for name, on in resting.items() if on == {k} and all(_reaches(z, name, k, progress) for z in zones)]
+        ys.sort(key=lambda name: not any(_names(zone, name, k, progress) for zone in zones))
+        ts = [name for name, on in resting.items() if name not in ys and on and (k in on) == scope.own]
+        for y in ys:
+            least = {t: max(-zone.distance(("a", y), ("a", t)) for zone in zones) for t in ts}
+            for t in sorted(ts, key=lambda name: least[name] == -INF):
+                if found.schema[y].type == found.schema[t].type:
+                    yield y, t, 0 if least[t] == -INF else int(least[t])
+
+    def _known(self) -> tuple[str, str] | None:
+        """The name of an attribute that says when a row is known, and how it is written."""
+        core, method = self.node, "with_("
+        while isinstance(core, Select | Project | Rename | Imbed):
+            if isinstance(core, Project):
+                method = "select(..., "
+            core = core.input
+        instants = self._together(core)
+        if not instants:
+            return None
+        name = _free("known", self.node)
+        if not self._progresses(_carrying(self.node, core, name, _latest(instants)), name):
+            return None
+        return name, f"{method}{name}={_latest_text(instants, core)})"
+
+    def _regrouped(self, attribute: str | None = None) -> str:
+        """A window of when a row is known, as the key of groups that is one of another instant; empty where that is no mend."""
+        above: list[Node] = []
+        for step in _unary(self.node):
+            if isinstance(step, Imbed) and any(isinstance(one, Group) and step.name in one.keys for one in above):
+                instants, size = self._together(step.input), _size_of_window(step.term)
+                if instants and size is not None:
+                    term = call("floor", _latest(instants), size)
+                    mended = _put(self.node, (0,) * len(above), Imbed(step.input, step.name, term))
+                    if self._progresses(mended, attribute):
+                        text = _latest_text(instants, step.input)
+                        key = f"{step.name.partition('#')[0]}=tg.floor({text}, {_size_text(size)})"
+                        return f"group by when a row is known: {key}"
+            above.append(step)
+        return ""
+
+    def _ends_of(self, given: Given) -> list[tuple[StreamDef, str, str]]:
+        """The user's stream that given situations are rows of, where it does not progress on their starts, and their ends."""
+        found = self._analysed(given.input)
+        if found is None:
+            return []
+        rows = [found.zones[0].layout.rows[found.zones[0].layout.attributes[end]] for end in (START, END)]
+        if not all(map(is_copy, rows)):
+            return []
+        (start, end), stream = (row[2] for row in rows if is_copy(row)), found.occurrences[0]
+        return [] if start in stream.progress or stage_owner(stream.name) else [(stream, start, end)]
+
+    # Results without instants -----------------------------------------------------------------------------------------
+    def instant(self) -> str:
+        """What gives a result an instant that has none; empty where nothing is known that does."""
+        return self._days() or self._regrouped() or self._kept(self.node) or self._joined() or self._asked()
+
+    def _kept(self, node: Node) -> str:
+        """An instant that the query has and drops: a window of it where rows are put together, else itself."""
+        core = _first_with_instants(node)
+        if core is None or core is node:
+            return ""
+        above = _above(node, core)
+        groups = [one for one in above if isinstance(one, Group)]
+        if groups or any(isinstance(one, Distinct) for one in above):
+            mended, name, window = self._windowed(node, core)
+            keys = f"group by a window as well: {_keys(groups[0])}" if groups else "keep a window: select(..., "
+            return self._bounds_beside(mended, name, f"{keys}{name}={window})")
+        instants = self._together(core)
+        if not instants:
+            return ""
+        name, text = _free("known", node), _latest_text(instants, core)
+        if not self._progresses(_carrying(node, core, name, _latest(instants)), name):
+            return ""
+        if len(instants) == 1:
+            return f"keep an instant: select(..., {text})"
+        return f"say when a row is known: select(..., {name}={text})"
+
+    def _bounds_beside(self, mended: Node, name: str, text: str) -> str:
+        """The text of a mend and what has to be bounded beside it, if anything has; empty where it is no mend."""
+        found = self._bounded(mended, name)
+        if found is None:
+            return ""
+        bounds = [bound for of_stream in found[1].values() for bound in of_stream]
+        return " and ".join([text, *bounds])
+
+    def _windowed(self, node: Node, core: Node) -> tuple[Node, str, str]:
+        """The query with a window of the instants of a node that it drops, the window's name, and how it is written."""
+        instants = self._together(core) or core.schema.temporal[:1]
+        type_ = core.schema[instants[0]].type
+        name = _free("window", node)
+        mended = _carrying(node, core, name, _window(_latest(instants), type_))
+        return mended, name, _window_text(_latest_text(instants, core), type_)
+
+    def _joined(self) -> str:
+        """An inner join in the place of a semi-join of a table with a stream: its rows have the stream's instants."""
+        join = _last(self.node)
+        if not isinstance(join, Join) or join.kind != "semi" or not is_static(join.left):
+            return ""
+        mended = _replaced(self.node, join, replace(join, kind="inner"))
+        if mended.schema.temporal:
+            kept = next((name for name in mended.schema.temporal if self._progresses(mended, name)), None)
+            return "" if kept is None else f"use join instead of semi_join: its rows have {_written(kept, join.right)}"
+        kept_text = self._kept(mended)
+        return kept_text and f"use join instead of semi_join, and {kept_text}"
+
+    def _asked(self) -> str:
+        """Instants as of which one asks what a stream has not, of the rows of a table."""
+        join = _last(self.node)
+        if not isinstance(join, Join) or join.kind not in ("anti", "left") or not is_static(join.left):
+            return ""
+        seen = self._together(join.right)
+        if not seen:
+            return ""
+        type_ = join.right.schema[seen[0]].type
+        ticks = StreamDef(
+            "ticks~", Schema((Attribute("time", type_, nullable=False, temporal=True),)), progress=("time",)
+        )
+        asked = Product(Rename(Scan(ticks), (("time", "ticks.time"),)), join.left)
+        condition = conjunction([join.condition, *(call("le", Attr(y), Attr("ticks.time")) for y in seen)])
+        changed = Join(asked, join.right, condition, join.kind)
+        mended = _carrying(_replaced(self.node, join, changed), changed, _free("known", self.node), Attr("ticks.time"))
+        if not self._progresses(mended):
+            return ""
+        bounds = " and ".join(f"{_written(y, join.right)} <= ticks.time" for y in seen)
+        return f"ask as of an instant: take tg.product(ticks, ...) with a stream of instants, and add {bounds}"
+
+    def _days(self, attribute: str | None = None) -> str:
+        """Starts of days in the place of dates, which are no instants: in attributes, and where dates are compared."""
+        written: list[str] = []
+        try:
+            mended = _with_days(self.node, written)
+        except QueryError:
+            return ""
+        if not written or not self._progresses(mended, attribute):
+            return ""
+        return f"take the start of the day, which is an instant: {' and '.join(dict.fromkeys(written))}"
+
+    # Tries ------------------------------------------------------------------------------------------------------------
+    def _analysed(self, node: Node, streams: Mapping[str, StreamDef] | None = None) -> Federation | None:
+        """The federation; None where the query is contradictory, has too many cases or wrong types, or enough was tried."""
+        if self.effort <= 0:
+            return None
+        try:
+            found = federation(node, self.streams if streams is None else streams)
+        except QueryError:
+            return None
+        self.effort -= max(1, len(found.zones)) * len(found.occurrences)
+        return found if found.zones else None
+
+    def _progresses(
+        self, node: Node, attribute: str | None = None, streams: Mapping[str, StreamDef] | None = None
+    ) -> bool:
+        """Whether an attribute of the query progresses, or any."""
+        found = self._analysed(node, streams)
+        if found is None:
+            return False
+        asked = found.attributes if attribute is None else (attribute,)
+        return any(name in found.attributes and propagation(found, name).is_finite for name in asked)
+
+    def _together(self, node: Node) -> tuple[str, ...]:
+        """The fewest instants of a node that say together when its rows are known; none where there are none."""
+        types = {node.schema[name].type for name in node.schema.temporal}
+        if len(types) != 1 or len(node.schema.temporal) > INSTANTS:
+            return ()
+        found = self._analysed(node)
+        sets = () if found is None else minimal_progressing_sets(found)
+        first = next((one for one in sets if one), frozenset[str]())
+        return tuple(name for name in node.schema.temporal if name in first)
+
+
+# Places in a query ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A node on the way to an occurrence: where it stands, and how many occurrences are left of it."""
+
+    place: tuple[int, ...]
+    node: Node
+    before: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """A place where a condition can be added that may speak of the attributes of `rows`.
+
+    `own`: of rows of one occurrence; else an occurrence is compared with others.
+    """
+
+    place: tuple[int, ...]
+    rows: Node
+    before: int
+    own: bool
+
+    def mended(self, node: Node, condition: Term) -> Node:
+        """The query with the condition there."""
+
+        def changed(at: Node) -> Node:
+            if isinstance(at, Join) and at.kind != "inner":
+                return Join(at.left, at.right, conjunction([at.condition, condition]), at.kind)
+            return Select(at, condition)
+
+        return _changed(node, self.place, changed)
+
+
+def _path(node: Node, i: int) -> Iterator[_Step]:
+    """The nodes from the root down to the i-th occurrence."""
+    place: tuple[int, ...] = ()
+    before = 0
+    while True:
+        yield _Step(place, node, before)
+        for position, child in enumerate(children(node)):
+            if i < before + len(occurrences(child)):
+                place, node = (*place, position), child
+                break
+            before += len(occurrences(child))
+        else:
+            return
+
+
+def _above_ordered(node: Node, i: int) -> list[_Step]:
+    """The way to an occurrence, or to the operator that gathers its rows in order: conditions below are another matter."""
+    return list(takewhile(lambda step: not isinstance(step.node, Derive | Given | Match), _path(node, i)))
+
+
+def _scopes(node: Node, i: int, *, own_first: bool) -> list[_Scope]:
+    """Where an occurrence can be bounded: by what it is joined with, nearest first, and by its own instants."""
+    path = _above_ordered(node, i)
+    joined = [_joined_scope(path, k) for k, step in enumerate(path) if isinstance(step.node, Join | Product)]
+    joined.reverse()
+    several = [k for k, step in enumerate(path) if isinstance(step.node, Join | Product | Union | Difference)]
+    alone = path[several[-1] + 1 if several else 0 :]
+    own = [_Scope(step.place, step.node, step.before, own=True) for step in alone]
+    return [*own, *joined] if own_first else [*joined, *own]
+
+
+def _joined_scope(path: list[_Step], k: int) -> _Scope:
+    """The condition of a join, or a filter above it."""
+    join = path[k].node
+    if isinstance(join, Join) and join.kind != "inner":
+        return _Scope(path[k].place, Join(join.left, join.right, join.condition, "inner"), path[k].before, own=False)
+    while k > 0 and isinstance(path[k - 1].node, Select):
+        k -= 1
+    return _Scope(path[k].place, path[k].node, path[k].before, own=False)
+
+
+def _changed(node: Node, place: tuple[int, ...], change: Callable[[Node], Node]) -> Node:
+    """The query with another node in a place."""
+    if not place:
+        return change(node)
+    inputs = list(children(node))
+    inputs[place[0]] = _changed(inputs[place[0]], place[1:], change)
+    return with_children(node, tuple(inputs))
+
+
+def _put(node: Node, place: tuple[int, ...], new: Node) -> Node:
+    return _changed(node, place, lambda _: new)
+
+
+def _unary(node: Node) -> Iterator[Unary]:
+    """The operators of one input that a query ends with, the last one first."""
+    while isinstance(node, Unary):
+        yield node
+        node = node.input
+
+
+def _last(node: Node) -> Node:
+    """What a query does before the operators of one input that it ends with."""
+    return next((one.input for one in reversed(list(_unary(node)))), node)
+
+
+def _first_with_instants(node: Node) -> Node | None:
+    """The node whose instants the operators above it drop."""
+    for one in (node, *(above.input for above in _unary(node))):
+        if one.schema.temporal:
+            return one
+    return None
+
+
+def _above(node: Node, core: Node) -> list[Unary]:
+    """The operators of one input above a node."""
+    return list(takewhile(lambda one: one is not core, _unary(node)))
+
+
+def _replaced(node: Node, old: Node, new: Node) -> Node:
+    """The query with another node below operators of one input."""
+    if node is old:
+        return new
+    return with_children(node, tuple(_replaced(child, old, new) for child in children(node)))
+
+
+def _carrying(node: Node, core: Node, name: str, term: Term) -> Node:
+    """The query with a further attribute, computed at `core`, that all operators above keep."""
+    if node is core:
+        return Imbed(core, name, term)
+    assert isinstance(node, Unary), f"{node} has several inputs"
+    below = _carrying(node.input, core, name, term)
+    match node:
+        case Project(_, names):
+            return Project(below, (*names, name))
+        case Group(_, keys, aggregates):
+            return Group(below, (*keys, name), aggregates)
+        case _:
+            return with_children(node, (below,))
+
+
+def _free(name: str, node: Node) -> str:
+    """A name that no attribute has, here and below."""
+    taken = {known for one in (node, *(above.input for above in _unary(node))) for known in one.schema}
+    return next(one for one in (name, *(f"{name}_{number}" for number in range(2, len(taken) + 3))) if one not in taken)
+
+
+# Instants of zones ----------------------------------------------------------------------------------------------------
+
+
+def _ends_later(attribute: str, clause: Clause) -> bool:
+    """Whether only the length of periods is not bounded: the attribute bounds an instant of the rows before their progress."""
+    zone, i = clause.zone, clause.occurrence
+    ends: list[Hidden] = [("x", i, y) for y, _ in clause.distances]
+    starts = [row for row in zone.layout.rows if is_copy(row) and row[1] == i and row not in ends]
+    bounded = [row for row in starts if zone.distance(("a", attribute), row) != INF]
+    return any(zone.distance(end, start) <= 0 for start in bounded for end in ends)
+
+
+def _reaches(zone: Zone, attribute: str, i: int, progress: Iterable[str]) -> bool:
+    return any(zone.distance(("a", attribute), ("x", i, y)) != INF for y in progress)
+
+
+def _names(zone: Zone, attribute: str, i: int, progress: Iterable[str]) -> bool:
+    row = zone.layout.rows[zone.layout.attributes[attribute]]
+    return any(row == ("x", i, y) for y in progress)
+
+
+def _spoken_of(found: Federation) -> frozenset[int]:
+    return frozenset(i for zone in found.zones for i in found.sources(zone))
+
+
+def _resting_on(zones: Iterable[Zone], attribute: str) -> frozenset[int]:
+    """The occurrences whose instants an attribute is made of."""
+    rows = {zone.layout.rows[zone.layout.attributes[attribute]] for zone in zones}
+    return frozenset(i for row in rows for i in _occurrences_of(row))
+
+
+def _occurrences_of(row: Hidden | Reading) -> frozenset[int]:
+    match row:
+        case Rounding(base):
+            return _occurrences_of(base)
+        case Extreme(_, parts):
+            return frozenset(i for part in parts for i in _occurrences_of(part))
+        case tuple():
+            return frozenset((row[1],)) if is_copy(row) else frozenset()
+        case _:
+            return _occurrences_of(row.row)
+
+
+# Terms, and how they are written --------------------------------------------------------------------------------------
+
+
+def _with_days(node: Node, written: list[str]) -> Node:
+    """The query with starts of days in the place of dates; `written` gets what is changed, as it is written then."""
+    node = with_children(node, tuple(_with_days(child, written) for child in children(node)))
+    match node:
+        case Imbed(input_, name, term) if (day := _start_of_day(term, input_.schema)) is not None:
+            written.append(f"{name.partition('#')[0]}={_day_text(term, node)}")
+            return Imbed(input_, name, day)
+        case Select(input_, condition):
+            return Select(input_, _days_compared(condition, input_.schema, node, written))
+        case Join(left, right, condition, kind):
+            both = Schema((*left.schema.attributes, *right.schema.attributes))
+            return Join(left, right, _days_compared(condition, both, node, written), kind)
+        case _:
+            return node
+
+
+def _days_compared(condition: Term, schema: Schema, node: Node, written: list[str]) -> Term:
+    match condition:
+        case Call(("and" | "or" | "not") as op, args):
+            return Call(op, tuple(_days_compared(arg, schema, node, written) for arg in args))
+        case Call(op, (left, right)) if op in _SIGNS:
+            days = [_start_of_day(side, schema) for side in (left, right)]
+            if None in days:
+                return condition
+            written.append(f"{_day_text(left, node)} {_SIGNS[op]} {_day_text(right, node)}")
+            return Call(op, tuple(day for day in days if day is not None))
+        case _:
+            return condition
+
+
+def _start_of_day(term: Term, schema: Schema) -> Term | None:
+    """The start of the day in the place of the date of an instant; None of any other term."""
+    match term:
+        case Call(op, (Attr(name) as instant,)) if op in _DATES and name in schema.temporal:
+            return call("floor", instant, Lit(duration_ticks("1d"), DURATION))
+        case _:
+            return None
+
+
+def _day_text(term: Term, node: Node) -> str:
+    assert isinstance(term, Call)
+    (instant,) = term.args
+    assert isinstance(instant, Attr)
+    return f'tg.floor({_written(instant.name, node)}, "1d")'
+
+
+def _spans(type_: DataType) -> tuple[tuple[int, str], ...]:
+    return _SPANS[type_.kind]
+
+
+def _length(ticks: int, type_: DataType) -> Lit:
+    return Lit(ticks, DURATION if type_.kind is Kind.TIMESTAMP else BIGINT)
+
+
+def _at_most(y: str, t: str, type_: DataType, ticks: int) -> Term:
+    return call("le", Attr(y), call("add", Attr(t), _length(ticks, type_)))
+
+
+def _latest(names: tuple[str, ...]) -> Term:
+    return Attr(names[0]) if len(names) == 1 else call("greatest", *map(Attr, names))
+
+
+def _latest_text(names: tuple[str, ...], node: Node) -> str:
+    written = [_written(name, node) for name in names]
+    return written[0] if len(written) == 1 else f"tg.max({', '.join(written)})"
+
+
+def _window(instant: Term, type_: DataType) -> Term:
+    size = _length(_spans(type_)[0][0], type_)
+    return call("add", call("floor", instant, size), size)
+
+
+def _window_text(instant: str, type_: DataType) -> str:
+    return f"tg.tumbling({instant}, {_spans(type_)[0][1]})"
+
+
+def _size_of_window(term: Term) -> Lit | None:
+    """How long the windows are that a term is the start of, or the date."""
+    match term:
+        case Call("floor", (Attr(), Lit() as size)):
+            return size
+        case Call(op, (Attr(),)) if op in _DATES:
+            return Lit(duration_ticks("1d"), DURATION)
+        case _:
+            return None
+
+
+def _size_text(size: Lit) -> str:
+    return (
+        f'"{format_duration(size.value)}"' if size.type == DURATION and isinstance(size.value, int) else str(size.value)
+    )
+
+
+def _keys(group: Group) -> str:
+    """The beginning of a grouping's text, up to where a further key stands."""
+    computed = {one.name for one in _unary(group.input) if isinstance(one, Imbed)}
+    keys = [f"{key.partition('#')[0]}=..." if key in computed else _written(key, group.input) for key in group.keys]
+    return "group_by(" + "".join(f"{key}, " for key in keys)
+
+
+def _written(name: str, node: Node) -> str:
+    """An attribute as its user has it: one that still has the name that its stream gave it stands after the stream."""
+    stream = _stream_of(name, node) if "." not in name else None
+    return name if stream is None or stage_owner(stream.name) else f"{stream.name}.{name}"
+
+
+def _stream_of(name: str, node: Node) -> StreamDef | None:
+    """The stream of which an attribute is read, where nothing has computed or renamed it since."""
+    match node:
+        case Scan(stream):
+            return stream
+        case Select() | Project() | Distinct():
+            return _stream_of(name, node.input)
+        case Imbed(input_, computed, _):
+            return None if name == computed else _stream_of(name, input_)
+        case Rename(input_, pairs):
+            return None if name in dict(pairs).values() else _stream_of(name, input_)
+        case Join(left, right, _, _) | Product(left, right):
+            return _stream_of(name, left if name in left.schema else right)
+        case _:
+            return None

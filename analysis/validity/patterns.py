@@ -1,0 +1,99 @@
+"""Patterns that can never match, and patterns whose intervals wait for matches for ever, with witnesses (rule R27)."""
+
+from __future__ import annotations
+
+from tidegate.algebra.errors import Problem, QueryError, Site
+from tidegate.algebra.pretty import term_text
+from tidegate.algebra.program import Query
+from tidegate.algebra.schema import Schema
+from tidegate.algebra.types import Kind
+from tidegate.analysis.federation.federation import Federation, Label
+from tidegate.analysis.federation.sites import edge_lines, first_site, site_of, zone_lines
+from tidegate.analysis.patterns.detection import Detection
+from tidegate.analysis.patterns.matches import DETECTED, Horizon, horizons, is_exact, matching, other_end
+from tidegate.analysis.zones.expansion import MAX_ZONES
+from tidegate.analysis.zones.wording import amount
+from tidegate.analysis.zones.zone import Conflict, Hidden, Variable, Zone
+
+
+def match_problems(found: Detection, query: Query) -> list[Problem]:
+    """What is wrong with a pattern: TG212 where nothing can match it, else TG213 per symbol that is held for ever.
+
+    `query` has the places of its terms. `QueryError` TG150 where it has too many cases to tell.
+    """
+    conflicts: list[Conflict] = []
+    if not matching(found, conflicts):
+        return [_never(found, query, conflicts)]
+    if found.within is not None:
+        return []
+    held = [horizon for horizon in horizons(found) if horizon.witness is not None]
+    if held and not is_exact(found):
+        raise QueryError(
+            "TG150",
+            f"the pattern has more than {MAX_ZONES} temporal cases: whether situations {held[0].symbol.name} wait for ever "
+            "in one of them cannot be decided",
+            hint="give the pattern a window, within=…",
+        )
+    return [_held(found, query, horizon, horizon.witness) for horizon in held if horizon.witness is not None]
+
+
+def _named(found: Detection) -> Federation:
+    """The endpoints and `detected` under their names, for explanations."""
+    time = found.pattern.time
+    names = [*found.pattern.base.layout.attributes, DETECTED, *(other_end(symbol) for symbol in found.symbols)]
+    labels: dict[Hidden, Label] = {("v", 0, name): Label(name, time) for name in names}
+    return Federation((), (), Schema(()), labels)
+
+
+def _never(found: Detection, query: Query, conflicts: list[Conflict]) -> Problem:
+    site, because = _contradiction(found, query, conflicts)
+    return Problem(
+        "TG212",
+        "nothing can match this pattern",
+        site or query.site,
+        because,
+        "one of these relations is the wrong way round, or one of the limits too short",
+        query.name,
+    )
+
+
+def _contradiction(found: Detection, query: Query, conflicts: list[Conflict]) -> tuple[Site | None, tuple[str, ...]]:
+    """Two symbols without common relation, or a cycle of constraints; nothing but a constant condition has neither."""
+    for pair in found.pattern.pairs:
+        if not pair.mask:
+            a, b = found.symbols[pair.i], found.symbols[pair.j]
+            lines = (f"no relation of {a.name} to {b.name} is left by:", *(f"  {term_text(s)}" for s in pair.sources))
+            return next((site for s in pair.sources if (site := site_of(query, s))), None), lines
+    if not conflicts:
+        return None, ("a condition is false whatever the intervals",)
+    named = _named(found)
+    cycle = min((conflict.cycle() for conflict in conflicts), key=len)
+    surplus = amount(-sum(edge.c for edge in cycle), found.pattern.time)
+    together = f"together: {named.label(cycle[-1].v).text} would lie {surplus} before itself"
+    return first_site(query, reversed(cycle)), (*edge_lines(query, named, cycle), together)
+
+
+def _held(found: Detection, query: Query, horizon: Horizon, witness: Zone) -> Problem:
+    symbol, named = horizon.symbol, _named(found)
+    end: Variable = ("a", symbol.te)
+    detected: Variable = ("a", DETECTED)
+    known = witness.chain(detected, end)
+    because = [f"no chain of constraints bounds {DETECTED} from above by {symbol.te}"]
+    if known:
+        because += ["only the other way round:", *(f"  {line}" for line in edge_lines(query, named, known))]
+    because += ["in the case that:", *(f"  {line}" for line in zone_lines(named, witness))]
+    sample = "hours(1)" if found.pattern.time.kind is Kind.TIMESTAMP else "100"
+    return Problem(
+        "TG213",
+        f"not bounded: when a situation {symbol.name} has ended, it waits for matches for ever",
+        first_site(query, known) or first_site(query, witness.edges) or query.site,
+        tuple(because),
+        f"give the pattern a window, within=…, or bound the wait: {_last(found, witness)} - {symbol.te} <= {sample}",
+        query.name,
+    )
+
+
+def _last(found: Detection, witness: Zone) -> str:
+    """The endpoint that tells most closely when the detection is, in this case."""
+    names = found.pattern.base.layout.attributes
+    return min(names, key=lambda name: abs(witness.distance(("a", name), ("a", DETECTED))))

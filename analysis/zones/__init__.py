@@ -1,0 +1,1 @@
+"""Zones: what holds of instants, as matrices of distances, made of formulas."""
