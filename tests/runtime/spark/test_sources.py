@@ -186,7 +186,7 @@ def test_a_static_table_may_be_a_batch_dataframe(spark: SparkSession, tmp_path: 
     streaming = spark.readStream.format("rate").load().selectExpr("value k", "date'2026-03-02' day", "'one' name")
     with pytest.raises(tg.QueryError, match="TG311 table N: a streaming DataFrame"):
         program.start(spark, sources={"E": events}, statics={"N": streaming}, checkpoint=tmp_path / "other")
-    with pytest.raises(tg.QueryError, match="TG311 a streaming DataFrame"):
+    with pytest.raises(tg.QueryError, match="TG311 E: a streaming DataFrame"):
         tg.program(Out=instants).run({"E": streaming})
 
 
