@@ -15,7 +15,6 @@ from tidegate.algebra.pretty import count_of
 from tidegate.algebra.time import INF, Extended, format_instant
 from tidegate.algebra.types import Kind
 from tidegate.runtime.batch.instants import moment, plain_moment
-from tidegate.runtime.ingest.keys import memory_of
 from tidegate.runtime.inspect.situation_listing import (
     SituationState,
     check_situations,
@@ -195,10 +194,6 @@ def _listing(where: str, snapshot: Snapshot) -> StateListing:
     manifest = snapshot.manifest
     _check(layout, manifest)
     buffers = [_buffer(layout, held, manifest) for held in layout.buffers]
-    if manifest is not None:
-        buffers += [
-            _keys(layout, stream, manifest) for stream in layout.inputs if memory_of(stream) in manifest.segments
-        ]
     progress = {(name, a): value for (of, name, a), value in _known(manifest).items() if of == "query"}
     kernel = {} if manifest is None else manifest.kernel
     return StateListing(where, snapshot, layout, tuple(buffers), situation_states(layout, kernel, progress))
@@ -206,7 +201,7 @@ def _listing(where: str, snapshot: Snapshot) -> StateListing:
 
 def _check(layout: Layout, manifest: Manifest | None) -> None:
     """A layout that does not fit itself or the state was not written by us."""
-    known = {held.buffer for held in layout.buffers} | {memory_of(stream) for stream in layout.inputs}
+    known = {held.buffer for held in layout.buffers}
     missing = set(manifest.segments if manifest is not None else ()) - known
     promised = {
         (reader.query, a)
@@ -234,30 +229,29 @@ def _buffer(layout: Layout, held: Held, manifest: Manifest | None) -> BufferStat
     segments = () if manifest is None else manifest.segments.get(held.buffer, ())
     range_ = _range(held.instants, segments)
     progress = _known(manifest)
-    kept = [_kept(layout, reader, range_, progress) for reader in held.readers] if segments else []
-    return _sized(held, segments, range_, kept)
+    kept = [_kept(layout, reader, range_, progress) for reader in held.readers]
+    if held.key:
+        kept.append(_kept_for_key(layout, held, range_, progress))
+    rows, size = sum(s.rows for s in segments), sum(s.bytes for s in segments)
+    return BufferState(held, rows, size, len(segments), range_, tuple(kept) if segments else ())
 
 
-def _keys(layout: Layout, stream: str, manifest: Manifest) -> BufferState:
-    """Rows that are remembered to tell repeated ones; a checkpoint does not say which attributes the key has."""
-    kinds = layout.inputs[stream]
-    held = Held(memory_of(stream), stream, "rows", kinds, ())
-    range_ = _range(kinds, segments := manifest.segments[held.buffer])
-    progress = {a: _known(manifest).get(("input", stream, a), -INF) for a in kinds}
-    until = {a: range_[a][1] if len(kinds) == 1 and a in range_ else INF for a in kinds}
-    return _sized(held, segments, range_, [Kept(f"the key of {stream}", "a row is not late", progress, until, kinds)])
+def _kept_for_key(
+    layout: Layout,
+    held: Held,
+    range_: Mapping[str, tuple[int, int]],
+    progress: Mapping[tuple[str, str, str], Extended],
+) -> Kept:
+    """Rows are remembered until they are late by one of the progressing attributes of the key."""
+    kinds = {a: kind for a, kind in layout.inputs.get(held.stream, {}).items() if a in held.key}
+    reached = {a: progress.get(("input", held.stream, a), -INF) for a in kinds}
+    until = {a: range_[a][1] if a in range_ else INF for a in kinds}
+    return Kept(f"the key of {held.stream}", "a row is not late", reached, until, kinds)
 
 
 def _range(instants: Iterable[str], segments: Sequence[Segment]) -> dict[str, tuple[int, int]]:
     found = covering([segment.bounds for segment in segments])
     return {name: found[name] for name in instants if name in found}
-
-
-def _sized(
-    held: Held, segments: Sequence[Segment], range_: Mapping[str, tuple[int, int]], kept: Sequence[Kept]
-) -> BufferState:
-    rows, size = sum(s.rows for s in segments), sum(s.bytes for s in segments)
-    return BufferState(held, rows, size, len(segments), range_, tuple(kept))
 
 
 def _kept(
@@ -336,7 +330,8 @@ def _buffer_text(one: BufferState) -> str:
     if held.key:
         lines.append(f"  kept        until they are late, since no other row may repeat their {', '.join(held.key)}")
     for kept in one.kept:
-        lines.append(f"  kept        for {kept.query} {_while(kept.keep)}")
+        if not held.key:
+            lines.append(f"  kept        for {kept.query} {_while(kept.keep)}")
         lines += [f"              p({a}) is {moment(value, Kind(kept.kinds[a]))}" for a, value in kept.progress.items()]
         lines.append(f"              {_until_text(kept)}")
     return "\n".join(lines)

@@ -189,13 +189,13 @@ def test_rows_remembered_for_a_key_are_listed(tmp_path: Path) -> None:
         session.push("T", [(1, 12), (1, 16)])
         session.step()
         listing = list_state(session._store)
-        assert {one.held.buffer: one.rows for one in listing.buffers} == session.live_rows()
+        assert [(one.held.buffer, one.rows) for one in listing.buffers] == list(session.live_rows().items())
         for reached, rows in ((15, 1), (16, 0)):
             session.advance("T", {"t": reached})
             session.step()
             assert session.live_rows()["keys of T"] == rows
     assert str(listing).endswith(
-        "kept        for the key of T while a row is not late\n              p(t) is 10\n              until p(t) reaches 16"
+        "kept        until they are late, since no other row may repeat their k, t\n              p(t) is 10\n              until p(t) reaches 16"
     )
 
 
