@@ -136,6 +136,13 @@ def parser() -> argparse.ArgumentParser:
     start.add_argument("--program", help="the name of the deployment or program in the file, where it defines several")
     start.add_argument("--once", action="store_true", help="end when all that is there has been read")
     start.add_argument("--port", type=int, help="serve /health and /metrics there, on this machine alone")
+    start.add_argument(
+        "--host",
+        default="127.0.0.1",
+        metavar="ADDRESS",
+        help="with --port: serve on this address; 0.0.0.0 for others too",
+    )
+    start.add_argument("--log", action="store_true", help="write a line of JSON for each batch to standard error")
     start.add_argument("--no-progress", action="store_true", help="show nothing while it runs")
     start.set_defaults(command=_start)
 
@@ -284,7 +291,14 @@ def _start(options: argparse.Namespace) -> int:
     from tidegate.runtime.cli.program_files import load_deployment
 
     deployment = load_deployment(options.file, options.settings, options.program)
-    operate(deployment, once=options.once, port=options.port, progress=False if options.no_progress else None)
+    operate(
+        deployment,
+        once=options.once,
+        port=options.port,
+        host=options.host,
+        log=options.log,
+        progress=False if options.no_progress else None,
+    )
     return 0
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
+import os
 import signal
 import sys
 import time
@@ -13,12 +15,16 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
 from typing import Any
 
+import tidegate
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.pretty import count_of
+from tidegate.algebra.time import duration_ticks, format_duration
 from tidegate.runtime.batch.report import BatchReport
 from tidegate.runtime.batch.status import Line, Status, fates, finals, joined
 from tidegate.runtime.cli.deployment import Deployment
 from tidegate.runtime.inspect.live_display import LiveDisplay
+from tidegate.runtime.inspect.metrics.hooks import OnBatch, each
+from tidegate.runtime.inspect.metrics.hooks import log as log_lines
 from tidegate.runtime.state.manifest import SourceCounts
 
 #: Seconds beyond the time between two looks, after which a run that has neither looked nor ended a batch counts as unhealthy: a
@@ -82,24 +88,28 @@ class Tally:
 
 
 def operate(
-    deployment: Deployment, *, once: bool = False, port: int | None = None, progress: bool | None = None
+    deployment: Deployment,
+    *,
+    once: bool = False,
+    port: int | None = None,
+    host: str = "127.0.0.1",
+    log: bool = False,
+    progress: bool | None = None,
 ) -> None:
     """Runs until SIGTERM or SIGINT, or, with `once`, until all that is there has been read; the batch that runs then is finished.
-    What it did, rejected rows among it, is on standard error in the end.
+    What it runs is on standard error in the beginning, unless `once`; what it did, rejected rows among it, in the end.
 
-    `port`: where `/health` and, if Prometheus' package is installed, `/metrics` are served, on this machine alone.
+    `port`: where `/health` and, if Prometheus' package is installed, `/metrics` are served, by default on this machine alone.
+    `log`: with a line of JSON for each batch.
     """
     health, tally = Health(deployment.seconds), Tally()
-    with _stopping() as stop, _served(port, health), LiveDisplay(progress, "the first batch") as display:
-        record = _metrics() if port is not None else None
-
-        def after(report: BatchReport) -> None:
-            health.after(report)
-            tally.after(report)
-            display.after(report)
-            if record is not None:
-                record(report)
-
+    display = LiveDisplay(False if log else progress, "the first batch")
+    with _stopping() as stop, _served(host, port, health), _logged(log) as line, display:
+        hooks: list[OnBatch] = [health.after, tally.after, display.after]
+        hooks += [hook for hook in (line, _metrics() if port is not None else None) if hook is not None]
+        after = each(*hooks)
+        if not once:
+            print(_beginning(deployment, host, port), file=sys.stderr, flush=True)
         run = _on_spark if deployment.engine == "spark" else _embedded
         try:
             run(deployment, stop, health, after, once)
@@ -109,6 +119,34 @@ def operate(
     print(tally.status(), file=sys.stderr)
     if any(counts.rejected for counts in tally.counts.values()):
         print(f"rejected rows and why: tg.read_quarantine({deployment.checkpoint!r})", file=sys.stderr)
+
+
+def _beginning(deployment: Deployment, host: str, port: int | None) -> str:
+    """What runs, and where: whoever reads a log finds the checkpoint and the endpoint there."""
+    results = ", ".join(sorted(query.stream for query in deployment.program.definition.queries))
+    where = "on Spark" if deployment.engine == "spark" else "in this process"
+    served = "" if port is None else f"; http://{host}:{port}/health"
+    return (
+        f"tidegate {tidegate.__version__} runs {results} {where}, with the checkpoint {os.path.abspath(deployment.checkpoint)}; "
+        f"looks for new files every {format_duration(duration_ticks(deployment.every))}{served}"
+    )
+
+
+@contextmanager
+def _logged(wanted: bool) -> Iterator[OnBatch | None]:
+    """The hook that writes a line for each batch to standard error, with what else the loggers of Tidegate say."""
+    if not wanted:
+        yield None
+        return
+    logger, handler = logging.getLogger("tidegate"), logging.StreamHandler()
+    before = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield log_lines()
+    finally:
+        logger.setLevel(before)
+        logger.removeHandler(handler)
 
 
 def _embedded(
@@ -185,7 +223,7 @@ def _metrics() -> Callable[[BatchReport], None] | None:
 
 
 @contextmanager
-def _served(port: int | None, health: Health) -> Iterator[None]:
+def _served(host: str, port: int | None, health: Health) -> Iterator[None]:
     if port is None:
         yield
         return
@@ -202,21 +240,26 @@ def _served(port: int | None, health: Health) -> Iterator[None]:
             else:
                 self._answer(404, "text/plain", b"there are /health and, with prometheus_client, /metrics\n")
 
+        do_HEAD = do_GET  # of balancers
+
         def _answer(self, status: int, kind: str, body: bytes) -> None:
             self.send_response(status)
             self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            self.wfile.write(body)
+            if self.command != "HEAD":
+                self.wfile.write(body)
 
         def log_message(self, *_: Any) -> None:
             """Nothing: whoever asks each second would fill the log."""
 
     try:
-        server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        server = ThreadingHTTPServer((host, port), Handler)
     except (OSError, OverflowError) as error:
         reason = error.strerror if isinstance(error, OSError) else "ports are 0 to 65535"
-        raise QueryError("TG401", f"port {port} cannot be served: {reason}", hint="choose another --port") from error
+        raise QueryError(
+            "TG401", f"port {port} of {host} cannot be served: {reason}", hint="choose another --port or --host"
+        ) from error
     with server:
         thread = Thread(target=server.serve_forever, name="tidegate-health", daemon=True)
         thread.start()

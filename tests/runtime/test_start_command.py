@@ -105,6 +105,20 @@ def test_what_it_did_is_said_in_the_end(place: Path, capsys: pytest.CaptureFixtu
     ]
 
 
+def test_a_line_for_each_batch_is_logged(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["start", "program.py", "--once", "--log"]) == 0
+    put(place, 2)
+    assert main(["start", "program.py", "--once"]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines() if line.startswith("{")]
+    assert [(line["event"], line["batch"], line["results"]) for line in lines] == [("batch", 1, {"Large": 1})]
+
+
+def test_the_address_is_as_given(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["start", "program.py", "--once", "--port", "0", "--host", "localhost"]) == 0
+    assert main(["start", "program.py", "--once", "--port", "0", "--host", "192.0.2.1"]) == 1  # of no machine
+    assert "TG401 port 0 of 192.0.2.1 cannot be served" in capsys.readouterr().err
+
+
 def test_paths_of_settings_are_relative_to_their_file(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir("/")
     assert main(["start", str(place / "plain.py"), "--settings", str(place / "run.toml"), "--once"]) == 0
@@ -134,6 +148,9 @@ def test_it_runs_until_it_is_told_to_stop_and_says_how_it_is(place: Path) -> Non
                     seen = json.load(answer)
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
                 metrics = answer.read().decode()
+            head = urllib.request.Request(f"http://127.0.0.1:{port}/health", method="HEAD")
+            with urllib.request.urlopen(head) as answer:
+                assert (answer.status, answer.read()) == (200, b"")
             with pytest.raises(urllib.error.HTTPError, match="404"):
                 urllib.request.urlopen(f"http://127.0.0.1:{port}/other")
         finally:
@@ -141,6 +158,10 @@ def test_it_runs_until_it_is_told_to_stop_and_says_how_it_is(place: Path) -> Non
         _, said = process.communicate(timeout=60)
     assert process.returncode == 0, said
     assert results(place) == [2, 2, 3, 3, 4]
+    assert said.startswith("tidegate "), said
+    assert (
+        f"with the checkpoint {place / 'state'}; looks for new files every 20ms; http://127.0.0.1:{port}/health" in said
+    )
     assert seen["status"] == "ok"
     assert seen["results"] == {"Large": "final up to t 2026-01-03T02:59:59.999999Z"}
     assert "tidegate_rows_total" in metrics or "tidegate_" in metrics
@@ -168,7 +189,7 @@ def test_a_port_that_cannot_be_served_is_told(
         taken.listen()
         number = str(taken.getsockname()[1]) if port == "taken" else port
         assert main(["start", "program.py", "--once", "--port", number]) == 1
-    assert f"TG401 port {number} cannot be served: {reason}" in capsys.readouterr().err
+    assert f"TG401 port {number} of 127.0.0.1 cannot be served: {reason}" in capsys.readouterr().err
     assert results(place) == []
 
 
