@@ -327,9 +327,7 @@ def _compact(options: argparse.Namespace) -> int:
         one = compact(directory)
         done.append(asdict(one))
         if not options.json:
-            print(
-                f"{directory}: {one.files_before} files became {one.files}, {one.bytes_before} bytes became {one.bytes}"
-            )
+            print(f"{directory}: {one}")
     if options.json:
         print(json.dumps(done, indent=2))
     return 0

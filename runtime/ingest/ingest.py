@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 import polars as pl
 import pyarrow as pa
@@ -51,6 +52,11 @@ UNREADABLE, WHOLE_FILE = "unreadable", -1
 _SHOWN = 500
 #: So many rows, or more, are stored together, and then their arrivals are let go: of large files one is in memory at a time.
 TOGETHER = 500_000
+
+
+#: What to do about a file that cannot be read, and what else if its content is at fault.
+REPAIR: Final = "repair the file or move it away; the batch is then repeated without it"
+SET_ASIDE: Final = f'{REPAIR}; on_bad_file="quarantine" sets such files aside'
 
 
 class UnreadableFile(QueryError):
@@ -314,7 +320,7 @@ def _read(arrival: Arrival, intake: Intake, judged: Schema) -> tuple[Raw, Valida
         raise UnreadableFile(
             "TG412",
             f"{arrival.origin} cannot be read: {error}",
-            hint="repair the file or move it away; the batch is then repeated without it",
+            hint=SET_ASIDE,
         ) from error
 
 

@@ -27,7 +27,7 @@ from tidegate.runtime.plan.progress import not_of_this_program, parsed_key
 from tidegate.runtime.plan.steps import one_of
 from tidegate.runtime.state.checkpoint import Snapshot, inspect
 from tidegate.runtime.state.codec import parse_plain
-from tidegate.runtime.state.errors import LOCATION, MANIFEST, StateError
+from tidegate.runtime.state.errors import MANIFEST, StateError
 from tidegate.runtime.state.manifest import Manifest, unreadable_files
 from tidegate.runtime.state.outputs.names import result_of
 from tidegate.runtime.state.quarantine import Quarantine
@@ -163,7 +163,7 @@ def list_state(store: Store, *, check: bool = False) -> StateListing:
     Of state files existence and size are checked, with `check` every byte.
     """
     for attempt in range(_TRIES):
-        snapshot = _inspect(store)
+        snapshot = inspect(store)
         try:
             files = () if snapshot.manifest is None else tuple(snapshot.manifest.state_files())
             if check:
@@ -173,20 +173,11 @@ def list_state(store: Store, *, check: bool = False) -> StateListing:
                     check_size(store, file)
         except StateError:
             # A running writer collects files of older commits: only if nothing was committed meanwhile, one is missing.
-            if attempt == _TRIES - 1 or _inspect(store).manifest == snapshot.manifest:
+            if attempt == _TRIES - 1 or inspect(store).manifest == snapshot.manifest:
                 raise
             continue
         return _listing(store.where, snapshot)
     raise AssertionError
-
-
-def _inspect(store: Store) -> Snapshot:
-    try:
-        return inspect(store)
-    except StateError as error:
-        if error.code != LOCATION:
-            raise
-        raise StateError(LOCATION, error.message, hint="name the directory that was given as checkpoint") from None
 
 
 def _listing(where: str, snapshot: Snapshot) -> StateListing:

@@ -13,7 +13,16 @@ from typing import Any, Literal
 from tidegate.algebra.errors import InternalError
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.codec import Json
-from tidegate.runtime.state.errors import MANIFEST, PROGRAM, REPLAY, WRITER, StateError, memory_errors, storage_errors
+from tidegate.runtime.state.errors import (
+    LOCATION,
+    MANIFEST,
+    PROGRAM,
+    REPLAY,
+    WRITER,
+    StateError,
+    memory_errors,
+    storage_errors,
+)
 from tidegate.runtime.state.garbage import RETAINED, collect, sweep
 from tidegate.runtime.state.inputs.positions import ChangedFile, Offer, PositionLog, Positions, SourceFile, SparkBatch
 from tidegate.runtime.state.inputs.put_away import PuttingAway, put_away
@@ -377,12 +386,23 @@ class Snapshot:
     pending: Intent | None
 
 
+def _meta_to_read(store: Store) -> Meta:
+    """What a checkpoint says of itself to who only reads it, and so can do nothing with a new directory."""
+    try:
+        meta = read_meta(store)
+    except StateError as error:
+        if error.code != LOCATION:
+            raise
+        raise StateError(LOCATION, error.message, hint="name the directory that was given as checkpoint") from None
+    if meta is None:
+        raise StateError(MANIFEST, f"there is no checkpoint in {store.where}", hint="check the path")
+    return meta
+
+
 def inspect(store: Store) -> Snapshot:
     """Read a checkpoint without changing anything; `StateError` if there is none or it is damaged."""
     for last_try in (False, False, True):
-        meta = read_meta(store)
-        if meta is None:
-            raise StateError(MANIFEST, f"there is no checkpoint in {store.where}", hint="check the path")
+        meta = _meta_to_read(store)
         try:
             manifests = retained_manifests(store)
             manifest = manifests[-1] if manifests else None

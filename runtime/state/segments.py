@@ -97,7 +97,7 @@ def write_segment(
     """Write `table` as one durable segment of a buffer; it counts once a manifest names it."""
     bounds = int64_bounds(table, temporal_columns)
     path = new_path(area, buffer_id, seq, attempt)
-    with storage_errors(f"writing a segment of {buffer_id!r}"):
+    with storage_errors(f"writing {path} in {store.where}"):
         file = store.write_table(path, table.replace_schema_metadata(None))
     return Segment(path, table.num_rows, file.bytes, file.checksum, schema_id(table.schema), bounds, seq, shard)
 

@@ -244,6 +244,9 @@ def test_on_a_checkpoint_and_on_the_command_line(
     for wrong in (["--row", "ordered=soon"], ["--result", "Paid"], ["--program", "other"]):
         assert main(["why", str(place), str(file), *wrong]) == 1
     assert main(["why", str(tmp_path / "nowhere"), str(file)]) == 1
+    capsys.readouterr()
+    assert main(["why", str(file.parent), str(file)]) == 1
+    assert "hint          name the directory that was given as checkpoint" in capsys.readouterr().err
 
 
 def test_a_row_that_no_condition_lets_come_is_told_with_the_condition() -> None:

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from tidegate.algebra.pretty import count_of
 from tidegate.runtime.state.errors import StateError, storage_errors
 from tidegate.runtime.state.failpoints import Failpoints
 from tidegate.runtime.state.outputs.names import Result, result_of
@@ -52,6 +53,12 @@ class Compacted:
     bytes_before: int
     bytes: int
     rows: int
+
+    def __str__(self) -> str:
+        if not self.rows:
+            files = count_of(self.files, "file")
+            return f"{files}, nothing to merge: {FANOUT} files of about one size become one, and the newest batch stays"
+        return f"{self.files_before} files became {self.files}, {self.bytes_before} bytes became {self.bytes}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import errno
 import threading
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from tests.runtime.faults.faulty import READS, WRITES, Fails, FaultyStore
@@ -13,6 +14,7 @@ from tests.runtime.faults.scenarios import MAKERS, Scenario, again, go_on, outco
 from tidegate.algebra.errors import TidegateError
 from tidegate.runtime.state import LocalStore, MemoryStore, StateError, Store, inspect
 from tidegate.runtime.state.errors import STORAGE, WRITER
+from tidegate.runtime.state.segments import write_segment
 from tidegate.runtime.state.store.interface import Lock
 
 HINTS = {
@@ -61,6 +63,12 @@ def test_a_disk_that_fails(operation: str, number: int) -> None:
     begun = MemoryStore()
     go_on(scenario(NAME), begun, until=3)
     check_then_go_on(NAME, again(begun), Fails(operation, number))
+
+
+def test_a_full_disk_is_told_with_the_place(tmp_path: Path) -> None:
+    store = FaultyStore(LocalStore(tmp_path, sync=False), Fails("write_table", errno.ENOSPC))
+    with pytest.raises(StateError, match=f"^TG509 writing segments/.* in {tmp_path}: .*No space left"):
+        write_segment(store, "A#0", pa.table({"n": [1]}), [], 1, "a")
 
 
 @pytest.mark.long

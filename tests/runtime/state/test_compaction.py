@@ -386,6 +386,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         published(tmp_path / name, 17)
     assert main(["compact", str(tmp_path / "a")]) == 0
     assert "17 files became 2" in capsys.readouterr().out
+    assert main(["compact", str(tmp_path / "a")]) == 0
+    assert "2 files, nothing to merge: 16 files of about one size" in capsys.readouterr().out
     assert main(["compact", "--json", str(tmp_path / "a"), str(tmp_path / "b")]) == 0
     found = json.loads(capsys.readouterr().out)
     assert [(one["files_before"], one["files"], one["rows"]) for one in found] == [(2, 2, 0), (17, 2, 16)]
