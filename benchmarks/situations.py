@@ -122,7 +122,7 @@ def compare(query: str, folder: Path, count: int) -> dict[int, Taken]:
     }
     taken: dict[int, Taken] = {}
     for keys in KEYS:
-        frame = events(query, count, keys)
+        frame = events(query, max(count, keys), keys)  # one event of each key at least
         (folder / str(keys)).mkdir()
         write_files(folder / str(keys) / "few", frame.head(min(count, 200_000)), 2)
         write_files(folder / str(keys) / "files", frame, -(-count // BATCH))
@@ -133,7 +133,7 @@ def compare(query: str, folder: Path, count: int) -> dict[int, Taken]:
     del frame
     for _ in range(PAIRS):
         for keys in KEYS:
-            _turn(query, folder / str(keys), count, ways, taken[keys])
+            _turn(query, folder / str(keys), max(count, keys), ways, taken[keys])
     return taken
 
 
@@ -169,7 +169,7 @@ def measure(count: int) -> tuple[list[Figure], bool]:
         equal = equal and all(all(found["equal"]) for found in taken.values())
         by_polars = {keys: ratios(found["polars"], found["embedded"]) for keys, found in taken.items()}
         for keys, found in taken.items():
-            figures += _figures(f"{query}, {keys:,} keys, one core", found, count)
+            figures += _figures(f"{query}, {keys:,} keys, one core", found, max(count, keys))
         slowest = min(by_polars, key=lambda keys: statistics.median(by_polars[keys]))
         many_keys = ratios(taken[max(KEYS)]["embedded"], taken[100]["embedded"])
         worst = compared(f"{query}, one core: embedded / Polars, worst number of keys", by_polars[slowest])

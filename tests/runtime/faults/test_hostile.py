@@ -290,7 +290,7 @@ def test_secrets_in_options_are_not_shown(
     """Options of a DataFrame that is read are with Spark; neither a file of the checkpoint nor a message repeats them."""
     (tmp_path / "in").mkdir()
     reader = spark.readStream.schema("k bigint, t timestamp, s string").option("password", SECRET)
-    source = tg.source(reader.json(str(tmp_path / "in")), delay="1h")
+    source = tg.source(reader.json(str(tmp_path / "in")), delay="1h", on_error="fail")
     (tmp_path / "in" / "1.json").write_text('{"k": 1, "t": "2026-03-02T12:00:00Z", "s": "0"}\n')
     failing = events.select(events.t, x=events.s.cast("bigint").div(events.s.cast("bigint")))
     with caplog.at_level(logging.DEBUG, "tidegate"):
