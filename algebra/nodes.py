@@ -331,6 +331,11 @@ def with_children(node: Node, inputs: tuple[Node, ...]) -> Node:
             assert_never(node)
 
 
+def unless_equal(old: Node, new: Node) -> Node:
+    """The new node, or the old one where they are equal: nothing above it is made again, and compared down to it."""
+    return old if old == new else new
+
+
 def occurrences(node: Node) -> tuple[StreamDef, ...]:
     """The streams of all references in a query, left to right: occurrence i is the i-th (from 0), shared subtrees repeated."""
     if hasattr(node, "_streams"):

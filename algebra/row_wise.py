@@ -55,23 +55,25 @@ def is_static(node: Node) -> bool:
     return all(stream.static for stream in occurrences(node))
 
 
-def row_terms(node: Node, stream: str) -> Iterator[Node]:
-    """The row-wise parts of a query over a stream; the terms that a grouping or a derivation right above reads are attributes.
+def row_terms(node: Node) -> Iterator[tuple[str, Node]]:
+    """The row-wise parts of a query, each with its stream; the terms that a grouping or a derivation right above reads are attributes.
 
-    Together they evaluate every term of the query whose value one row of the stream decides, the static tables given.
+    Together they evaluate every term of the query whose value one row of a stream decides, the static tables given.
     """
     if is_row_wise(node):
-        if any(one.name == stream for one in occurrences(node)):
-            yield node
-        return
-    if isinstance(node, Group | Derive) and is_row_wise(node.input):
-        if any(one.name == stream for one in occurrences(node.input)):
-            terms = [] if isinstance(node, Group) else [node.condition]
-            terms += [term for one in node.aggregates for term in (one.argument, one.by) if term is not None]
-            yield with_terms(node.input, terms)
-        return
-    for child in children(node):
-        yield from row_terms(child, stream)
+        yield _row_wise_stream(node), node
+    elif isinstance(node, Group | Derive) and is_row_wise(node.input):
+        terms = [] if isinstance(node, Group) else [node.condition]
+        terms += [term for one in node.aggregates for term in (one.argument, one.by) if term is not None]
+        yield _row_wise_stream(node.input), with_terms(node.input, terms)
+    else:
+        for child in children(node):
+            yield from row_terms(child)
+
+
+def _row_wise_stream(node: Node) -> str:
+    (stream,) = (one.name for one in occurrences(node) if not one.static)
+    return stream
 
 
 def with_terms(node: Node, terms: Iterable[Term]) -> Node:

@@ -115,7 +115,9 @@ def evaluate(node: Node, relations: Mapping[str, Sequence[Row]]) -> list[Row]:
 
 def unevaluable(nodes: Iterable[Node], stream: str, row: Row, statics: Mapping[str, Sequence[Row]]) -> bool:
     """Whether a row of a stream has by itself, whatever other rows there are, no value of some term of the queries."""
-    for part in chain.from_iterable(row_terms(node, stream) for node in nodes):
+    for of, part in chain.from_iterable(map(row_terms, nodes)):
+        if of != stream:
+            continue
         try:
             evaluate(part, {**statics, stream: [row]})
         except EvaluationError:

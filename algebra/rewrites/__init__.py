@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tidegate.algebra.errors import InternalError
-from tidegate.algebra.nodes import Node, Project, children, with_children
+from tidegate.algebra.nodes import Node, Project, children, unless_equal, with_children
 from tidegate.algebra.rewrites.common import common_parts, cut, cut_below, fill, hole, reads
 from tidegate.algebra.rewrites.join_from_product import join_from_product
 from tidegate.algebra.rewrites.merge_projects import merge_projects
@@ -56,7 +56,7 @@ def rewrite(node: Node, rewrites: tuple[Rewrite, ...] = REWRITES) -> Node:
             return done[current]
         start = current
         while True:
-            current = with_children(current, tuple(visit(child) for child in children(current)))
+            current = with_children(current, tuple(unless_equal(child, visit(child)) for child in children(current)))
             changed = step(current, rewrites)
             if changed is None:
                 done[start] = done[current] = current

@@ -22,6 +22,7 @@ from tidegate.algebra.nodes import (
     Scan,
     Select,
     Union,
+    unless_equal,
 )
 from tidegate.algebra.rewrites.conditions import can_fail
 from tidegate.algebra.schema import Schema
@@ -64,37 +65,35 @@ def _shrink(node: Node, needed: Names) -> Node:
         case Scan() | Distinct() | Difference() | Derive() | Given() | Match():
             return node
         case Select(input_, condition):
-            return _same(node, Select(_shrink(input_, needed | attributes_of(condition)), condition))
+            return unless_equal(node, Select(_shrink(input_, needed | attributes_of(condition)), condition))
         case Project(input_, names):
             kept = tuple(name for name in names if name in needed) or names[:1]
             if kept == names:
                 return node  # what is below is pruned from here, by itself: otherwise a chain is walked once a join
-            return _same(node, Project(_shrink(input_, frozenset(kept)), kept))
+            return unless_equal(node, Project(_shrink(input_, frozenset(kept)), kept))
         case Rename(input_, _):
-            return _same(node, renamed_where_there(_shrink(input_, _old_names(node, needed)), node))
+            return unless_equal(node, renamed_where_there(_shrink(input_, _old_names(node, needed)), node))
         case Imbed(input_, name, term):
             if name not in needed and needed and not can_fail(term, input_.schema):
                 return _shrink(input_, needed)
-            return _same(node, Imbed(_shrink(input_, (needed - {name}) | attributes_of(term)), name, term))
+            return unless_equal(node, Imbed(_shrink(input_, (needed - {name}) | attributes_of(term)), name, term))
         case Group(input_, keys, aggregates):
             kept_aggregates = tuple(a for a in aggregates if a.name in needed or _can_fail(a, input_.schema))
             if not keys and not kept_aggregates:
                 kept_aggregates = aggregates[:1]
-            return _same(node, Group(_narrow(input_, _group_reads(keys, kept_aggregates)), keys, kept_aggregates))
+            return unless_equal(
+                node, Group(_narrow(input_, _group_reads(keys, kept_aggregates)), keys, kept_aggregates)
+            )
         case Product(left, right):
-            return _same(
+            return unless_equal(
                 node, Product(_narrow(left, needed & left.schema.keys()), _narrow(right, needed & right.schema.keys()))
             )
         case Join(left, right, condition, kind):
             wanted = needed | attributes_of(condition)
             sides = _narrow(left, wanted & left.schema.keys()), _narrow(right, wanted & right.schema.keys())
-            return _same(node, Join(*sides, condition, kind))
+            return unless_equal(node, Join(*sides, condition, kind))
         case Union(inputs):
-            return _same(node, Union(tuple(_narrow(input_, needed) for input_ in inputs)))
-
-
-def _same(old: Node, new: Node) -> Node:
-    return old if old == new else new
+            return unless_equal(node, Union(tuple(_narrow(input_, needed) for input_ in inputs)))
 
 
 def _group_reads(keys: Iterable[str], aggregates: Iterable[Aggregate]) -> Names:

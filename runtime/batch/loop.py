@@ -7,7 +7,7 @@ counts, is decided here.
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -99,11 +99,11 @@ class Runner:
         self.progress = ProgressState.start(self.plan)
         keyed = [(stream, self.options[stream.name].key) for stream in input_streams(self.plan)]
         self.keys = {stream.name: key_memory(stream, key) for stream, key in keyed if key}
-        nodes = [query.query.node for query in self.plan.facts.queries]
-        self.terms = {
-            stream.name: judged(part for node in nodes for part in row_terms(node, stream.name))
-            for stream in input_streams(self.plan)
-        }
+        parts = defaultdict[str, list[Node]](list)
+        for query in self.plan.facts.queries:
+            for stream, part in row_terms(query.query.node):
+                parts[stream].append(part)
+        self.terms = {stream.name: judged(parts[stream.name]) for stream in input_streams(self.plan)}
         self.garbage = Garbage(self.plan, self.keys, self.collect_garbage)
         self.segments = {buffer.id: () for buffer in self.garbage.buffers}
         self.counts = {stream.name: SourceCounts() for stream in input_streams(self.plan)}

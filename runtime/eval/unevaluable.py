@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final
@@ -58,7 +58,7 @@ def can_fail(node: Node) -> bool:
     return not is_static(node) and (_own_failure(node) or any(map(can_fail, _inputs(node))))
 
 
-def judged(nodes: Iterator[Node]) -> tuple[Node, ...]:
+def judged(nodes: Iterable[Node]) -> tuple[Node, ...]:
     """Of row-wise parts what has to be evaluated to know which rows fail, each part once."""
     return tuple(dict.fromkeys(_trimmed(node) for node in nodes if can_fail(node)))
 
