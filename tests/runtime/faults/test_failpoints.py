@@ -140,21 +140,35 @@ def test_a_run_that_crashes_in_every_batch_and_every_recovery(name: str) -> None
 @pytest.mark.parametrize("name", NAMES)
 def test_a_crash_at_any_step_on_spark(name: str, spark: SparkSession) -> None:
     """The same on Spark: at each place where a step can die, in another batch each; rows as embedded, each once."""
+    waiting = list(testing.PLACES_TO_DIE)
+    while waiting:
+        before = len(waiting)
+        run_that_dies(name, spark, waiting)
+        assert len(waiting) < before, f"no step comes to {waiting[0]}"
+
+
+def run_that_dies(name: str, spark: SparkSession, waiting: list[str]) -> None:
+    """A run on Spark of which every step dies at the first of the places that is left, if it comes there."""
     one = scenario(name)
     wanted = undisturbed(name).results
-    for start in range(0, len(testing.PLACES_TO_DIE), STEPS):
-        places = testing.PLACES_TO_DIE[start : start + STEPS]
-        with testing.drive(one.program, spark=spark, sources=one.sources, statics=one.statics) as run:
-            for number, step in enumerate(one.steps):
-                for stream, rows in step.rows.items():
-                    run.add(stream, rows)
-                for stream, reached in step.advances.items():
-                    run.advance(stream, t=reached)
-                # A first batch deletes nothing, and the last one writes no row of its own.
-                place = places[number % len(places)]
-                reached_always = not place.startswith(("commit-during", "batch-after", "store-publish"))
-                if reached_always or number in (1, 2):
-                    run.kill(place)
+    with testing.drive(one.program, spark=spark, sources=one.sources, statics=one.statics) as run:
+        for step in one.steps:
+            for stream, rows in step.rows.items():
+                run.add(stream, rows)
+            for stream, reached in step.advances.items():
+                run.advance(stream, t=reached)
+            if waiting:
+                # Few rows are published only where they do not wait in packs.
+                run.engine.store.packs = waiting[0] not in PUBLISHING
+                run.kill(waiting[0])
+                try:
+                    run.step()
+                    del waiting[0]
+                except AssertionError as failure:
+                    # A batch does not come everywhere: without results it publishes none.
+                    if "was not killed" not in str(failure):
+                        raise
+            else:
                 run.step()
-            found = {stream: sorted(tuple(row.values()) for row in run.results(stream)) for stream in wanted}
-        assert found == wanted
+        found = {stream: sorted(tuple(row.values()) for row in run.results(stream)) for stream in wanted}
+    assert found == wanted
