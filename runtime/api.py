@@ -45,8 +45,10 @@ def session(
     on_error: OnError | Mapping[str, OnError] = "quarantine",
 ) -> Session:
     """A push-style session in this process; with `checkpoint` its state survives in that directory, else in memory."""
+    from tidegate.runtime.connectors.sources import sources_given
+
+    given = sources_given(sources)
     from tidegate.runtime.connectors.sinks import ParquetSink
-    from tidegate.runtime.connectors.sources import source_given
     from tidegate.runtime.engines.clock import system_clock
     from tidegate.runtime.engines.embedded.session import Session
     from tidegate.runtime.plan.progress import check_known
@@ -66,8 +68,6 @@ def session(
         )
     store = MemoryStore() if checkpoint is None else LocalStore(checkpoint)
     tables = {stream.name for stream in facts.program.inputs if stream.static}
-    given = mapping_of("sources", sources, 'tg.parquet("a directory")')
-    given = {name: source_given(data) for name, data in given.items()}
     streams = {name: source for name, source in given.items() if name not in tables}
     complete = {name: source.data for name, source in given.items() if name in tables}
     complete |= mapping_of("statics", statics, "rows")
@@ -153,15 +153,19 @@ def start(
     facts: ProgramFacts,
     spark: SparkSession,
     *,
+    sources: Mapping[str, Any],
     driver_bytes: int | None = None,
     shard_bytes: int | None = None,
     clock: Clock | None = None,
     **options: Any,
 ) -> RunningQuery:
     """Start a program on Spark; see `runtime.engines.spark.engine.start`, whose defaults None stands for."""
+    from tidegate.runtime.connectors.sources import sources_given
+
+    given = sources_given(sources)
     with spark_extra():
         from tidegate.runtime.engines.spark.engine import start as start_on_spark
     chosen: dict[str, Any] = {"driver_bytes": driver_bytes, "shard_bytes": shard_bytes, "clock": clock}
     return start_on_spark(
-        spark, facts, **options, **{name: value for name, value in chosen.items() if value is not None}
+        spark, facts, sources=given, **options, **{name: value for name, value in chosen.items() if value is not None}
     )

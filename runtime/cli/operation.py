@@ -22,6 +22,7 @@ from tidegate.algebra.time import duration_ticks, format_duration
 from tidegate.runtime.batch.report import BatchReport
 from tidegate.runtime.batch.status import Line, Status, fates, finals, joined
 from tidegate.runtime.cli.deployment import Deployment
+from tidegate.runtime.connectors.sources import sources_given
 from tidegate.runtime.inspect.live_display import LiveDisplay
 from tidegate.runtime.inspect.metrics.hooks import OnBatch, each
 from tidegate.runtime.inspect.metrics.hooks import log as log_lines
@@ -102,6 +103,7 @@ def operate(
     `port`: where `/health` and, if Prometheus' package is installed, `/metrics` are served, by default on this machine alone.
     `log`: with a line of JSON for each batch.
     """
+    sources_given(deployment.sources)
     health, tally = Health(deployment.seconds), Tally()
     display = LiveDisplay(False if log else progress, "the first batch")
     with _stopping() as stop, _served(host, port, health), _logged(log) as line, display:

@@ -67,6 +67,11 @@ class Directory:
         return os.path.abspath(self.files.directory)
 
     @property
+    def is_gone(self) -> bool:
+        """Whether there is no such directory or file any more: no look finds anything, and nothing is read to its end."""
+        return not os.path.exists(self._top)
+
+    @property
     def waiting(self) -> tuple[SourceFile, ...]:
         """The files that were not read when a look found them, and not since, in their order."""
         if self._order is None:

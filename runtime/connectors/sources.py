@@ -496,6 +496,24 @@ def source_given(data: Any) -> Source:
     return Source(Files(directory, format_, pattern=pattern))
 
 
+def sources_given(given: Mapping[str, Any] | None) -> dict[str, Source]:
+    """The sources of a run by stream; `QueryError` TG413 where a directory or file of one is not there.
+
+    It is asked before anything that takes long: an analysis, kernels to compile, a session of Spark.
+    """
+    named = mapping_of("sources", given, 'tg.parquet("a directory")')
+    sources = {name: source_given(data) for name, data in named.items()}
+    for name, source in sources.items():
+        if isinstance(source.data, Files) and not os.path.exists(source.data.directory):
+            raise QueryError(
+                "TG413",
+                f"{name}: there is no file or directory {source.data.directory}",
+                hint="check the path; for files still to come, make the directory",
+                site=source.site,
+            )
+    return sources
+
+
 def _format_of(path: str) -> FileFormat | None:
     return _BY_SUFFIX.get(os.path.splitext(path)[1].lower())
 

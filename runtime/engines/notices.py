@@ -133,6 +133,8 @@ class Notices:
     said: set[str] = field(default_factory=set)
     rejecting: set[str] = field(default_factory=set)
     """The sources of which the last rows that came were all rejected."""
+    gone: set[str] = field(default_factory=set)
+    """The sources whose directory was not there when it was looked at last."""
     judged_at_end: bool = False
     """Whether `check_accepted` follows, for which no batch warns."""
     batches: int = 0
@@ -164,6 +166,21 @@ class Notices:
         before = name in self.rejecting
         (self.rejecting.add if is_rejected(batch) else self.rejecting.discard)(name)
         return is_rejected(batch) and not before
+
+    def looked(self) -> None:
+        """Warns of each directory that is gone, whenever it goes; called after a look at the directories."""
+        for name, directory in self.setup.directories.items():
+            if not directory.is_gone:
+                self.gone.discard(name)
+            elif name not in self.gone:
+                self.gone.add(name)
+                self._warn(
+                    Problem(
+                        "TG434",
+                        f"{name}: {directory.files.directory} is gone, so no files of it are read",
+                        hint="once it is there again, its new files are read; another start would fail without it",
+                    )
+                )
 
     def advanced(self, known: Mapping[tuple[str, str], Extended], told: Mapping[tuple[str, str], Extended]) -> None:
         """Warns of an advance to before what a stream has progressed to: progress never goes back."""

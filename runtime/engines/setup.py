@@ -7,7 +7,6 @@ import json
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, get_args
 
 import polars as pl
@@ -148,7 +147,7 @@ class Setup:
         return {
             (name, a): INF
             for name, source in self.sources.items()
-            if isinstance(source.data, Files) and source.bounded and name in read
+            if isinstance(source.data, Files) and source.bounded and name in read and not self.directories[name].is_gone
             for a in self.streams[name].progress
         }
 
@@ -187,13 +186,6 @@ def prepare(
     for name, sink in sinks.items():
         check_known(name, results, "result")
         _check_sink(name, sink)
-    for name, given in sources.items():
-        if isinstance(given.data, Files) and not Path(given.data.directory).exists():
-            raise QueryError(
-                "TG413",
-                f"{name}: there is no file or directory {given.data.directory}",
-                hint="check the path; for files still to come, make the directory",
-            )
     reads = read_places({name: one.data for name, one in sources.items()})
     reads |= read_places({name: one.data if isinstance(one, Source) else one for name, one in statics.items()})
     check_apart(reads, sinks, directory_of(store))

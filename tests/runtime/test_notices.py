@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 
@@ -9,6 +12,7 @@ import polars as pl
 import pytest
 
 import tidegate as tg
+from tidegate.algebra.time import INF
 
 events = tg.stream("E", "n bigint, t timestamp", progress="t")
 program = tg.program(All=events.select("n", "t"))
@@ -169,6 +173,53 @@ def test_a_source_that_can_never_progress_is_warned_of(tmp_path: Path) -> None:
         with program.session() as session:  # whoever pushes rows can say more each time
             session.push("E", [(1, "2026-01-01")])
             session.step()
+
+
+def test_a_directory_that_goes_is_told_whenever_it_goes(tmp_path: Path) -> None:
+    folder = written(tmp_path / "in")
+    told = f"TG434 E: {re.escape(str(folder))} is gone, so no files of it are read"
+    with program.session(sources={"E": tg.parquet(folder, bounded=True)}) as session, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(2):
+            away = folder.rename(tmp_path / "away")
+            with pytest.warns(tg.RunWarning, match=told):
+                session.step()
+            session.step()
+            assert session.progress["All"] == {"t": -INF}  # a stream does not end by it
+            away.rename(folder)
+            assert session.waiting_files() == 1
+        assert session.step().results == {"All": 1}
+        assert session.progress["All"] == {"t": INF}
+
+
+@pytest.mark.parametrize("engine", ["session", "start", "command"])
+def test_sources_are_looked_for_before_anything_that_takes_long(tmp_path: Path, engine: str) -> None:
+    (tmp_path / "shop.py").write_text(
+        "import tidegate as tg\n"
+        'program = tg.program(All=tg.stream("E", "t timestamp", progress="t"))\n'
+        'sources = {"E": tg.parquet("nowhere")}\n'
+        'deployment = tg.deployment(program, sources=sources, checkpoint="state", engine="spark")\n'
+    )
+    begins = {
+        "session": "program.session(sources=sources)",
+        "start": 'program.start(None, sources=sources, checkpoint="state")',
+        "command": "operate(deployment)",
+    }
+    script = (
+        "import sys, tidegate\nfrom shop import *\nfrom tidegate.runtime.cli.operation import operate\n"
+        f"try:\n    {begins[engine]}\nexcept tidegate.QueryError as error:\n    print(error)\n"
+        "print(sorted({'numba', 'pyspark'} & set(sys.modules)))\n"
+    )
+    root = str(Path(__file__).resolve().parents[2])
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, env={"PYTHONPATH": root}
+    )
+    assert done.stdout.splitlines() == [
+        f"TG413 E: there is no file or directory {tmp_path / 'nowhere'}",
+        '  shop.py:3   sources = {"E": tg.parquet("nowhere")}',
+        "  hint          check the path; for files still to come, make the directory",
+        "[]",
+    ]
 
 
 def test_an_advance_to_before_is_told() -> None:

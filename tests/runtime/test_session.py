@@ -295,7 +295,7 @@ def test_a_failing_term_names_query_source_and_row_and_the_session_goes_on_witho
 
 def test_a_broken_file_and_a_missing_directory_are_named(tmp_path: Path) -> None:
     with pytest.raises(QueryError, match="TG413"):
-        Session(counted().facts, sources={"E": source(Files(str(tmp_path / "nowhere"), "parquet"))})
+        counted().session(sources={"E": tg.parquet(tmp_path / "nowhere")})
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.parquet").write_bytes(b"no parquet")
     with Session(counted().facts, sources={"E": source(Files(str(tmp_path / "in"), "parquet"))}) as session:

@@ -415,7 +415,9 @@ class Session:
     def _unread(self) -> FoundFiles:
         self._check_open()
         self._setup.admit(Offer())  # `StateError` where this session may not go on
-        return self._setup.unread()
+        found = self._setup.unread()
+        self._notices.looked()
+        return found
 
     def table(self, name: str) -> ResultTable:
         """All results of a stream so far, as users see them; for streams whose sink is memory or a directory.

@@ -29,7 +29,7 @@ from tidegate.runtime.batch.report import BatchReport
 from tidegate.runtime.batch.status import asked, standing
 from tidegate.runtime.connectors.overlaps import check_apart
 from tidegate.runtime.connectors.sinks import Sink
-from tidegate.runtime.connectors.sources import Files, OnError, source_given
+from tidegate.runtime.connectors.sources import Files, OnError, sources_given
 from tidegate.runtime.engines.clock import Clock, system_clock
 from tidegate.runtime.engines.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.engines.explanation import ProgramExplanation
@@ -332,8 +332,7 @@ def start(
     check_progress(progress)
     limits_of(driver_bytes, shard_bytes)
     when = _trigger(spark, trigger)
-    named = mapping_of("sources", sources, 'tg.parquet("a directory")')
-    given = {key: source_given(value) for key, value in named.items()}
+    given = sources_given(sources)
     statics = mapping_of("statics", statics, "rows")
     sinks = mapping_of("sinks", sinks, 'tg.parquet_sink("a directory")')
     kept = retention(quarantine_keep)

@@ -116,6 +116,7 @@ class SparkRun:
                 return
             try:
                 self.setup.unread()
+                self.notices.looked()
                 due = self.reading.is_left(self.setup.directories) or (clock and self.by_clock)
             except TidegateError:  # the batch looks as well, and the query ends with what it finds
                 due = True
@@ -178,6 +179,7 @@ class SparkRun:
             return True
         called = self.calls.called()  # before looking at directories: what was put there before a call is found
         unread = self.setup.unread(everything=self.reading.at_once)
+        self.notices.looked()
         forget_what_has_gone(checkpoint)
         chosen = self.reading.next(self.setup, unread)
         batch = checkpoint.begin(clock, replace(admission.offer, files=chosen), engine=_ENGINE)
