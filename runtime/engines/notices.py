@@ -15,6 +15,7 @@ from tidegate.algebra.time import INF
 from tidegate.algebra.types import Kind
 from tidegate.runtime.batch.instants import moment
 from tidegate.runtime.connectors.sources import Files, Source
+from tidegate.runtime.state.manifest import SourceCounts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,10 +24,12 @@ if TYPE_CHECKING:
     from tidegate.algebra.time import Extended
     from tidegate.runtime.batch.report import BatchReport
     from tidegate.runtime.engines.setup import Setup
-    from tidegate.runtime.state.manifest import SourceCounts
 
 #: Characters of a rejected row that are shown.
 _ROW: Final = 300
+#: So many rows of batches in a row, all of them rejected, are told each time: of fewer the first alone, the others in the end. Where
+#: rows are pushed one by one, each that is rejected is all of its batch.
+MANY: Final = 10
 
 #: What text reads as a value of a type.
 _TEXTS: Final = {
@@ -123,16 +126,53 @@ def _example(row: Mapping[str, Any]) -> str:
 
 
 @dataclass(slots=True)
+class _Rejecting:
+    """The batches of which every row of a source was rejected: all since the run began, and those in a row until now."""
+
+    total: SourceCounts = field(default_factory=SourceCounts)
+    batches: int = 0
+    row: SourceCounts = field(default_factory=SourceCounts)
+    since: int = 0
+    """The first batch of those in a row."""
+    clock: int = 0
+    """And its clock."""
+    told: int = 0
+    """Of so many rows in a row the last warning was."""
+    untold: bool = False
+    """Whether there were others before them, of which none was."""
+
+    def after(self, report: BatchReport, counts: SourceCounts) -> bool:
+        """Whether there is something to tell after a batch with these rows."""
+        if not is_rejected(counts):
+            self.untold, self.row, self.told = self.is_untold, SourceCounts(), 0
+            return False
+        if not self.row.rows_in:
+            self.since, self.clock = report.seq, report.clock
+        self.total, self.batches, self.row = self.total + counts, self.batches + 1, self.row + counts
+        due = 1 if self.batches == 1 else MANY
+        while due <= self.told:
+            due *= 10
+        if self.row.rows_in >= due:
+            self.told = self.row.rows_in
+        return self.told == self.row.rows_in
+
+    @property
+    def is_untold(self) -> bool:
+        return self.untold or self.told < self.row.rows_in
+
+
+@dataclass(slots=True)
 class Notices:
-    """What a run has to say of each source, once of each kind; that all rows are rejected, whenever it begins."""
+    """What a run has to say of each source, once of each kind; of batches of which all rows are rejected at the first one, of `MANY`
+    rows of such in a row and ten times as many each time, and of others in the end.
+    """
 
     setup: Setup
     sources: Mapping[str, Source]
     kinds: Mapping[tuple[str, str], Kind]
     """Of which type the attributes are on which the streams progress."""
     said: set[str] = field(default_factory=set)
-    rejecting: set[str] = field(default_factory=set)
-    """The sources of which the last rows that came were all rejected."""
+    rejecting: dict[str, _Rejecting] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
     """The sources whose directory was not there when it was looked at last."""
     judged_at_end: bool = False
@@ -146,26 +186,32 @@ class Notices:
 
     def after(self, report: BatchReport, counts: Mapping[str, SourceCounts]) -> None:
         """Warns of what has shown itself by this batch; `counts` are those since the beginning."""
-        from tidegate.runtime.ingest.quarantine import kept_rows
-
         self.batches += 1
         for name, one in counts.items():
-            begins = self._begins_to_reject(name, report.counts.get(name))
-            if begins and not self.judged_at_end and f"{name} ended" not in self.said:
-                checkpoint = self.setup.checkpoint
-                latest = kept_rows(checkpoint.store, checkpoint.manifest, since=report.clock)
-                where = f" in batch {report.seq}"
-                self._warn(_all_rejected(self.setup.streams[name], report.counts[name], latest, where))
+            if name in report.counts and report.counts[name].rows_in and not self.judged_at_end:
+                self._judge(name, report)
             if one.accepted and name not in self.said and self._stands_still(report, name):
                 self._say(name, _stands_still(name, pushed=self._is_pushed(name)))
 
-    def _begins_to_reject(self, name: str, batch: SourceCounts | None) -> bool:
-        """Whether all rows of this batch were rejected, and not all of the one before that brought some."""
-        if batch is None or not batch.rows_in:
-            return False
-        before = name in self.rejecting
-        (self.rejecting.add if is_rejected(batch) else self.rejecting.discard)(name)
-        return is_rejected(batch) and not before
+    def _judge(self, name: str, report: BatchReport) -> None:
+        """Warns if every row of this batch was rejected, and it is the first one or ends many."""
+        from tidegate.runtime.ingest.quarantine import kept_rows
+
+        rejecting = self.rejecting.setdefault(name, _Rejecting())
+        if rejecting.after(report, report.counts[name]) and f"{name} ended" not in self.said:
+            checkpoint = self.setup.checkpoint
+            kept = kept_rows(checkpoint.store, checkpoint.manifest, since=rejecting.clock)
+            first, last = rejecting.since, report.seq
+            where = f" in batch {last}" if first == last else f" in batches {first} to {last}"
+            self._warn(_all_rejected(self.setup.streams[name], rejecting.row, kept, where))
+
+    def ended(self) -> None:
+        """Warns, as the run ends, of batches of rejected rows of which no warning told."""
+        for name, one in self.rejecting.items():
+            if one.is_untold and f"{name} ended" not in self.said:
+                where = f" in {one.batches:,} batches, which brought no others,"
+                self._warn(_all_rejected(self.setup.streams[name], one.total, (), where))
+        self.rejecting.clear()
 
     def looked(self) -> None:
         """Warns of each directory that is gone, whenever it goes; called after a look at the directories."""

@@ -6,7 +6,9 @@ import re
 import subprocess
 import sys
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -65,7 +67,7 @@ def test_a_session_warns_of_it_once_and_goes_on() -> None:
             session.step()
 
 
-def told_by(session: tg.Session, *batches: list[tuple[object, object]]) -> list[str]:
+def told_by(session: tg.Session, *batches: Sequence[tuple[object, object]]) -> list[str]:
     """What is warned of while these batches run."""
     with warnings.catch_warnings(record=True, action="always") as caught:
         for rows in batches:
@@ -74,18 +76,49 @@ def told_by(session: tg.Session, *batches: list[tuple[object, object]]) -> list[
     return [str(one.message) for one in caught]
 
 
-def test_a_session_warns_whenever_a_run_of_batches_without_an_accepted_row_begins() -> None:
+BAD, GOOD = (5, "z"), (4, "2026-01-03")
+
+
+def test_many_rows_of_rejected_batches_in_a_row_are_told_and_ten_times_as_many_again() -> None:
     late = (9, "2026-01-01")
     with program.session(sources={"E": tg.source(None, delay="1m")}) as session:
         assert told_by(session, [(1, "2026-01-02"), (2, "x")]) == []
-        (told,) = told_by(session, [(3, "y"), late, late], [late], [], [late])
+        (told,) = told_by(session, [(3, "y"), late, late])
         assert told.splitlines()[0] == "TG430 all 3 rows of E in batch 2 were rejected: 2 late, 1 unparseable"
         assert 'such as {"n": 9, "t": "2026-01-01"}: late, for t' in told
         assert "delay= of the source" in told
-        assert told_by(session, [(4, "2026-01-03")]) == []
-        (told,) = told_by(session, [(5, "z")])
-        assert told.startswith("TG430 the only row of E in batch 7 was rejected: 1 unparseable")
+        (told,) = told_by(session, [BAD], [], *[[late]] * 6, [])
+        assert told.splitlines()[0] == "TG430 all 10 rows of E in batches 2 to 10 were rejected: 8 late, 2 unparseable"
+        assert told_by(session, *[[late]] * 89) == []
+        assert told_by(session, [late])[0].startswith("TG430 all 100 rows of E in batches 2 to 101 ")
+        assert told_by(session, [GOOD], *[[BAD], [GOOD]] * 20) == []
+        (told,) = told_by(session, [BAD] * 12)
+        assert told.splitlines()[0] == "TG430 all 12 rows of E in batch 143 were rejected: 12 unparseable"
         assert 'such as {"n": 5, "t": "z"}: unparseable, for t' in told
+
+
+@pytest.mark.parametrize(
+    ("batches", "untold"),
+    [
+        ([[BAD]], 0),
+        ([[BAD], [BAD]], 2),
+        ([[BAD], [GOOD], [BAD], [GOOD], [BAD]], 3),
+        ([[BAD], [BAD], [BAD] * 8], 0),
+        ([[BAD], [GOOD], [BAD], [GOOD], [BAD] * 10, [GOOD]], 12),
+        ([[BAD] * 3, [GOOD, BAD]], 0),
+    ],
+)
+def test_rejected_batches_of_which_nothing_was_told_are_told_in_the_end(batches: list[Any], untold: int) -> None:
+    source = {"E": tg.source(None, delay="1m")}
+    session = program.session(sources=source)
+    assert told_by(session, *batches)
+    with warnings.catch_warnings(record=True, action="always") as caught:
+        session.close()
+        session.close()
+    rejected = [batch for batch in batches if GOOD not in batch]
+    assert [str(one.message).splitlines()[0] for one in caught] == [
+        f"TG430 all {untold} rows of E in {len(rejected)} batches, which brought no others, were rejected: {untold} unparseable"
+    ] * (untold > 0)
 
 
 def test_a_broken_relation_is_said_with_its_stream() -> None:

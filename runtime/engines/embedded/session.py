@@ -575,6 +575,7 @@ class Session:
         self._closed = True
         self._ahead.close()
         self._setup.close()
+        self._notices.ended()
 
     def __enter__(self) -> Session:
         return self

@@ -224,6 +224,7 @@ class SparkRun:
         if self.watching is not None:
             self.watching.stop()
         self.setup.close()
+        self.notices.ended()
 
 
 def _oldest_first(files: Sequence[SourceFile]) -> tuple[str, ...]:
