@@ -9,7 +9,7 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
@@ -21,7 +21,7 @@ from tidegate.algebra.shown import shown
 from tidegate.algebra.time import duration_ticks
 from tidegate.runtime.arguments import mapping_of
 from tidegate.runtime.connectors.sinks import Sink, parquet_sink
-from tidegate.runtime.connectors.sources import check_rows_given, csv, json, parquet, source_given
+from tidegate.runtime.connectors.sources import Source, check_rows_given, csv, json, parquet, source_given
 from tidegate.runtime.ingest.quarantine import retention
 from tidegate.runtime.plan.progress import check_known
 from tidegate.runtime.program import Program
@@ -163,10 +163,14 @@ def read_deployment(path: Path, program: Program) -> Deployment:
             if needed not in told:
                 raise QueryError("TG143", f"{path} has no {needed}", hint=f'write {written} = "a directory"')
         folder = path.resolve().parent
+
+        def source(one: dict[str, Any], name: str) -> Source:
+            return replace(_source(one, name, folder), site=places.of(("sources", name), {}, ""))
+
         options = {name: told[name] for name in ("engine", "every", "spark", "quarantine_keep") if name in told}
         return deployment(
             program,
-            sources=_each(told, "sources", lambda one, name: _source(one, name, folder), places),
+            sources=_each(told, "sources", source, places),
             statics=_each(told, "statics", lambda one, name: _source(one, name, folder).data, places),
             sinks=_each(told, "sinks", lambda one, name: _sink(one, name, folder), places),
             checkpoint=folder / str(told["checkpoint"]),
@@ -231,7 +235,7 @@ def _each(
     return found
 
 
-def _source(told: dict[str, Any], name: str, folder: Path) -> Any:
+def _source(told: dict[str, Any], name: str, folder: Path) -> Source:
     format_ = next((one for one in _READERS if one in told), None)
     if format_ is None:
         raise QueryError("TG143", f"{name} names no files", hint='write parquet = "a directory", or csv, or json')

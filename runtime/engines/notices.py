@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from tidegate.algebra.errors import Problem, QueryError, call_site
+from tidegate.algebra.errors import Problem, QueryError, Site, call_site
 from tidegate.algebra.pretty import count_of, printable, term_text
 from tidegate.algebra.terms import conjuncts
 from tidegate.algebra.time import INF
@@ -191,7 +191,7 @@ class Notices:
             if name in report.counts and report.counts[name].rows_in and not self.judged_at_end:
                 self._judge(name, report)
             if one.accepted and name not in self.said and self._stands_still(report, name):
-                self._say(name, _stands_still(name, pushed=self._is_pushed(name)))
+                self._say(name, name, _stands_still(name, pushed=self._is_pushed(name)))
 
     def _judge(self, name: str, report: BatchReport) -> None:
         """Warns if every row of this batch was rejected, and it is the first one or ends many."""
@@ -203,14 +203,14 @@ class Notices:
             kept = kept_rows(checkpoint.store, checkpoint.manifest, since=rejecting.clock)
             first, last = rejecting.since, report.seq
             where = f" in batch {last}" if first == last else f" in batches {first} to {last}"
-            self._warn(_all_rejected(self.setup.streams[name], rejecting.row, kept, where))
+            self._warn(name, _all_rejected(self.setup.streams[name], rejecting.row, kept, where))
 
     def ended(self) -> None:
         """Warns, as the run ends, of batches of rejected rows of which no warning told."""
         for name, one in self.rejecting.items():
             if one.is_untold and f"{name} ended" not in self.said:
                 where = f" in {one.batches:,} batches, which brought no others,"
-                self._warn(_all_rejected(self.setup.streams[name], one.total, (), where))
+                self._warn(name, _all_rejected(self.setup.streams[name], one.total, (), where))
         self.rejecting.clear()
 
     def looked(self) -> None:
@@ -221,11 +221,12 @@ class Notices:
             elif name not in self.gone:
                 self.gone.add(name)
                 self._warn(
+                    name,
                     Problem(
                         "TG434",
                         f"{name}: {directory.files.directory} is gone, so no files of it are read",
                         hint="once it is there again, its new files are read; another start would fail without it",
-                    )
+                    ),
                 )
 
     def advanced(self, known: Mapping[tuple[str, str], Extended], told: Mapping[tuple[str, str], Extended]) -> None:
@@ -235,6 +236,7 @@ class Notices:
                 kind = self.kinds[name, attribute]
                 now, then = moment(known[name, attribute], kind), moment(value, kind)
                 self._say(
+                    name,
                     f"{name} back",
                     Problem(
                         "TG432",
@@ -251,6 +253,7 @@ class Notices:
         ):
             given = name in self.sources and self.sources[name].data is not None
             self._say(
+                name,
                 said,
                 Problem(
                     "TG433",
@@ -281,14 +284,20 @@ class Notices:
         source = self.sources.get(name)
         return source is None or source.data is None
 
-    def _say(self, name: str, problem: Problem) -> None:
-        self.said.add(name)
-        self._warn(problem)
+    def _say(self, stream: str, said: str, problem: Problem) -> None:
+        self.said.add(said)
+        self._warn(stream, problem)
 
-    def _warn(self, problem: Problem) -> None:
-        site = call_site(sys._getframe(1))
-        file, line = ("<tidegate>", 1) if site is None else (site.file, site.line)
-        warnings.warn_explicit(RunWarning(str(problem)), None, file, line)
+    def _warn(self, name: str, problem: Problem) -> None:
+        """At the user's call that runs now, else where that was written which it is about, a stream or a query."""
+        site = call_site(sys._getframe(1)) or self._written(name) or Site("tidegate", 0)
+        warnings.warn_explicit(RunWarning(str(problem)), None, site.file, site.line)
+
+    def _written(self, name: str) -> Site | None:
+        if name in self.sources:
+            return self.sources[name].site
+        queries = [one.query for one in self.setup.plan.facts.queries]
+        return next((query.site for query in queries if query.name == name), queries[0].site)
 
 
 def _stands_still(name: str, *, pushed: bool) -> Problem:

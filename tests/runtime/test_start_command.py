@@ -105,6 +105,24 @@ def test_what_it_did_is_said_in_the_end(place: Path, capsys: pytest.CaptureFixtu
     ]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "written"),
+    [
+        (["program.py"], ("program.py", '"E": tg.parquet("in", delay=0)')),
+        (["plain.py", "--settings", "run.toml"], ("run.toml", "[sources.E]")),
+    ],
+)
+def test_what_a_service_warns_of_is_at_the_line_of_its_source(
+    place: Path, arguments: list[str], written: tuple[str, str]
+) -> None:
+    pl.DataFrame({"n": [5], "t": ["noon"]}).write_parquet(place / "in" / "1.parquet")
+    with pytest.warns(tg.RunWarning, match="TG430 the only row of E in batch 1 was rejected") as told:
+        assert main(["start", *arguments, "--once"]) == 0
+    file, line = written
+    assert Path(told[0].filename).name == file
+    assert line in (place / file).read_text().splitlines()[told[0].lineno - 1]
+
+
 def test_a_line_for_each_batch_is_logged(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["start", "program.py", "--once", "--log"]) == 0
     put(place, 2)
