@@ -187,16 +187,15 @@ def timeline_of_files(
 
 def save_timeline(shown: Timeline, out: Path) -> str:
     """As a page, or, where the file's name ends with .svg, the first partition as a picture; says which."""
-    partition = next(iter(shown.partitions), None)
     with storage_errors(f"writing {out}"):
-        if out.suffix.lower() != ".svg":
-            shown.save(out)
-            return f"{count_of(len(shown.partitions), 'partition')} in {out}"
-        if partition is None:
-            raise QueryError("TG402", "there is no situation to draw", hint="write a page: --out page.html")
-        out.write_text(shown.svg(partition) + "\n", encoding="utf-8")
-    of = "" if len(shown.partitions) == 1 else f", the first of {len(shown.partitions)} partitions; a page has all"
-    return f"{printable(partition) or 'the timeline'} in {out}{of}"
+        shown.save(out)
+    drawn, left_out = len(shown.partitions), shown.partitions_left_out
+    if out.suffix.lower() == ".svg":
+        of = "" if drawn == 1 else f", the first of {drawn} partitions; a page has all"
+        return f"{printable(next(iter(shown.partitions))) or 'the timeline'} in {out}{of}"
+    if left_out:
+        return f"{drawn:,} of {drawn + left_out:,} partitions in {out}: --most {drawn + left_out} draws all"
+    return f"{count_of(drawn, 'partition')} in {out}"
 
 
 def print_results(results: Results, name: str, out: Path | None) -> None:

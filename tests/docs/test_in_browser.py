@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+from operator import sub
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
+import pyarrow as pa
 import pytest
 
 import tidegate as tg
@@ -184,6 +188,74 @@ def test_a_timeline_zooms_says_what_a_bar_is_and_finds_a_partition(tmp_path: Pat
     assert not told["scrolls"]
     assert not told["taken"], "without Ctrl the page scrolls"
     assert found.asked == ()
+
+
+def test_the_axis_of_a_timeline_is_marked_in_every_part_of_it(tmp_path: Path) -> None:
+    first = datetime(2025, 3, 1, 5, tzinfo=UTC)
+    days = [first + timedelta(days=n) for n in range(0, 240, 2)]
+    long = [datetime(year, 1, 1, tzinfo=UTC) for year in (1, 1969, 1970, 9998)]
+    given = {
+        "days": (pa.Table.from_pylist([{"ts": at, "te": at + timedelta(hours=3)} for at in days]), "America/New_York"),
+        "years": (pa.Table.from_pylist([{"ts": at, "te": at + timedelta(days=99)} for at in long]), "UTC"),
+        "numbers": (pa.table({"ts": [-(2**61), 3, 2**61], "te": [-(2**61) + 1, 7, 2**61 + 1]}), "UTC"),
+    }
+    for name, (table, zone) in given.items():
+        tg.timeline({"On": table}, tz=zone).save(tmp_path / f"{name}.html")
+    looks = look_at(
+        tmp_path,
+        [(f"/{name}.html", [1280]) for name in given],
+        """async (window, document, settled) => {
+          const chart = document.querySelector('svg.timeline'), found = [];
+          const marks = () => [...chart.querySelectorAll('text.mark')].filter(one => one.getAttribute('visibility') !== 'hidden')
+            .map(one => [one.firstChild.data, Number(one.dataset.x), one.querySelector('title').textContent]);
+          const box = chart.getBoundingClientRect();
+          for (let k = 0; k < 40; k++) {
+            found.push(marks());
+            chart.dispatchEvent(new window.WheelEvent('wheel', {
+              ctrlKey: true, deltaY: -100, clientX: box.left + box.width * 0.3, clientY: box.top + 40, bubbles: true, cancelable: true}));
+          }
+          return found;
+        }""",
+    )
+    for look in looks:
+        shown = look.told
+        assert [len(marks) >= 2 for marks in shown] == [True] * len(shown), look.page
+        assert all(len({label for label, _, _ in marks}) == len(marks) for marks in shown), look.page
+        for marks in shown:  # each where it says that it is
+            if look.page == "/days.html":
+                (_, x, a), (_, y, b) = marks[:2]
+                new_york = ZoneInfo("America/New_York")
+                apart = (datetime.fromisoformat(whole).replace(tzinfo=new_york).astimezone(UTC) for whole in (a, b))
+                wide = (y - x) * (days[-1] + timedelta(hours=3) - first) / 880
+                assert abs(-sub(*apart) - wide) < timedelta(seconds=1)
+    assert [label for label, _, _ in looks[0].told[0]][:2] == ["2025-03", "2025-04"]
+    assert looks[1].told[0][0][0] == "2000"
+
+
+def test_the_name_of_a_match_shows_it_and_a_search_that_finds_none_says_so(tmp_path: Path) -> None:
+    (found,) = look_at(
+        drawn(tmp_path),
+        [("/timeline.html", [1280])],
+        """async (window, document, settled) => {
+          const name = [...document.querySelectorAll('svg.timeline text')].find(one => one.textContent === 'match 2');
+          const y = Number(name.getAttribute('y')) - 11;
+          const bars = () => [...name.parentElement.querySelectorAll('rect[data-w]')].filter(one => Number(one.getAttribute('y')) === y)
+            .map(one => one.getBoundingClientRect().width).reduce((a, b) => a + b);
+          const before = bars();
+          name.dispatchEvent(new window.MouseEvent('click', {bubbles: true}));
+          await settled();
+          const field = document.querySelector('input.timelines'), said = [];
+          for (const text of ['nobody', 'k = 1']) {
+            field.value = text;
+            field.dispatchEvent(new window.Event('input', {bubbles: true}));
+            said.push(field.nextElementSibling.textContent);
+          }
+          return {grown: bars() / before, part: bars() / (name.parentElement.clientWidth - 128), said};
+        }""",
+    )
+    assert found.told["grown"] > 2
+    assert found.told["part"] == pytest.approx(1 / 1.2, rel=0.02)
+    assert found.told["said"] == ["none that is drawn has this in its name", ""]
 
 
 def test_a_timeline_is_read_on_every_screen(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import xml.etree.ElementTree as ET  # what is parsed is made here
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import polars as pl
 import pyarrow as pa
@@ -12,6 +13,8 @@ import pytest
 
 import tidegate as tg
 from tidegate.algebra.errors import QueryError
+from tidegate.algebra.time import instant_ticks, ticks_instant
+from tidegate.runtime.inspect.timelines.zones import stretches
 
 SVG = "{http://www.w3.org/2000/svg}"
 readings = tg.stream("R", "key string, t bigint, x bigint", progress="t")
@@ -60,6 +63,44 @@ def test_partitions_with_matches_come_first_and_not_too_many() -> None:
     assert list(shown.partitions) == ["key = b", "key = a"]
     assert shown._repr_html_().count("<svg class=") == 0
     assert shown._repr_html_().count('class="timeline"') == 2
+    assert repr(shown).startswith("Timelines: 2 of 3 partitions: most=3 draws all")
+    assert "2 of 3 partitions: most=3 draws all" in shown.html()
+    assert " of 3 partitions" not in tg.timeline({"A": found["A"]}, partition_by="key").html()
+
+
+def test_a_file_is_what_its_name_says(tmp_path: Path) -> None:
+    run().save(tmp_path / "one.svg")
+    assert (tmp_path / "one.svg").read_text() == run().svg("key = one") + "\n"
+    with pytest.raises(QueryError, match=r"TG402 timelines are not drawn as \.png(?s:.*)\.svg"):
+        run().save(tmp_path / "one.PNG")
+    with pytest.raises(QueryError, match="TG402 there is no situation to draw"):
+        tg.timeline({}).save(tmp_path / "none.svg")
+    assert [path.name for path in tmp_path.iterdir()] == ["one.svg"]
+
+
+def test_an_axis_of_a_year_has_its_months() -> None:
+    drawn = in_new_york(dt.timedelta(days=1), 365, dt.datetime(2025, 1, 1, 5, tzinfo=dt.UTC))
+    texts = [text for text in ET.fromstring(drawn.svg("")).iter(f"{SVG}text") if text.get("y") == "14"]
+    assert [text.text for text in texts] == ["2025-01", "2025-04", "2025-07", "2025-10", "2026-01"]
+    assert [text.findtext(f"{SVG}title") for text in texts][:2] == ["2025-01-01", "2025-04-01"]
+    long = [{"ts": dt.datetime(1, 1, 1, tzinfo=dt.UTC), "te": dt.datetime(9999, 1, 1, tzinfo=dt.UTC)}]
+    svg = ET.fromstring(tg.timeline({"On": pa.Table.from_pylist(long)}).svg(""))
+    years = [text.text for text in svg.iter(f"{SVG}text") if text.get("y") == "14"]
+    assert years == ["2000", "4000", "6000", "8000"]
+
+
+def test_the_clocks_of_a_zone_change_where_they_do() -> None:
+    zone = ZoneInfo("America/New_York")
+    first, last = (instant_ticks(dt.datetime(year, 1, 1, tzinfo=dt.UTC)) for year in (2025, 2026))
+    parts = stretches(first, last, zone)
+    hour = 3_600_000_000
+    assert [offset // hour for _, _, offset in parts] == [-5, -4, -5]
+    assert [ticks_instant(begin).isoformat() for begin, _, _ in parts[1:]] == [
+        "2025-03-09T07:00:00+00:00",
+        "2025-11-02T06:00:00+00:00",
+    ]
+    assert [end + 1 for _, end, _ in parts[:-1]] == [begin for begin, _, _ in parts[1:]]
+    assert stretches(first, last, dt.UTC) == [(first, last, 0)]
 
 
 def test_frames_are_drawn_as_tables_are() -> None:
@@ -125,6 +166,7 @@ def test_labels_of_the_axis_tell_its_instants_apart(tick: int, shown: str) -> No
     svg = ET.fromstring(tg.timeline({"On": tg.program(On=on).run({"S": rows})["On"]}).svg(""))
     labels = [text.text for text in svg.iter(f"{SVG}text") if text.get("y") == "14"]
     assert shown in labels
+    assert (labels[0] or "").startswith("2026-03-02" if tick >= 86_400_000_000 or tick <= 1_000_000 else "03-02")
     assert len(set(labels)) == len(labels) > 1
 
 

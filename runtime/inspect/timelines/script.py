@@ -7,12 +7,59 @@ from typing import Final
 #: All charts of a page show one part of the axis, `shown`: where it begins and how long it is, both in widths as drawn.
 #: A pointer holds the place of the axis that it was put down on: one moves the axis, two give it another length as well.
 #: The wheel zooms with Ctrl alone, as without it the page scrolls. Names at the left stay, and letters keep their size, as bars
-#: and lines are placed anew. A notebook has the script once for each chart: those that listen are left alone.
+#: and lines are placed anew, and the axis is marked as finely as the part that is shown needs it. A notebook has the script once for each chart: those that listen are left alone.
 SCRIPT: Final = """
 (function () {
   var full = WIDTH, left = LABELS, right = MARGIN, near = 16, shown = [0, full], charts = [], down = {}, tip = null, moved = 0;
+  function floor(a, b) { return a / b - (a % b < 0n ? 1n : 0n); }
+  function text(axis, wall) {
+    if (!axis.clock) { return String(wall); }
+    var iso = new Date(Number(floor(wall, 1000n))).toISOString().replace('T', ' ');
+    return iso.slice(0, -1) + String(wall - floor(wall, 1000n) * 1000n).padStart(3, '0');
+  }
+  function rounds(level, low, high) {  // the round instants of clocks in a period
+    var found = [], step = BigInt(level[0]), months = level[1], at;
+    if (!months) {
+      for (at = -floor(-low, step) * step; at <= high; at += step) { found.push(at); }
+      return found;
+    }
+    at = new Date(Number(floor(low, 1000n)));
+    at = new Date(at.setUTCFullYear(at.getUTCFullYear(), Math.floor(at.getUTCMonth() / months) * months, 1)).setUTCHours(0, 0, 0, 0);
+    if (months > 12) { at = new Date(at).setUTCFullYear(Math.floor(new Date(at).getUTCFullYear() / (months / 12)) * (months / 12)); }
+    for (; BigInt(at) * 1000n <= high; at = new Date(at).setUTCMonth(new Date(at).getUTCMonth() + months)) {
+      if (BigInt(at) * 1000n >= low) { found.push(BigInt(at) * 1000n); }
+    }
+    return found;
+  }
+  function mark(svg) {
+    var axis = JSON.parse(svg.dataset.axis), inner = svg.querySelector('svg'), height = svg.getAttribute('height');
+    var parts = axis.stretches.map(function (part) { return part.map(BigInt); }), first = parts[0][0];
+    var span = Number(parts[parts.length - 1][1] - first), ticks = span * shown[1] / full;
+    var begin = first + BigInt(Math.floor(span * shown[0] / full)), end = begin + BigInt(Math.ceil(ticks));
+    var level = axis.levels.filter(function (one) { return one[0] * axis.marks >= ticks; }).pop() || axis.levels[0];
+    var dated = !axis.clock || level[2] < 11, made = document.createDocumentFragment();
+    function add(name, values, parent) {
+      var one = document.createElementNS(svg.namespaceURI, name);
+      Object.keys(values).forEach(function (key) { one.setAttribute(key, values[key]); });
+      return parent.appendChild(one);
+    }
+    parts.forEach(function (part) {
+      var low = part[0] > begin ? part[0] : begin, high = part[1] < end ? part[1] : end;
+      rounds(level, low + part[2], high + part[2]).forEach(function (wall) {
+        var whole = text(axis, wall), x = Number(wall - part[2] - first) / span * full;
+        add('line', {'class': 'mark', 'data-x': x, y1: 20, y2: height, stroke: '#dddddd'}, made);
+        var label = add('text', {'class': 'mark', 'data-x': x, y: 14, fill: '#666666'}, made);
+        label.textContent = !axis.clock ? whole : dated ? whole.slice(level[2], level[3]) : whole.slice(0, level[4]);
+        add('title', {}, label).textContent = axis.clock ? whole.slice(0, level[4]) : whole;
+        dated = true;
+      });
+    });
+    inner.querySelectorAll('.mark').forEach(function (one) { one.remove(); });
+    inner.prepend(made);
+  }
   function draw() {
     charts.forEach(function (svg) {
+      mark(svg);
       var wide = Math.max(300, svg.parentElement.clientWidth || full + left + right), room = wide - left - right;
       var scale = room / shown[1], edge = 0;
       svg.setAttribute('viewBox', '0 0 ' + wide + ' ' + svg.getAttribute('height'));
@@ -26,6 +73,7 @@ SCRIPT: Final = """
         else { one.setAttribute('x', x); }
         if (one.dataset.w) { one.setAttribute('width', Math.max(one.dataset.w * scale, 1)); }
         if (one.tagName === 'text') {
+          one.setAttribute('x', x += 2);
           var end = x + one.getComputedTextLength(), fits = x >= edge && end <= room;
           one.setAttribute('visibility', fits ? 'visible' : 'hidden');
           if (fits) { edge = end + 8; }
@@ -75,6 +123,11 @@ SCRIPT: Final = """
       show(x - (x - shown[0]) * by, shown[1] * by);
     });
     svg.addEventListener('dblclick', function () { show(0, full); });
+    svg.querySelectorAll('[data-from]').forEach(function (name) {
+      var from = Number(name.dataset.from), long = name.dataset.to - from;
+      name.style.cursor = 'pointer';
+      name.addEventListener('click', function () { show(from - 0.1 * long, 1.2 * long); });
+    });
     svg.addEventListener('pointerdown', function (event) {
       if (event.button > 0) { return; }
       moved = Object.keys(down).length ? near : 0;
@@ -105,10 +158,13 @@ SCRIPT: Final = """
   draw();
   document.querySelectorAll('input.timelines').forEach(function (field) {
     field.addEventListener('input', function () {
-      var text = field.value.toLowerCase();
+      var text = field.value.toLowerCase(), found = 0;
       field.parentElement.querySelectorAll('[data-partition]').forEach(function (one) {
-        one.style.display = one.dataset.partition.toLowerCase().indexOf(text) < 0 ? 'none' : '';
+        var fits = one.dataset.partition.toLowerCase().indexOf(text) >= 0;
+        one.style.display = fits ? '' : 'none';
+        found += fits;
       });
+      field.nextElementSibling.textContent = found ? '' : 'none that is drawn has this in its name';
     });
   });
 })();

@@ -9,7 +9,7 @@ import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -20,8 +20,11 @@ from tidegate.algebra.pretty import count_of, printable
 from tidegate.algebra.shown import kind_of, shown
 from tidegate.algebra.time import instant_ticks
 from tidegate.runtime.eval.columns import user_rows
-from tidegate.runtime.inspect.timelines.drawing import Axis, drawn, page, part
+from tidegate.runtime.inspect.timelines.axis import Axis
+from tidegate.runtime.inspect.timelines.drawing import drawn, page, part
 from tidegate.runtime.inspect.timelines.zones import in_zone, zone_of
+
+_OTHER_PICTURES: Final = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +57,10 @@ class Lane:
 class Timeline:
     """The lanes of each partition, by what its keys are; `instants`: times are timestamps, not plain numbers.
 
-    All partitions have one axis, in the clock of the zone `tz`. `left_out`: how many matches of a partition have no lane.
-    In a browser Ctrl and the wheel or two fingers zoom in time, dragging moves, pointing at a bar or a tap shows its
-    values and how long it was, and a page has a field to search for partitions.
+    All partitions have one axis, in the clock of the zone `tz`. `left_out`: how many matches of a partition have no lane;
+    `partitions_left_out`: how many partitions there are besides. In a browser Ctrl and the wheel or two fingers zoom in
+    time, dragging moves, a click on the name of a match shows it alone, pointing at a bar or a tap shows its values and how
+    long it was, and a page has a field to search for partitions.
 
     Examples:
         >>> drawn = tg.program(Hits=tg.match(Fast.overlaps(Braking), within=10)).timeline(driven)
@@ -69,6 +73,7 @@ class Timeline:
     title: str = "Timelines"
     tz: str = "UTC"
     left_out: Mapping[str, int] = field(default_factory=dict)
+    partitions_left_out: int = 0
 
     def svg(self, partition: str) -> str:
         """The timeline of a partition as one SVG element; text is escaped, and nothing in it loads anything.
@@ -97,7 +102,9 @@ class Timeline:
         return page(*self._shown())
 
     def save(self, path: str | Path) -> None:
-        """Writes `html` to a file.
+        """Writes `html` to a file, or `svg` of the first partition where its name ends with `.svg`.
+
+        `QueryError` TG402 for the name of another picture, and for a picture of no partition.
 
         Examples:
             >>> drawn = tg.program(Hits=tg.match(Fast.overlaps(Braking), within=10)).timeline(driven)
@@ -105,7 +112,15 @@ class Timeline:
             >>> open("hits.html").readline()
             '<!DOCTYPE html>...'
         """
-        Path(path).write_text(self.html(), encoding="utf-8")
+        suffix = Path(path).suffix.lower()
+        with Here():
+            if suffix in _OTHER_PICTURES:
+                hint = "save a page, .html, or a picture, .svg: a browser prints either"
+                raise QueryError("TG402", f"timelines are not drawn as {suffix}", hint=hint)
+            if suffix == ".svg" and not self.partitions:
+                raise QueryError("TG402", "there is no situation to draw", hint='save a page: "page.html"')
+        text = self.html() if suffix != ".svg" else self.svg(next(iter(self.partitions))) + "\n"
+        Path(path).write_text(text, encoding="utf-8")
 
     def __repr__(self) -> str:
         """A line for each partition."""
@@ -114,18 +129,25 @@ class Timeline:
             + count_of(sum(lane.detected is not None for lane in lanes) + self.left_out.get(name, 0), "match")
             for name, lanes in self.partitions.items()
         ]
-        return printable("\n".join([f"{self.title}: {count_of(len(lines), 'partition')}", *lines]))
+        head = self._not_drawn() or count_of(len(lines), "partition")
+        return printable("\n".join([f"{self.title}: {head}", *lines]))
 
     def _repr_html_(self) -> str:
         """For notebooks."""
         return part(*self._shown())
 
-    def _shown(self) -> tuple[str, dict[str, str], tuple[Lane, ...], str | None]:
-        """The title, the chart of each partition, lanes for a legend, and the zone."""
+    def _not_drawn(self) -> str:
+        """How many partitions are drawn, where that is not all."""
+        drawn = len(self.partitions)
+        whole = drawn + self.partitions_left_out
+        return f"{drawn:,} of {count_of(whole, 'partition')}: most={whole} draws all" if whole > drawn else ""
+
+    def _shown(self) -> tuple[str, dict[str, str], tuple[Lane, ...], str | None, str]:
+        """The title, the chart of each partition, lanes for a legend, the zone, and what is not drawn."""
         axis = self._axis()
         charts = {name: self._drawn(name, axis) for name in self.partitions}
         lanes = next(iter(self.partitions.values()), ())
-        return self.title, charts, lanes, self.tz if self.instants else None
+        return self.title, charts, lanes, self.tz if self.instants else None, self._not_drawn()
 
     def _drawn(self, partition: str, axis: Axis) -> str:
         return drawn(self.partitions[partition], axis, self.left_out.get(partition, 0))
@@ -136,7 +158,7 @@ class Timeline:
         known = [at for lane in lanes for bar in lane.bars for at in (bar.start, bar.end) if at is not None]
         known += [lane.detected for lane in lanes if lane.detected is not None]
         first, last = (min(known), max(known)) if known else (0, 1)
-        return Axis(first, max(last, first + 1), zone_of(self.tz) if self.instants else None)
+        return Axis.of(first, max(last, first + 1), zone_of(self.tz) if self.instants else None)
 
 
 @called()
@@ -211,19 +233,21 @@ def timeline(
             raise QueryError(
                 "TG402", f"tz={shown(tz)}: times here are {what}, the same in every zone", hint="leave tz out"
             )
-        order = [*matched, *(key for key in found if key not in matched)][:most]
+        order = [*matched, *(key for key in found if key not in matched)]
+        shown_first = order[:most]
         return Timeline(
             {
                 key: (
                     *(Lane(name, tuple(found.get(key, {}).get(name, ()))) for name in situations),
                     *matched.get(key, ()),
                 )
-                for key in order
+                for key in shown_first
             },
             instants,
             title,
             tz,
-            {key: left_out[key] for key in order if key in left_out},
+            {key: left_out[key] for key in shown_first if key in left_out},
+            len(order) - len(shown_first),
         )
 
 

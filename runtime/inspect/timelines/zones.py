@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import datetime as dt
 from difflib import get_close_matches
+from typing import Final
 from zoneinfo import ZoneInfo, available_timezones
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.shown import shown
-from tidegate.algebra.time import instant_ticks, ticks_instant
+from tidegate.algebra.time import MICROSECONDS, instant_ticks, ticks_instant
+
+#: Clocks do not change twice within it.
+_WEEK: Final = 7 * MICROSECONDS["d"]
 
 
 def zone_of(name: object) -> dt.tzinfo:
@@ -42,11 +46,19 @@ def in_zone(value: dt.datetime, zone: dt.tzinfo) -> dt.datetime:
         return instant
 
 
-def wall_ticks(instant: int, zone: dt.tzinfo) -> int:
-    """What the clocks of a zone show at an instant, as ticks of a zone without an offset."""
-    return instant_ticks(in_zone(ticks_instant(instant), zone).replace(tzinfo=dt.UTC))
+def stretches(first: int, last: int, zone: dt.tzinfo) -> list[tuple[int, int, int]]:
+    """The parts of a period in which the clocks of a zone are ahead of UTC by one offset: the first and last tick, and the offset."""
 
+    def offset(instant: int) -> int:
+        return instant_ticks(in_zone(ticks_instant(instant), zone).replace(tzinfo=dt.UTC)) - instant
 
-def ticks_of_wall(wall: int, zone: dt.tzinfo) -> int:
-    """The first instant at which the clocks of a zone show that; one that they leave out is taken as just after."""
-    return instant_ticks(ticks_instant(wall).replace(tzinfo=zone))
+    found, begin, apart = [], first, max(_WEEK, (last - first) // 2_000)
+    for at in (*range(first, last, apart), last):
+        while offset(begin) != offset(at):
+            one, other = begin, at  # halved until they are neighbours: clocks change between them
+            while other - one > 1:
+                between = (one + other) // 2
+                one, other = (between, other) if offset(between) == offset(begin) else (one, between)
+            found.append((begin, one, offset(begin)))
+            begin = other
+    return [*found, (begin, last, offset(begin))]

@@ -1,0 +1,129 @@
+"""The axis of timelines: where instants lie, and which of them are marked, in a picture and in each part of it that is shown."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from tidegate.algebra.time import MICROSECONDS, format_duration, instant_ticks, ticks_instant
+from tidegate.runtime.inspect.timelines.zones import in_zone, stretches
+
+#: Where the axis ends, from 0.
+WIDTH: Final = 880.0
+#: The most marks that are looked for.
+MARKS: Final = 8
+#: How often a part of the axis is halved: the least that is shown in a browser is a 5,000th.
+_HALVINGS: Final = 12
+_SECOND, _MINUTE, _DAY = (MICROSECONDS[unit] for unit in ("s", "m", "d"))
+_MONTH: Final = 30 * _DAY
+#: What instants of the axis may lie apart, in seconds and in months; below a second and beyond ten years, round numbers.
+_STEPS: Final = (1, 5, 15, 60, 300, 900, 3600, 10_800, 21_600, 43_200, *(86_400 * days for days in (1, 2, 5, 10)))
+_MONTHS: Final = (1, 3, 6, 12, 24, 60, 120)
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """How far marks are apart, in ticks or in months, and which letters of an instant's text are their label and the whole."""
+
+    step: int
+    months: int
+    label: tuple[int, int]
+    whole: int
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """The instants that are drawn, from the first to the last.
+
+    `zone`: whose clocks are shown, None for plain numbers; `stretches`: the parts of the axis in which they have one offset.
+    """
+
+    first: int
+    last: int
+    zone: dt.tzinfo | None
+    stretches: tuple[tuple[int, int, int], ...]
+
+    @classmethod
+    def of(cls, first: int, last: int, zone: dt.tzinfo | None) -> Axis:
+        """The axis of a period."""
+        return cls(first, last, zone, ((first, last, 0),) if zone is None else tuple(stretches(first, last, zone)))
+
+    def x(self, instant: int) -> float:
+        """Where an instant lies."""
+        return (instant - self.first) * WIDTH / (self.last - self.first)
+
+    def text(self, instant: int) -> str:
+        """An instant in full."""
+        return str(instant) if self.zone is None else in_zone(ticks_instant(instant), self.zone).isoformat(sep=" ")
+
+    def length(self, ticks: int) -> str:
+        """How long a period is."""
+        return str(ticks) if self.zone is None else format_duration(ticks)
+
+    def marks(self) -> Iterator[tuple[int, str, str]]:
+        """The instants that are marked, with a label and in full."""
+        level = self._level(self.last - self.first)
+        dated = level.label[0] < 11  # where no label has a day, the first one has all
+        for began, ended, offset in self.stretches:
+            period = began + offset, ended + offset
+            for wall in _months(level.months, *period) if level.months else _multiples(level.step, *period):
+                if self.zone is None:
+                    yield wall, str(wall), str(wall)
+                    continue
+                text = ticks_instant(wall).replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")
+                yield wall - offset, text[slice(*level.label)] if dated else text[: level.whole], text[: level.whole]
+                dated = True
+
+    def to_json(self) -> str:
+        """What a browser needs to mark a part of it; ticks are text, as numbers of JavaScript do not hold all of them."""
+        levels = [self._level((self.last - self.first) >> halved) for halved in range(_HALVINGS + 1)]
+        return json.dumps(
+            {
+                "clock": self.zone is not None,
+                "marks": MARKS,
+                "stretches": [[*map(str, stretch)] for stretch in self.stretches],
+                "levels": [[str(one.step), one.months, *one.label, one.whole] for one in dict.fromkeys(levels)],
+            }
+        )
+
+    def _level(self, span: int) -> Level:
+        """Whole hours and the like, so that a span has some marks."""
+        least = max(1, span // MARKS)
+        if self.zone is None:
+            return Level(_round_number(least), 0, (0, 0), 0)
+        if least > 10 * _DAY:
+            count = -(-least // (_MONTH + _DAY))
+            months = next((months for months in _MONTHS if months >= count), 12 * _round_number(-(-count // 12)))
+            return Level(months * _MONTH, months, (0, 4 if months % 12 == 0 else 7), 10)
+        if least <= _SECOND // 2:
+            step = _round_number(least)
+            digits = 7 - len(str(step))  # a step is 1, 2 or 5 times a power of ten
+            return Level(step, 0, (11, 20 + digits), 20 + digits)
+        step = next(_SECOND * seconds for seconds in _STEPS if _SECOND * seconds >= least)
+        return Level(step, 0, (0, 10) if step >= _DAY else (5, 16) if step >= _MINUTE else (11, 19), 19)
+
+
+def _multiples(step: int, first: int, last: int) -> range:
+    return range(-(-first // step) * step, last + 1, step)
+
+
+def _months(step: int, first: int, last: int) -> Iterator[int]:
+    """The first days of each `step`th month, from an instant to another."""
+    begin = ticks_instant(first)
+    at = -(-(begin.year * 12 + begin.month - 1) // step) * step
+    while at // 12 <= dt.MAXYEAR:
+        wall = instant_ticks(dt.datetime(at // 12, at % 12 + 1, 1, tzinfo=dt.UTC))
+        if wall > last:
+            return
+        if wall >= first:
+            yield wall
+        at += step
+
+
+def _round_number(least: int) -> int:
+    """The least number 1, 2 or 5 times a power of ten that is no less."""
+    power: int = 10 ** (len(str(least)) - 1)
+    return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= least)
