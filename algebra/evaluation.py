@@ -9,7 +9,17 @@ from functools import cmp_to_key
 from types import MappingProxyType
 
 from tidegate.algebra.errors import InternalError, Problem, QueryError, Site
-from tidegate.algebra.kernels import OVERFLOW, STRICT, KernelFailure, compare, overflow
+from tidegate.algebra.kernels import (
+    ATTRIBUTE,
+    LITERAL,
+    OVERFLOW,
+    PARAMETER,
+    KernelFailure,
+    compare,
+    overflow,
+)
+from tidegate.algebra.kernels import Evaluator as Evaluator
+from tidegate.algebra.kernels import key_of as key_of
 from tidegate.algebra.nodes import Function
 from tidegate.algebra.operations import resolve
 from tidegate.algebra.pretty import term_text, value_text
@@ -20,7 +30,6 @@ from tidegate.algebra.types import BIGINT, BOOLEAN, DOUBLE, NULL, STRING, DataTy
 
 #: Values of one row by the names of attributes (and of parameters, each as `$name`).
 Values = Mapping[str, Value]
-Evaluator = Callable[[Values], Value]
 
 
 class EvaluationError(QueryError):
@@ -118,55 +127,27 @@ def evaluator(term: Typed) -> Evaluator:
     failure. All else evaluates every operand first and is NULL where one of them is.
     """
     source = term.source
-    if term.kernel == "literal":
+    if term.kernel is LITERAL:
         assert isinstance(source, Lit)
         constant = source.value
         return lambda row: constant
-    if term.kernel == "attribute":
+    if term.kernel is ATTRIBUTE:
         assert isinstance(source, Attr)
         name = source.name
         return lambda row: row[name]
-    if term.kernel == "parameter":
+    if term.kernel is PARAMETER:
         assert isinstance(source, Param)
         parameter = f"${source.name}"
         return lambda row: row[parameter]
     args = [evaluator(arg) for arg in term.args]
-    match term.kernel:
-        case "and":
-            return lambda row: _all(arg(row) for arg in args)
-        case "or":
-            return lambda row: _any(arg(row) for arg in args)
-        case "if":
-            return lambda row: args[1](row) if args[0](row) is True else args[2](row)
-        case "coalesce":
-            return lambda row: next((value for arg in args if (value := arg(row)) is not None), None)
-        case "is_null":
-            return lambda row: args[0](row) is None
-        case "is_not_null":
-            return lambda row: args[0](row) is not None
-        case "eq_null_safe":
-            return lambda row: same_value(args[0](row), args[1](row))
-        case kernel:
-            function = STRICT[kernel]
-            return lambda row: _strict(term, function, [arg(row) for arg in args])
-
-
-def _all(values: Iterable[Value]) -> bool | None:
-    unknown = False
-    for value in values:
-        if value is False:
-            return False
-        unknown |= value is None
-    return None if unknown else True
-
-
-def _any(values: Iterable[Value]) -> bool | None:
-    unknown = False
-    for value in values:
-        if value is True:
-            return True
-        unknown |= value is None
-    return None if unknown else False
+    kernel = term.kernel
+    if kernel.lazy is not None:
+        return kernel.lazy(args)
+    function = kernel.python
+    assert function is not None, kernel.name
+    if kernel.takes_null:
+        return lambda row: function(*(arg(row) for arg in args), *term.constants)
+    return lambda row: _strict(term, function, [arg(row) for arg in args])
 
 
 def _strict(term: Typed, function: Callable[..., Value], operands: list[Value]) -> Value:
@@ -195,13 +176,6 @@ def evaluation_error(code: str, reason: str, term: Typed, operands: Sequence[Val
 
 
 # --- values ----------------------------------------------------------------------------------------------------------
-
-
-def key_of(value: Value) -> Value | tuple[str]:
-    """Equal for exactly the values that are one: NULL for NULL, NaN for NaN, 0.0 for -0.0."""
-    if isinstance(value, float):
-        return ("NaN",) if math.isnan(value) else value + 0.0
-    return value
 
 
 def same_value(a: Value, b: Value) -> bool:

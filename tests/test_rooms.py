@@ -14,8 +14,10 @@ CIRCLES = {
     "tidegate.algebra.dsl.aggregates, tidegate.algebra.dsl.expression",
     "tidegate.algebra.dsl.relation, tidegate.algebra.dsl.situations",
     "tidegate.algebra.errors, tidegate.algebra.tracebacks",
-    "tidegate.algebra.formulas, tidegate.algebra.kernels, tidegate.algebra.nodes, tidegate.algebra.operations, "
-    "tidegate.algebra.pretty, tidegate.algebra.schema, tidegate.algebra.situations, tidegate.algebra.terms, "
+    "tidegate.algebra.formulas, tidegate.algebra.functions.casts, tidegate.algebra.functions.hints, "
+    "tidegate.algebra.functions.instants, tidegate.algebra.functions.logic, tidegate.algebra.functions.numbers, "
+    "tidegate.algebra.functions.rules, tidegate.algebra.functions.text, tidegate.algebra.kernels, "
+    "tidegate.algebra.nodes, tidegate.algebra.operations, tidegate.algebra.pretty, tidegate.algebra.schema, tidegate.algebra.situations, tidegate.algebra.terms, "
     "tidegate.algebra.typed",
 }
 CROWDED = {"algebra": 22, "algebra/dsl": 14, "algebra/rewrites": 13}

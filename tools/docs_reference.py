@@ -1,7 +1,7 @@
 """Writes docs/reference/terms.md, names.md and api.md: `python tools/docs_reference.py`.
 
-How an operation is written in Python stands here; what it takes and does comes from the table of operations. What a
-public name is comes from its docstring. A test compares the pages with what this writes.
+How an operation is written, what it takes and does comes from the table of operations. What a public name is comes from its
+docstring. A test compares the pages with what this writes.
 """
 
 from __future__ import annotations
@@ -9,8 +9,12 @@ from __future__ import annotations
 import pydoc
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tidegate.algebra.functions.rules import Operation
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "docs" / "reference"
@@ -42,122 +46,37 @@ tells the analysis nothing.
 See [group_by](operators.md#group_byagg-tsa-def-15).
 """
 
-_SECTIONS: Mapping[str, Mapping[str, str]] = {
-    "Conditions": {
-        "and": "x & y",
-        "or": "x | y",
-        "not": "~x",
-        "eq": "x == y",
-        "ne": "x != y",
-        "lt": "x < y",
-        "le": "x <= y",
-        "gt": "x > y",
-        "ge": "x >= y",
-        "eq_null_safe": "x.same_as(y)",
-        "is_null": "x.is_null()",
-        "is_not_null": "x.is_not_null()",
-        "if": "tg.when(x, y, z)",
-        "coalesce": "tg.coalesce(x, y, …)",
-    },
-    "Numbers": {
-        "add": "x + y",
-        "sub": "x - y",
-        "mul": "x * y",
-        "div": "x / y",
-        "idiv": "x.div(y)",
-        "mod": "x % y",
-        "neg": "-x",
-        "abs": "x.abs()",
-        "least": "tg.min(x, y, …)",
-        "greatest": "tg.max(x, y, …)",
-        "sqrt": "x.sqrt()",
-        "exp": "x.exp()",
-        "ln": "x.ln()",
-        "power": "x ** y",
-        "try_add": "x.try_add(y)",
-        "try_sub": "x.try_sub(y)",
-        "try_mul": "x.try_mul(y)",
-        "try_div": "x.try_truediv(y)",
-        "try_idiv": "x.try_div(y)",
-        "try_mod": "x.try_mod(y)",
-    },
-    "Time": {
-        "floor": "tg.floor(x, unit)",
-        "ceil": "tg.ceil(x, unit)",
-        "year": "x.year()",
-        "month": "x.month()",
-        "day": "x.day()",
-        "day_of_week": "x.day_of_week()",
-        "hour": "x.hour()",
-        "minute": "x.minute()",
-        "second": "x.second()",
-        "to_date": "x.to_date()",
-        "to_timestamp": "x.to_timestamp()",
-    },
-    "Strings": {
-        "concat": "x.concat(y, …)",
-        "lower": "x.lower()",
-        "upper": "x.upper()",
-        "length": "x.length()",
-        "substring": "x.substring(start, length)",
-        "trim": "x.trim()",
-        "starts_with": "x.starts_with(y)",
-        "ends_with": "x.ends_with(y)",
-        "contains": "x.contains(y)",
-        "replace": "x.replace(old, new)",
-    },
+
+#: What is no operation of its own, by section.
+_NOTES: Mapping[str, str] = {
+    "Conditions": "`x.between(low, high)` is `(low <= x) & (x <= high)`; `x.is_in(a, b)` is `(x == a) | (x == b)`.",
+    "Time": "`tg.tumbling(x, size)` is `tg.floor(x, size) + size`. Parts of instants are those in UTC.",
 }
-_TYPES = ("bigint", "double", "string", "timestamp", "date", "duration")
-CASTS: Mapping[str, str] = {
-    **{f"cast_{type_}": f'x.cast("{type_}")' for type_ in _TYPES},
-    **{f"try_cast_{type_}": f'x.try_cast("{type_}")' for type_ in _TYPES},
-}
-WRITTEN: Mapping[str, str] = {name: text for rows in (*_SECTIONS.values(), CASTS) for name, text in rows.items()}
 
 
 def terms_page() -> str:
     """The page, complete."""
+    from tidegate.algebra.operations import SECTIONS, operation
+
     parts = [_HEAD]
-    for title, rows in _SECTIONS.items():
-        parts += [f"## {title}\n", _table(rows)]
-        if title == "Conditions":
-            parts.append(
-                "`x.between(low, high)` is `(low <= x) & (x <= high)`; `x.is_in(a, b)` is `(x == a) | (x == b)`.\n"
-            )
-        if title == "Time":
-            parts.append("`tg.tumbling(x, size)` is `tg.floor(x, size) + size`. Parts of instants are those in UTC.\n")
-    casts = {
-        **CASTS,
-        "cast_decimal_18_2": 'x.cast("decimal(18,2)")',
-        "try_cast_decimal_18_2": 'x.try_cast("decimal(18,2)")',
-    }
-    return "\n".join([*parts, "## Casts\n", _table(casts), _TAIL])
+    for title, operations in SECTIONS.items():
+        decimals = ("cast_decimal_18_2", "try_cast_decimal_18_2") if title == "Casts" else ()
+        parts += [f"## {title}\n", _table([*operations, *map(operation, decimals)])]
+        parts += [f"{_NOTES[title]}\n"] if title in _NOTES else []
+    return "\n".join([*parts, _TAIL])
 
 
-def _table(rows: Mapping[str, str]) -> str:
-    from tidegate.algebra.operations import operation
-
+def _table(operations: Iterable[Operation]) -> str:
     lines = ["| written | name | takes | fails | |", "| --- | --- | --- | --- | --- |"]
-    for name, text in rows.items():
-        row = operation(name)
-        cells = [
-            _code(text),
-            name,
-            row.takes,
-            "yes" if _fails(name, fallible=row.fallible) else "",
-            row.doc,
-        ]
-        lines.append("| " + " | ".join(cells).rstrip() + " |")
+    for one in operations:
+        fails = "yes" if one.fallible and not one.name.startswith("try_") else ""
+        lines.append("| " + " | ".join([_code(one.written), one.name, one.takes, fails, one.doc]).rstrip() + " |")
     return "\n".join(lines) + "\n"
 
 
 def _code(text: str) -> str:
     """Code in a cell of a table, where every reader of Markdown takes `|` for its end."""
     return f"<code>{text.replace('|', '&#124;')}</code>" if "|" in text else f"`{text}`"
-
-
-def _fails(name: str, *, fallible: bool) -> bool:
-    return fallible and not name.startswith("try_")
 
 
 _NAMES_HEAD = """\

@@ -1,7 +1,7 @@
 """Every operation with its form in each engine, and the typed samples on which all forms are compared.
 
-Operations resolve to kernels (by type); a kernel has its Python form in `algebra.kernels`, its Polars form in
-`runtime.eval.terms` and its Spark form in `runtime.engines.spark.eval.terms`. Compiled (numba) kernels evaluate no terms yet.
+Operations resolve to kernels (by type). A family of functions is a module of `algebra.functions`, which has their meaning in Python;
+of `runtime.eval.functions`, which has their forms in Polars; and of `runtime.engines.spark.eval.functions`, for those in Spark.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from itertools import product
 
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.operations import OPERATIONS, Operation, operation, resolve
+from tidegate.algebra.functions.rules import Operation
+from tidegate.algebra.operations import OPERATIONS, operation, resolve
 from tidegate.algebra.schema import Attribute, Schema
-from tidegate.algebra.terms import Attr, Call, Lit, Term, Value
+from tidegate.algebra.terms import Attr, Call, Term, Value
 from tidegate.algebra.typed import typed_nodes
 from tidegate.algebra.types import (
     BIGINT,
@@ -106,19 +107,8 @@ class Row:
     operation: Operation
     kernels: frozenset[str]
     samples: tuple[Sample, ...]
-    numba: None = None
 
 
-_CONSTANT_ARGUMENTS: dict[str, tuple[tuple[Lit, ...], ...]] = {
-    "floor": tuple((Lit(u, t),) for t in (BIGINT, DURATION) for u in (1, 7, 3_600_000_000)),
-    "ceil": tuple((Lit(u, t),) for t in (BIGINT, DURATION) for u in (1, 7, 3_600_000_000)),
-    "replace": tuple(
-        (Lit(old, STRING), Lit(new, STRING)) for old, new in (("a", "bb"), ("ab", ""), (" ", "$0\\1"), ("aa", "a"))
-    ),
-}
-_ARGUMENTS: dict[str, tuple[int, ...]] = {
-    "and": (3,), "or": (3,), "if": (3,), "coalesce": (2,), "concat": (2,), "least": (2,), "greatest": (2,), "substring": (3,)
-}  # fmt: skip
 _MOST_ROWS = 400
 
 
@@ -127,7 +117,7 @@ def conformance_table() -> Iterator[Row]:
     names = [*OPERATIONS, "cast_decimal_18_0", "cast_decimal_5_2", "cast_decimal_18_6", "try_cast_decimal_5_2"]
     for name in names:
         samples = tuple(_samples(name))
-        kernels = {node.kernel for s in samples for node in typed_nodes(resolve(s.term, s.schema)) if node.args}
+        kernels = {node.kernel.name for s in samples for node in typed_nodes(resolve(s.term, s.schema)) if node.args}
         yield Row(operation(name), frozenset(kernels), samples)
 
 
@@ -135,7 +125,7 @@ def _samples(name: str) -> Iterator[Sample]:
     for types in _argument_types(name):
         schema = Schema(tuple(Attribute(f"a{i}", type_) for i, type_ in enumerate(types)))
         own = tuple(Attr(attribute) for attribute in schema.names)
-        for constants in _CONSTANT_ARGUMENTS.get(name, ((),)):
+        for constants in operation(name).constants:
             term = Call(name, (*own, *constants))
             try:
                 resolve(term, schema)
@@ -145,8 +135,7 @@ def _samples(name: str) -> Iterator[Sample]:
 
 
 def _argument_types(name: str) -> Iterator[tuple[DataType, ...]]:
-    counts = (1,) if name in _CONSTANT_ARGUMENTS else _ARGUMENTS.get(name, (1, 2))
-    for count in counts:
+    for count in operation(name).counts:
         yield from product(TYPES, repeat=count)
 
 

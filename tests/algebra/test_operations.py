@@ -9,7 +9,7 @@ import pytest
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.evaluation import EvaluationError, evaluate_term
-from tidegate.algebra.formulas import And, Compare, Floor, Not, Opaque, Or, Shift, Var
+from tidegate.algebra.formulas import And, Compare, Floor, Not, Opaque, Or, Shift, Var, temporal_term
 from tidegate.algebra.kernels import civil
 from tidegate.algebra.nodes import Aggregate, Function
 from tidegate.algebra.operations import OPERATIONS, aggregate_type, operation, resolve, result_type
@@ -331,3 +331,11 @@ def test_types_of_aggregates() -> None:
     ]:
         with pytest.raises(QueryError):
             aggregate_type(wrong, type_, by)
+
+
+def test_operations_are_called_temporal_that_make_instants_of_instants() -> None:
+    schema = Schema(tuple(Attribute(name, TIMESTAMP, nullable=False, temporal=True) for name in "tu"))
+    shift = Lit(5, DURATION)
+    operands: list[tuple[Term, ...]] = [(Attr("t"),), (Attr("t"), shift), (Attr("t"), Attr("u"))]
+    found = {name for name in OPERATIONS if any(temporal_term(Call(name, args), schema) for args in operands)}
+    assert found == {name for name, one in OPERATIONS.items() if one.temporal}

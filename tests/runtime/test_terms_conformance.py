@@ -10,15 +10,17 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from tidegate.algebra.errors import InternalError
 from tidegate.algebra.evaluation import EvaluationError, evaluator, key_of
-from tidegate.algebra.kernels import SPECIAL, STRICT
-from tidegate.algebra.operations import OPERATIONS, resolve
+from tidegate.algebra.operations import KERNELS, OPERATIONS, resolve
 from tidegate.algebra.pretty import term_text
 from tidegate.algebra.terms import Value, term_type
 from tidegate.algebra.typed import typed_nodes
 from tidegate.runtime.engines.spark.eval.terms import compile_pair as spark_pair
 from tidegate.runtime.engines.spark.eval.terms import held_type as spark_type
-from tidegate.runtime.eval.terms import compile_pair, held_type
+from tidegate.runtime.eval.functions.frame import Form, checked_forms
+from tidegate.runtime.eval.small.terms import small_forms
+from tidegate.runtime.eval.terms import PolarsTerms, compile_pair, held_type
 from tidegate.runtime.testkit.conformance import Row, Sample, conformance_table
 
 if TYPE_CHECKING:
@@ -80,7 +82,24 @@ def differences(sample: Sample, wanted: Sequence[Outcome], got: Sequence[Outcome
 def test_the_table_covers_every_operation_and_every_kernel() -> None:
     assert {row.operation.name for row in TABLE} >= set(OPERATIONS)
     assert all(row.samples for row in TABLE)
-    assert {kernel for row in TABLE for kernel in row.kernels} >= set(STRICT) | SPECIAL
+    assert {kernel for row in TABLE for kernel in row.kernels} == set(KERNELS)
+
+
+def test_a_table_of_forms_that_lacks_a_kernel_or_has_it_twice_is_an_error() -> None:
+    forms = dict(PolarsTerms.forms)
+    assert checked_forms("Polars", forms) == forms
+    for families, said in (
+        (({**forms, "other": Form(len)},), "of no kernel: other"),
+        (({name: form for name, form in forms.items() if name != "trim"},), "Polars has no form of trim"),
+        ((forms, {"trim": Form(len)}), "Polars has two forms of trim"),
+        (({**forms, "mod_int": Form(len)},), "differ in what fails: .'mod_int'."),
+    ):
+        with pytest.raises(InternalError, match=said):
+            checked_forms("Polars", *families)
+
+
+def test_the_path_for_small_batches_knows_kernels_of_the_algebra_alone() -> None:
+    assert small_forms() <= set(KERNELS)
 
 
 def test_operations_that_are_called_infallible_never_fail() -> None:
@@ -120,7 +139,7 @@ def spark_failures(spark: SparkSession, samples: Sequence[Sample]) -> list[str]:
 
 def one_per_kernels(row: Row) -> list[Sample]:
     """The operation's last sample for each combination of kernels: the numeric types that convert come late."""
-    found = {frozenset(n.kernel for n in typed_nodes(resolve(s.term, s.schema))): s for s in row.samples}
+    found = {frozenset(n.kernel.name for n in typed_nodes(resolve(s.term, s.schema))): s for s in row.samples}
     return list(found.values())
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
+from tidegate.algebra.kernels import ATTRIBUTE, LITERAL
 from tidegate.algebra.operations import resolve
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Attr, Call, Lit, Term, attributes_of
@@ -55,6 +56,11 @@ _SINGLE: Final[Mapping[str, Callable[[Any], Any]]] = MappingProxyType(
 _MANY: Final = MappingProxyType({"and": np.logical_and, "or": np.logical_or})
 
 
+def small_forms() -> frozenset[str]:
+    """Names of the kernels that are known here; every other one sends its step to Polars."""
+    return frozenset({*_BINARY, *_DOUBLE, *_SINGLE, *_MANY, "if", "coalesce"})
+
+
 def column_of(value: Value, kind: Kind, rows: Few) -> Array:
     """A term's value as a column."""
     found: Array = np.asarray(value(rows.columns), dtype=dtype_of(kind))
@@ -70,11 +76,11 @@ def array_term(term: Term, schema: Schema) -> Value | None:
 
 def _compile(term: Typed) -> Value | None:
     source = term.source
-    if term.kernel == "attribute":
+    if term.kernel is ATTRIBUTE:
         assert isinstance(source, Attr)
         name = source.name
         return lambda columns: columns[name]
-    if term.kernel == "literal":
+    if term.kernel is LITERAL:
         assert isinstance(source, Lit)
         value: Any = source.value
         if value is None or value != value:  # NaN differs from itself
@@ -86,18 +92,19 @@ def _compile(term: Typed) -> Value | None:
     known = [arg for arg in args if arg is not None]
     if term.own_failure or len(known) < len(args):
         return None
-    if term.kernel in _MANY:
-        combine = _MANY[term.kernel]
+    kernel = term.kernel.name
+    if kernel in _MANY:
+        combine = _MANY[kernel]
         return lambda columns: reduce(combine, [arg(columns) for arg in known])
-    if term.kernel in _BINARY:
-        return _both(_BINARY[term.kernel], *known)
-    if term.kernel in _DOUBLE:
-        return _number(_both(_DOUBLE[term.kernel], *known))
-    if term.kernel in _SINGLE:
-        return _of(_SINGLE[term.kernel], known[0])
-    if term.kernel == "if":
+    if kernel in _BINARY:
+        return _both(_BINARY[kernel], *known)
+    if kernel in _DOUBLE:
+        return _number(_both(_DOUBLE[kernel], *known))
+    if kernel in _SINGLE:
+        return _of(_SINGLE[kernel], known[0])
+    if kernel == "if":
         return lambda columns: np.where(*(arg(columns) for arg in known))
-    return known[0] if term.kernel == "coalesce" else None
+    return known[0] if kernel == "coalesce" else None
 
 
 def _of(kernel: Callable[[Any], Any], one: Value) -> Value:

@@ -1,0 +1,236 @@
+"""Casts: conversions between types, and the texts that they read and write."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.functions.hints import mismatch
+from tidegate.algebra.functions.instants import FLOOR_DIV
+from tidegate.algebra.functions.numbers import truncated_division
+from tidegate.algebra.functions.rules import RESCALE, Operation, Rule, arity, coerce
+from tidegate.algebra.kernels import BAD_CAST, DAY, FIRST_DAY, LAST_DAY, Kernel, Range, bad_cast, civil
+from tidegate.algebra.terms import Call
+from tidegate.algebra.typed import Typed, apply
+from tidegate.algebra.types import (
+    BIGINT,
+    DATE,
+    DOUBLE,
+    DURATION,
+    INT64_MAX,
+    INT64_MIN,
+    NULL,
+    STRING,
+    TIMESTAMP,
+    DataType,
+    Kind,
+    decimal,
+)
+
+# --- kernels ---------------------------------------------------------------------------------------------------------
+
+INTEGER_TEXT: Final = r"^[+-]?[0-9]{1,30}$"
+NUMBER_TEXT: Final = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?$"
+DATE_TEXT: Final = r"^([0-9]{4})-([0-9]{2})-([0-9]{2})$"
+INSTANT_TEXT: Final = (
+    r"^([0-9]{4})-([0-9]{2})-([0-9]{2})[ T]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,6}))?)?Z?$"
+)
+
+
+def _round_half_away(value: int, factor: int) -> int:
+    rounded = (abs(value) + factor // 2) // factor
+    return -rounded if value < 0 else rounded
+
+
+def _format_date(day: int) -> str:
+    if not FIRST_DAY <= day <= LAST_DAY:
+        raise bad_cast(day, "date of the years 1 to 9999")
+    return "{:04d}-{:02d}-{:02d}".format(*civil(day))
+
+
+def _format_timestamp(ticks: int) -> str:
+    day, rest = divmod(ticks, DAY)
+    seconds, micros = divmod(rest, 1_000_000)
+    return f"{_format_date(day)}T{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}.{micros:06d}Z"
+
+
+def _day_number(year: str, month: str, day: str, text: str) -> int:
+    try:
+        return (dt.date(int(year), int(month), int(day)) - dt.date(1970, 1, 1)).days
+    except ValueError:
+        raise bad_cast(text, "date of the years 1 to 9999") from None
+
+
+def _parse_date(text: str) -> int:
+    parts = re.match(DATE_TEXT, text, re.ASCII)
+    if parts is None or text.endswith("\n"):
+        raise bad_cast(text, "date (YYYY-MM-DD)")
+    return _day_number(parts[1], parts[2], parts[3], text)
+
+
+def _parse_timestamp(text: str) -> int:
+    parts = re.match(INSTANT_TEXT, text, re.ASCII)
+    if parts is None or text.endswith("\n"):
+        raise bad_cast(text, "timestamp (YYYY-MM-DDTHH:MM:SS.ffffffZ)")
+    hour, minute, second = int(parts[4]), int(parts[5]), int(parts[6] or 0)
+    if hour > 23 or minute > 59 or second > 59:
+        raise bad_cast(text, "timestamp")
+    micros = int((parts[7] or "").ljust(6, "0"))
+    return (
+        _day_number(parts[1], parts[2], parts[3], text) * DAY
+        + ((hour * 60 + minute) * 60 + second) * 1_000_000
+        + micros
+    )
+
+
+def _parse_int(text: str) -> int:
+    if re.match(INTEGER_TEXT, text, re.ASCII) is None or text.endswith("\n") or not INT64_MIN <= int(text) <= INT64_MAX:
+        raise bad_cast(text, "bigint")
+    return int(text)
+
+
+def _parse_double(text: str) -> float:
+    if re.match(NUMBER_TEXT, text, re.ASCII) is None or text.endswith("\n"):
+        raise bad_cast(text, "double")
+    return float(text)
+
+
+def _double_to_int(x: float) -> int:
+    if not -(2.0**63) <= x < 2.0**63:
+        raise bad_cast(x, "bigint")
+    return int(x)
+
+
+def _rounded_range(a: Range, factor: int) -> Range:
+    return _away(a[0], factor), _away(a[1], factor)
+
+
+def _away(value: int, factor: int) -> int:
+    away = -(-abs(value) // factor)
+    return -away if value < 0 else away
+
+
+UNSCALE = Kernel("unscale", truncated_division, range=_rounded_range, mentions=2)
+UNSCALE_ROUNDED = Kernel("unscale_rounded", _round_half_away, range=_rounded_range, mentions=2)
+BOOL_TO_INT = Kernel("bool_to_int", int)
+DOUBLE_TO_INT = Kernel("double_to_int", _double_to_int, failure=BAD_CAST, mentions=2)
+PARSE_INT = Kernel("parse_int", _parse_int, failure=BAD_CAST, mentions=2)
+PARSE_DOUBLE = Kernel("parse_double", _parse_double, failure=BAD_CAST, mentions=2)
+PARSE_DATE = Kernel("parse_date", _parse_date, failure=BAD_CAST, mentions=12)
+PARSE_TIMESTAMP = Kernel("parse_timestamp", _parse_timestamp, failure=BAD_CAST, mentions=24)
+INT_TO_STRING = Kernel("int_to_string", str)
+BOOL_TO_STRING = Kernel("bool_to_string", lambda a: "true" if a else "false")
+FORMAT_DATE = Kernel("format_date", _format_date, failure=BAD_CAST, mentions=4)
+FORMAT_TIMESTAMP = Kernel("format_timestamp", _format_timestamp, failure=BAD_CAST, mentions=16)
+KERNELS: Final = (
+    UNSCALE, UNSCALE_ROUNDED, BOOL_TO_INT, DOUBLE_TO_INT, PARSE_INT, PARSE_DOUBLE, PARSE_DATE, PARSE_TIMESTAMP,
+    INT_TO_STRING, BOOL_TO_STRING, FORMAT_DATE, FORMAT_TIMESTAMP,
+)  # fmt: skip
+
+# --- rules -----------------------------------------------------------------------------------------------------------
+
+_CASTS: Mapping[tuple[Kind, str], Kernel] = MappingProxyType(
+    {
+        (Kind.BOOLEAN, "bigint"): BOOL_TO_INT,
+        (Kind.DOUBLE, "bigint"): DOUBLE_TO_INT,
+        (Kind.STRING, "bigint"): PARSE_INT,
+        (Kind.STRING, "double"): PARSE_DOUBLE,
+        (Kind.STRING, "date"): PARSE_DATE,
+        (Kind.STRING, "timestamp"): PARSE_TIMESTAMP,
+        (Kind.BIGINT, "string"): INT_TO_STRING,
+        (Kind.BOOLEAN, "string"): BOOL_TO_STRING,
+        (Kind.DATE, "string"): FORMAT_DATE,
+        (Kind.TIMESTAMP, "string"): FORMAT_TIMESTAMP,
+    }
+)
+#: Casts between types that are held alike: instants and durations as their ticks, and back.
+_SAME = frozenset(
+    {(kind, "bigint") for kind in (Kind.TIMESTAMP, Kind.DATE, Kind.DURATION)}
+    | {(Kind.BIGINT, name) for name in ("timestamp", "date", "duration")}
+)
+#: Casts that change the unit of what is held.
+_OTHER = frozenset(
+    {(Kind.DATE, "timestamp"), (Kind.TIMESTAMP, "date"), (Kind.DECIMAL, "bigint")}
+    | {(kind, "double") for kind in (Kind.BIGINT, Kind.DECIMAL)}
+)
+_TARGETS: Mapping[str, DataType] = MappingProxyType(
+    {"bigint": BIGINT, "double": DOUBLE, "string": STRING, "timestamp": TIMESTAMP, "date": DATE, "duration": DURATION}
+)
+
+
+def cast(name: str) -> Operation:
+    lenient, target = name.startswith("try_"), name.removeprefix("try_").removeprefix("cast_")
+    prefix = "try_cast" if lenient else "cast"
+    if target.startswith("decimal_"):
+        precision, scale = (int(part) for part in target.split("_")[1:])
+        try:
+            to = decimal(precision, scale)
+        except ValueError as error:
+            raise QueryError(
+                "TG102", str(error), hint="decimal(18,2) has 18 digits, 2 of them after the point"
+            ) from None
+        return Operation(
+            name,
+            "a bigint or decimal",
+            _decimal_cast(to, lenient),
+            f'x.{prefix}("{to}")',
+            fallible=True,
+            doc="Rounds half away from zero.",
+        )
+    to = _TARGETS[target]
+    takes = "any of " + ", ".join(sorted({kind.value for kind, goal in (*_CASTS, *_SAME, *_OTHER) if goal == target}))
+
+    def rule(call: Call, args: tuple[Typed, ...]) -> Typed:
+        arity(call, args, 1, 1, takes)
+        (arg,) = args
+        kind = arg.type.kind
+        if arg.type in (to, NULL):
+            return coerce(arg, to)
+        if (kind, target) in _SAME:
+            return apply(RESCALE, args, to, call, 1)
+        if to == TIMESTAMP and kind is Kind.DATE:
+            return apply(RESCALE, args, to, call, DAY, lenient=lenient)
+        if to == DATE and kind is Kind.TIMESTAMP:
+            return apply(FLOOR_DIV, args, to, call, DAY)
+        if kind is Kind.DECIMAL and to == BIGINT:
+            return apply(UNSCALE, args, to, call, 10**arg.type.scale)
+        if to == DOUBLE and arg.type.is_numeric:
+            return coerce(arg, to)
+        kernel = _CASTS.get((kind, target))
+        if kernel is None:
+            raise mismatch(call, args, takes, _cast_hint(kind, target))
+        return apply(kernel, args, to, call, lenient=lenient)
+
+    doc = f"Converts to {target}{'; NULL where it fails' if lenient else ''}."
+    return Operation(name, takes, rule, f'x.{prefix}("{target}")', fallible=True, doc=doc)
+
+
+def _cast_hint(kind: Kind, target: str) -> str:
+    """Where no cast leads from one type to the other, two do: all types become bigint, and bigint becomes all."""
+    if kind is Kind.DOUBLE and target.startswith("decimal"):
+        return 'doubles are not rounded, but cut: take .cast("bigint") first, of x * 100 for hundredths'
+    why = "engines print doubles differently; " if (kind, target) == (Kind.DOUBLE, "string") else ""
+    return why + 'take .cast("bigint") first'
+
+
+def _decimal_cast(to: DataType, lenient: bool) -> Rule:
+    def rule(call: Call, args: tuple[Typed, ...]) -> Typed:
+        takes = "a bigint or decimal"
+        arity(call, args, 1, 1, takes)
+        (arg,) = args
+        if arg.type == NULL:
+            return coerce(arg, to)
+        if arg.type.kind not in (Kind.BIGINT, Kind.DECIMAL):
+            raise mismatch(call, args, takes, _cast_hint(arg.type.kind, "decimal"))
+        shift = to.scale - arg.type.scale
+        kernel = RESCALE if shift >= 0 else UNSCALE_ROUNDED
+        return apply(kernel, args, to, call, 10 ** abs(shift), lenient=lenient)
+
+    return rule
+
+
+OPERATIONS: Final = tuple(cast(prefix + target) for prefix in ("cast_", "try_cast_") for target in _TARGETS)

@@ -1,0 +1,307 @@
+"""Numbers: arithmetic, rounding and what functions of doubles there are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from tidegate.algebra.functions.hints import mismatch
+from tidegate.algebra.functions.rules import Operation, arity, coerce, fixed, is_progress, some_number, unify
+from tidegate.algebra.kernels import LITERAL, ZERO_DIVISION, Kernel, KernelFailure, Range, compare
+from tidegate.algebra.terms import Call, Lit, Value
+from tidegate.algebra.typed import Typed, apply
+from tidegate.algebra.types import (
+    BIGINT,
+    DATE,
+    DOUBLE,
+    DURATION,
+    INT64_MAX,
+    INT64_MIN,
+    MAX_DECIMAL_PRECISION,
+    NULL,
+    TIMESTAMP,
+    DataType,
+    Kind,
+    decimal,
+)
+
+# --- kernels ---------------------------------------------------------------------------------------------------------
+
+
+def truncated_division(a: int, b: int) -> int:
+    quotient = abs(a) // abs(b)
+    return -quotient if (a < 0) != (b < 0) else quotient
+
+
+def _idiv(a: int, b: int) -> int:
+    if b == 0:
+        raise KernelFailure(ZERO_DIVISION, "division by zero")
+    return truncated_division(a, b)
+
+
+def _mod(a: int, b: int) -> int:
+    return a - _idiv(a, b) * b
+
+
+def _div(a: float, b: float) -> float:
+    if b == 0.0:
+        raise KernelFailure(ZERO_DIVISION, "division by zero")
+    return a / b
+
+
+def _sqrt(x: float) -> float:
+    return math.nan if x < 0 else math.sqrt(x)
+
+
+def _exp(x: float) -> float:
+    try:
+        return math.exp(x)
+    except OverflowError:
+        return math.inf
+
+
+def _ln(x: float) -> float:
+    if x == 0.0:
+        return -math.inf
+    return math.nan if x < 0 else math.log(x)
+
+
+def _power(x: float, y: float) -> float:
+    x += 0.0  # -0.0 equals 0.0, so no result may tell them apart
+    if y == 0.0:
+        return 1.0
+    if math.isnan(x) or math.isnan(y):
+        return math.nan
+    if math.isinf(y) and abs(x) == 1.0:
+        return math.nan
+    if x == 0.0 and y < 0:
+        return math.inf
+    try:
+        return math.pow(x, y)
+    except OverflowError:
+        return -math.inf if x < 0 and y % 2 == 1 else math.inf
+    except ValueError:  # a negative number to a fractional power
+        return math.nan
+
+
+def _least(*values: Value) -> Value:
+    best = values[0]
+    for value in values[1:]:
+        best = value if compare(value, best) < 0 else best
+    return best
+
+
+def _greatest(*values: Value) -> Value:
+    best = values[0]
+    for value in values[1:]:
+        best = value if compare(value, best) > 0 else best
+    return best
+
+
+def _product_range(a: Range, b: Range) -> Range:
+    corners = [x * y for x in a for y in b]
+    return min(corners), max(corners)
+
+
+def _quotient_range(a: Range, b: Range) -> Range:
+    # Only -1 makes a quotient larger than its dividend's range: |MIN| / -1.
+    most = max(abs(a[0]), abs(a[1]))
+    return -most, most if b[0] <= -1 <= b[1] else max(abs(a[1]), abs(a[0]) - 1)
+
+
+def _remainder_range(a: Range, b: Range) -> Range:
+    most = max(abs(b[0]), abs(b[1])) - 1
+    return (max(-most, a[0]) if a[0] < 0 else 0), (min(most, a[1]) if a[1] > 0 else 0)
+
+
+def _abs_range(a: Range) -> Range:
+    low, high = abs(a[0]), abs(a[1])
+    return (0 if a[0] <= 0 <= a[1] else min(low, high)), max(low, high)
+
+
+def _least_range(*ranges: Range | None) -> Range | None:
+    known = [one for one in ranges if one is not None]
+    return (min(a for a, _ in known), min(b for _, b in known)) if len(known) == len(ranges) else None
+
+
+def _greatest_range(*ranges: Range | None) -> Range | None:
+    known = [one for one in ranges if one is not None]
+    return (max(a for a, _ in known), max(b for _, b in known)) if len(known) == len(ranges) else None
+
+
+def _no_zero(args: Sequence[Typed]) -> bool:
+    low, high = args[1].range or (INT64_MIN, INT64_MAX)
+    return not low <= 0 <= high
+
+
+def _no_zero_constant(args: Sequence[Typed]) -> bool:
+    divisor = args[1].source
+    return args[1].kernel is LITERAL and isinstance(divisor, Lit) and bool(divisor.value)
+
+
+ADD = Kernel("add_int", lambda a, b: a + b, range=lambda a, b: (a[0] + b[0], a[1] + b[1]))
+SUB = Kernel("sub_int", lambda a, b: a - b, range=lambda a, b: (a[0] - b[1], a[1] - b[0]))
+MUL = Kernel("mul_int", lambda a, b: a * b, range=_product_range)
+IDIV = Kernel("idiv_int", _idiv, range=_quotient_range, failure=ZERO_DIVISION, total=_no_zero, mentions=4)
+MOD = Kernel("mod_int", _mod, range=_remainder_range, failure=ZERO_DIVISION, total=_no_zero, mentions=5)
+NEG = Kernel("neg_int", lambda a: -a, range=lambda a: (-a[1], -a[0]))
+ABS = Kernel("abs_int", abs, range=_abs_range, mentions=2)
+ADD_DOUBLE = Kernel("add_double", lambda a, b: a + b)
+SUB_DOUBLE = Kernel("sub_double", lambda a, b: a - b)
+MUL_DOUBLE = Kernel("mul_double", lambda a, b: a * b)
+DIV_DOUBLE = Kernel("div_double", _div, failure=ZERO_DIVISION, total=_no_zero_constant)
+NEG_DOUBLE = Kernel("neg_double", lambda a: -a)
+ABS_DOUBLE = Kernel("abs_double", abs)
+LEAST = Kernel("least", _least, range=_least_range, mentions=3)
+GREATEST = Kernel("greatest", _greatest, range=_greatest_range, mentions=3)
+SQRT = Kernel("sqrt", _sqrt)
+EXP = Kernel("exp", _exp)
+LN = Kernel("ln", _ln, mentions=4)
+POWER = Kernel("power", _power, mentions=8)
+KERNELS: Final = (
+    ADD, SUB, MUL, IDIV, MOD, NEG, ABS, ADD_DOUBLE, SUB_DOUBLE, MUL_DOUBLE, DIV_DOUBLE, NEG_DOUBLE, ABS_DOUBLE, LEAST, GREATEST,
+    SQRT, EXP, LN, POWER,
+)  # fmt: skip
+_BY_NAME = {kernel.name: kernel for kernel in KERNELS}
+
+# --- rules -----------------------------------------------------------------------------------------------------------
+
+
+def _additive(call: Call, args: tuple[Typed, ...]) -> Typed:
+    """add and sub: numbers, durations, and instants with what moves them."""
+    lenient, op = call.op.startswith("try_"), call.op.removeprefix("try_")
+    takes = "two numbers, two durations, or an instant and what moves it"
+    arity(call, args, 2, 2, takes)
+    left, right = (arg.type for arg in args)
+    result: DataType | None = None
+    moved_by = {Kind.TIMESTAMP: DURATION, Kind.DATE: BIGINT}
+    if left.kind in moved_by and (right in (moved_by[left.kind], NULL) or is_progress(args[1].source)):
+        result = left
+    elif op == "add" and right.kind in moved_by and left in (moved_by[right.kind], NULL):
+        result = right
+    elif op == "sub" and left == right == TIMESTAMP:
+        result = DURATION
+    elif op == "sub" and left == right == DATE:
+        result = BIGINT
+    elif {left, right} <= {DURATION, NULL}:
+        result = DURATION
+    elif is_progress(args[0].source) and (right == DURATION or (op == "sub" and right.can_be_time)):
+        result = BIGINT
+    if result is not None:
+        sides = tuple(coerce(arg, result) for arg in args) if NULL in (left, right) else args
+        return apply(_BY_NAME[f"{op}_int"], sides, result, call, lenient=lenient)
+    if not all(type_.is_numeric or type_ == NULL for type_ in (left, right)):
+        raise mismatch(call, args, takes)
+    to, unified = unify(call, args, takes, lenient=lenient)
+    to, unified = some_number(to, unified)
+    if to == DOUBLE:
+        return apply(_BY_NAME[f"{op}_double"], unified, DOUBLE, call)
+    if to.kind is Kind.DECIMAL:
+        # One more digit than either side, up to the 18 that there are; beyond is overflow.
+        whole = max(u.type.precision - u.type.scale for u in unified)
+        to = decimal(min(MAX_DECIMAL_PRECISION, whole + to.scale + 1), to.scale)
+    return apply(_BY_NAME[f"{op}_int"], unified, to, call, lenient=lenient)
+
+
+def _multiplication(call: Call, args: tuple[Typed, ...]) -> Typed:
+    lenient = call.op.startswith("try_")
+    takes = "two numbers, or a duration and a bigint"
+    arity(call, args, 2, 2, takes)
+    types = {arg.type for arg in args}
+    if DURATION in types and types <= {DURATION, BIGINT, NULL} and [arg.type for arg in args].count(DURATION) == 1:
+        return apply(
+            MUL, tuple(coerce(a, BIGINT) if a.type == NULL else a for a in args), DURATION, call, lenient=lenient
+        )
+    if not all(type_.is_numeric or type_ == NULL for type_ in types):
+        raise mismatch(call, args, takes)
+    if DOUBLE in types:
+        return apply(MUL_DOUBLE, tuple(coerce(arg, DOUBLE) for arg in args), DOUBLE, call)
+    numbers = tuple(coerce(arg, BIGINT) if arg.type == NULL else arg for arg in args)
+    if all(arg.type == BIGINT for arg in numbers):
+        return apply(MUL, numbers, BIGINT, call, lenient=lenient)
+    scale = sum(arg.type.scale for arg in numbers)
+    if scale > MAX_DECIMAL_PRECISION:
+        raise mismatch(
+            call,
+            args,
+            f"decimals whose scales add up to at most {MAX_DECIMAL_PRECISION}",
+            "cast one side to a smaller scale",
+        )
+    digits = sum(arg.type.precision if arg.type.kind is Kind.DECIMAL else MAX_DECIMAL_PRECISION for arg in numbers)
+    return apply(MUL, numbers, decimal(min(MAX_DECIMAL_PRECISION, digits), scale), call, lenient=lenient)
+
+
+def _division(call: Call, args: tuple[Typed, ...]) -> Typed:
+    """True division: both sides become doubles first."""
+    takes = "two numbers or two durations"
+    arity(call, args, 2, 2, takes)
+    types = {arg.type for arg in args}
+    if not (types <= {DURATION, NULL} or all(type_.is_numeric or type_ == NULL for type_ in types)):
+        hint = "write x.div(2)" if args[0].type == DURATION and args[1].type == BIGINT else ""
+        raise mismatch(call, args, takes, hint)
+    return apply(
+        DIV_DOUBLE, tuple(coerce(arg, DOUBLE) for arg in args), DOUBLE, call, lenient=call.op.startswith("try_")
+    )
+
+
+def _integer_division(call: Call, args: tuple[Typed, ...]) -> Typed:
+    takes = "two bigints, two durations, or a duration and a bigint"
+    arity(call, args, 2, 2, takes)
+    left, right = (BIGINT if arg.type == NULL else arg.type for arg in args)
+    op, lenient = call.op.removeprefix("try_"), call.op.startswith("try_")
+    results = {
+        (BIGINT, BIGINT): BIGINT,
+        (DURATION, DURATION): DURATION if op == "mod" else BIGINT,
+        (DURATION, BIGINT): DURATION,
+    }
+    result = results.get((left, right))
+    if result is None:
+        raise mismatch(call, args, takes, "div divides any two numbers" if DOUBLE in (left, right) else "")
+    sides = tuple(coerce(arg, BIGINT) if arg.type == NULL else arg for arg in args)
+    return apply(_BY_NAME[f"{op}_int"], sides, result, call, lenient=lenient)
+
+
+def _sign(call: Call, args: tuple[Typed, ...]) -> Typed:
+    takes = "a number or a duration"
+    arity(call, args, 1, 1, takes)
+    type_ = BIGINT if args[0].type == NULL else args[0].type
+    if not (type_.is_numeric or type_ == DURATION):
+        raise mismatch(call, args, takes)
+    return apply(
+        _BY_NAME[f"{call.op}_{'double' if type_ == DOUBLE else 'int'}"], (coerce(args[0], type_),), type_, call
+    )
+
+
+def _extreme(call: Call, args: tuple[Typed, ...]) -> Typed:
+    takes = "values of one type"
+    arity(call, args, 1, None, takes)
+    to, unified = unify(call, args, takes)
+    if to == NULL:
+        raise mismatch(call, args, "at least one value that is not NULL")
+    return apply(_BY_NAME[call.op], unified, to, call)
+
+
+_TWO, _LEAST = "two numbers", "NULL if any is; NaN is greatest. A bigint that fits no decimal fails beside one."
+OPERATIONS: Final = (
+    Operation("add", "numbers, durations, instant and shift", _additive, "x + y", "+", fallible=True, temporal=True, doc="Overflow fails."),
+    Operation("sub", "numbers, durations, instants", _additive, "x - y", "-", fallible=True, temporal=True, doc="Overflow fails."),
+    Operation("mul", "numbers, duration and bigint", _multiplication, "x * y", "*", fallible=True, doc="Overflow fails."),
+    Operation("div", _TWO, _division, "x / y", "/", fallible=True, doc="Both become doubles; division by zero fails, of doubles too."),
+    Operation("idiv", "bigints, durations", _integer_division, "x.div(y)", "div", fallible=True, doc="Truncates towards zero; by zero fails."),
+    Operation("mod", "bigints, durations", _integer_division, "x % y", "%", fallible=True, doc="Remainder of idiv, with the dividend's sign."),
+    Operation("neg", "a number or duration", _sign, "-x", "-", fallible=True),
+    Operation("abs", "a number or duration", _sign, "x.abs()", fallible=True),
+    Operation("least", "values of one type", _extreme, "tg.min(x, y, …)", fallible=True, temporal=True, counts=(2,), doc=_LEAST),
+    Operation("greatest", "values of one type", _extreme, "tg.max(x, y, …)", fallible=True, temporal=True, counts=(2,), doc=_LEAST),
+    Operation("sqrt", "a number", fixed(SQRT, (DOUBLE,), DOUBLE), "x.sqrt()", doc="NaN below zero."),
+    Operation("exp", "a number", fixed(EXP, (DOUBLE,), DOUBLE), "x.exp()", doc="Engines agree to 1e-12 relative."),
+    Operation("ln", "a number", fixed(LN, (DOUBLE,), DOUBLE), "x.ln()", doc="-inf at zero, NaN below; engines agree to 1e-12."),
+    Operation("power", _TWO, fixed(POWER, (DOUBLE, DOUBLE), DOUBLE), "x ** y", doc="As Java's pow; engines agree to 1e-12."),
+    Operation("try_add", "as add", _additive, "x.try_add(y)", doc="As add; NULL where that fails, though not where an operand does."),
+    Operation("try_sub", "as sub", _additive, "x.try_sub(y)"),
+    Operation("try_mul", "as mul", _multiplication, "x.try_mul(y)"),
+    Operation("try_div", "as div", _division, "x.try_truediv(y)"),
+    Operation("try_idiv", "as idiv", _integer_division, "x.try_div(y)"),
+    Operation("try_mod", "as mod", _integer_division, "x.try_mod(y)"),
+)  # fmt: skip

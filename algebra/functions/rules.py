@@ -1,0 +1,147 @@
+"""Rules of types: which kernel computes an operation for the types at hand, and what its arguments become first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from tidegate.algebra.functions.hints import mismatch
+from tidegate.algebra.kernels import LITERAL, Kernel
+from tidegate.algebra.terms import Call, Lit, Param, Term
+from tidegate.algebra.typed import Typed, apply, literal_leaf
+from tidegate.algebra.types import BIGINT, DOUBLE, MAX_DECIMAL_PRECISION, NULL, DataType, Kind, decimal
+
+Rule = Callable[[Call, tuple[Typed, ...]], Typed]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An operation: its rule of types, how it is written and printed, and whether it can fail at all.
+
+    `written`: in Python, over x, y and z. `symbol`: how terms print it, None for `name(...)`. `temporal`: whether instants moved
+    by it are instants to the analysis (TSA Def. 2). `counts` and `constants`: with how many operands, and with which constants
+    after them, engines are compared on it.
+    """
+
+    name: str
+    takes: str
+    rule: Rule
+    written: str = ""
+    symbol: str | None = None
+    fallible: bool = False
+    temporal: bool = False
+    doc: str = ""
+    counts: tuple[int, ...] = (1, 2)
+    constants: tuple[tuple[Lit, ...], ...] = ((),)
+
+
+# --- conversions -----------------------------------------------------------------------------------------------------
+
+
+RESCALE = Kernel("rescale", lambda a, factor: a * factor, range=lambda a, factor: (a[0] * factor, a[1] * factor))
+# Comparing decimals of different scale: what exceeds 18 digits is beyond every decimal, and stays so.
+RESCALE_CLAMPED = Kernel(
+    "rescale_clamped",
+    lambda a, factor: max(-(10**18), min(10**18, a * factor)),
+    range=lambda a, factor: (max(-(10**18), a[0] * factor), min(10**18, a[1] * factor)),
+    mentions=3,
+)
+INT_TO_DOUBLE = Kernel("int_to_double", float)
+DECIMAL_TO_DOUBLE = Kernel("decimal_to_double", lambda a, factor: float(a) / float(factor))
+CONVERSIONS = (RESCALE, RESCALE_CLAMPED, INT_TO_DOUBLE, DECIMAL_TO_DOUBLE)
+
+
+def common_type(types: list[DataType]) -> DataType | None:
+    """The type that values of all these types become when compared or chosen between; None where there is none."""
+    known = list(dict.fromkeys(type_ for type_ in types if type_ != NULL))
+    if not known:
+        return NULL
+    if len(known) == 1:
+        return known[0]
+    kinds = {type_.kind for type_ in known}
+    if not all(type_.is_numeric for type_ in known):
+        return None
+    if Kind.DOUBLE in kinds:
+        return DOUBLE
+    scale = max(type_.scale for type_ in known)
+    whole = max((MAX_DECIMAL_PRECISION if t.kind is Kind.BIGINT else t.precision) - t.scale for t in known)
+    return decimal(min(MAX_DECIMAL_PRECISION, whole + scale), scale)
+
+
+def coerce(arg: Typed, to: DataType, *, lenient: bool = False, clamped: bool = False) -> Typed:
+    """The argument as a value of the type `to`, which `common_type` made of its own.
+
+    `clamped`: a decimal only to be compared; what does not fit stays beyond all that do, and nothing fails.
+    """
+    if arg.type == to:
+        return arg
+    if arg.type == NULL:
+        return literal_leaf(Lit(None, to))
+    if to == DOUBLE:
+        return _as_double(arg)
+    factor = 10 ** (to.scale - arg.type.scale)
+    if clamped:
+        return apply(RESCALE_CLAMPED, (arg,), BIGINT, arg.source, factor)
+    if factor == 1 and to.precision >= arg.type.precision and arg.type.kind is Kind.DECIMAL:
+        return replace(arg, type=to)
+    return apply(RESCALE, (arg,), to, arg.source, factor, lenient=lenient)
+
+
+def _as_double(arg: Typed) -> Typed:
+    source = arg.source
+    if arg.type.kind is Kind.DECIMAL:
+        return apply(DECIMAL_TO_DOUBLE, (arg,), DOUBLE, source, 10**arg.type.scale)
+    if arg.kernel is LITERAL and isinstance(source, Lit) and isinstance(source.value, int):
+        return literal_leaf(Lit(float(source.value), DOUBLE))
+    return arg if arg.type == DOUBLE else apply(INT_TO_DOUBLE, (arg,), DOUBLE, source)
+
+
+def is_progress(term: Term) -> bool:
+    """Whether a term is made of progress values and numbers alone: it fits instants of any type."""
+    match term:
+        case Param():
+            return True
+        case Call("add" | "sub" | "least" | "greatest" | "neg", args):
+            return any(is_progress(arg) for arg in args) and all(isinstance(a, Lit) or is_progress(a) for a in args)
+        case _:
+            return False
+
+
+def unify(
+    call: Call, args: tuple[Typed, ...], takes: str, *, lenient: bool = False, clamped: bool = False
+) -> tuple[DataType, tuple[Typed, ...]]:
+    fitting = [arg.type for arg in args if not is_progress(arg.source)]
+    if fitting and len(fitting) < len(args) and all(type_.can_be_time for type_ in fitting):
+        to = common_type(fitting)
+        if to is not None:
+            return to, args
+    to = common_type([arg.type for arg in args])
+    if to is None:
+        raise mismatch(call, args, takes)
+    return to, tuple(coerce(arg, to, lenient=lenient, clamped=clamped and to.kind is Kind.DECIMAL) for arg in args)
+
+
+def arity(call: Call, args: tuple[Typed, ...], least: int, most: int | None, takes: str) -> None:
+    if len(args) < least or (most is not None and len(args) > most):
+        raise mismatch(call, args, takes)
+
+
+def some_number(type_: DataType, args: tuple[Typed, ...]) -> tuple[DataType, tuple[Typed, ...]]:
+    """NULL alone counts as a bigint."""
+    return (BIGINT, tuple(coerce(arg, BIGINT) for arg in args)) if type_ == NULL else (type_, args)
+
+
+def fixed(kernel: Kernel, takes: tuple[DataType, ...], result: DataType) -> Rule:
+    """A rule for exactly these types; bigint becomes double where a double is asked for."""
+
+    def rule(call: Call, args: tuple[Typed, ...]) -> Typed:
+        text = " and ".join(map(str, takes))
+        arity(call, args, len(takes), len(takes), text)
+        fitted = []
+        for arg, want in zip(args, takes, strict=True):
+            if arg.type not in (want, NULL) and not (want == DOUBLE and arg.type.is_numeric):
+                raise mismatch(call, args, text)
+            fitted.append(coerce(arg, want))
+        return apply(kernel, tuple(fitted), result, call)
+
+    return rule

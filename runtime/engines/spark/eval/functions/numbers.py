@@ -1,0 +1,106 @@
+"""Numbers in Spark: what can leave int64 goes through a `try_` form, and is NULL there (`beyond`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import and_
+from typing import Final
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from tidegate.algebra.typed import Typed, can_overflow
+from tidegate.algebra.types import INT64_MAX, INT64_MIN
+from tidegate.runtime.engines.spark.eval.functions.forms import divided, long
+from tidegate.runtime.eval.functions.frame import Form
+
+
+def add(term: Typed, a: Column, b: Column) -> Column:
+    return F.try_add(a, b) if can_overflow(term) else a + b
+
+
+def subtract(term: Typed, a: Column, b: Column) -> Column:
+    return F.try_subtract(a, b) if can_overflow(term) else a - b
+
+
+def _multiply(term: Typed, a: Column, b: Column) -> Column:
+    return F.try_multiply(a, b) if can_overflow(term) else a * b
+
+
+def _idiv(term: Typed, a: Column, b: Column) -> Column:
+    possible = b != 0
+    if can_overflow(term):
+        possible = possible & ~((a == INT64_MIN) & (b == -1))
+    return F.when(possible, divided(a, b))
+
+
+def _abs(term: Typed, a: Column) -> Column:
+    return F.when(a < 0, subtract(term, long(0), a)).otherwise(a)
+
+
+def _rescale(term: Typed, a: Column, factor: int) -> Column:
+    return a if factor == 1 else _multiply(term, a, long(factor))
+
+
+def _clamped(a: Column, factor: int) -> Column:
+    most = 10**18 // factor
+    beyond_all = F.when(a > most, long(10**18)).when(a < -most, long(-(10**18)))
+    return beyond_all.otherwise(a * long(factor))
+
+
+def _least(term: Typed, *args: Column) -> Column:
+    return _unless_null(term, args, F.least(*args)) if len(args) > 1 else args[0]
+
+
+def _greatest(term: Typed, *args: Column) -> Column:
+    return _unless_null(term, args, F.greatest(*args)) if len(args) > 1 else args[0]
+
+
+def _unless_null(term: Typed, args: Sequence[Column], found: Column) -> Column:
+    # Spark's own forms skip NULLs.
+    present = [arg.isNotNull() for arg, typed in zip(args, term.args, strict=True) if typed.nullable]
+    return F.when(reduce(and_, present), found) if present else found
+
+
+def _ln(a: Column) -> Column:
+    # Spark's own logarithm is NULL where there is none.
+    return F.when(a > 0, F.log(a)).when(a == 0, float("-inf")).when(a < 0, float("nan"))
+
+
+def _no_divisor(_: Column, b: Column) -> Column:
+    return b == 0
+
+
+FORMS: Final[Mapping[str, Form[Column]]] = {
+    "add_int": Form(add, typed=True),
+    "sub_int": Form(subtract, typed=True),
+    "mul_int": Form(_multiply, typed=True),
+    "idiv_int": Form(_idiv, fails=_no_divisor, typed=True),
+    "mod_int": Form(lambda a, b: F.when(b != 0, a % b), fails=_no_divisor),
+    "neg_int": Form(lambda term, a: subtract(term, long(0), a), typed=True),
+    "abs_int": Form(_abs, typed=True),
+    "add_double": Form(lambda a, b: a + b),
+    "sub_double": Form(lambda a, b: a - b),
+    "mul_double": Form(lambda a, b: a * b),
+    "div_double": Form(lambda a, b: F.try_divide(a, b), fails=_no_divisor),
+    "neg_double": Form(lambda a: -a),
+    "abs_double": Form(lambda a: F.abs(a)),
+    "least": Form(_least, typed=True),
+    "greatest": Form(_greatest, typed=True),
+    "sqrt": Form(lambda a: F.sqrt(a)),
+    "exp": Form(lambda a: F.exp(a)),
+    "ln": Form(_ln),
+    "power": Form(lambda a, b: F.pow(F.when(a == 0, 0.0).otherwise(a), b)),
+    "rescale": Form(_rescale, typed=True),
+    "rescale_clamped": Form(_clamped),
+    "int_to_double": Form(lambda a: a.cast("double")),
+    "decimal_to_double": Form(lambda a, factor: a.cast("double") / float(factor)),
+}
+
+
+def beyond(term: Typed, value: Column) -> Column:
+    """Whether a result is beyond the limits: every kernel that can leave int64 yields NULL there; decimals end earlier."""
+    low, high = term.limits
+    lost = value.isNull()
+    return lost if (low, high) == (INT64_MIN, INT64_MAX) else lost | (value < low) | (value > high)

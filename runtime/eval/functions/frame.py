@@ -1,0 +1,218 @@
+"""Terms as expressions of an engine: the walk over a typed term, which is the same whatever the expressions are.
+
+A term compiles to a value and, where it can fail at all, an error: the number of the first failure, else NULL. What cannot
+fail by its static ranges stays a plain expression. Errors follow the short circuits of and, or, if and coalesce.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_, or_
+from typing import Any, Generic, TypeVar
+
+from tidegate.algebra.errors import InternalError
+from tidegate.algebra.functions.logic import AND, COALESCE, IF, OR
+from tidegate.algebra.kernels import ATTRIBUTE, LITERAL, OVERFLOW, PARAMETER, Kernel
+from tidegate.algebra.operations import KERNELS
+from tidegate.algebra.terms import Attr, Lit, Param, Value, balanced
+from tidegate.algebra.typed import Typed, can_overflow, failure_code, mentions
+from tidegate.algebra.types import DataType
+
+E = TypeVar("E")
+
+#: Kernels of the walk itself: they do not evaluate every operand.
+LAZY: tuple[Kernel, ...] = (AND, OR, IF, COALESCE)
+#: Operands whose mentions would make a larger expression are bound to names.
+_LARGEST = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled(Generic[E]):
+    """A term's value and the number of its failure (1 overflow, 2 division by zero, 3 failed cast; NULL: none).
+
+    `error` is None where no row can fail. Where a row fails its value means nothing.
+    """
+
+    value: E
+    error: E | None
+    size: int = 1  # nodes of the value, roughly
+
+
+@dataclass(frozen=True, slots=True)
+class Form(Generic[E]):
+    """A kernel as an expression of an engine.
+
+    `value`: over the operands, then the constants, where the kernel does not fail; NULL where an operand is. With `typed` it
+    takes the typed term first. `fails`: where no operand is NULL, whether the kernel fails, besides overflow.
+    """
+
+    value: Callable[..., E]
+    fails: Callable[..., E] | None = None
+    typed: bool = False
+
+    def over(self, term: Typed, args: Sequence[E]) -> E:
+        return self.value(term, *args, *term.constants) if self.typed else self.value(*args, *term.constants)
+
+
+def checked_forms(engine: str, *families: Mapping[str, Form[E]]) -> Mapping[str, Form[E]]:
+    """The forms of all families in one table; `InternalError` TG902 unless it has every kernel of the algebra, each once."""
+    forms: dict[str, Form[E]] = {}
+    for family in families:
+        twice = sorted(forms.keys() & family.keys())
+        if twice:
+            raise InternalError("TG902", f"{engine} has two forms of {', '.join(twice)}")
+        forms |= family
+    wanted = KERNELS.keys() - {kernel.name for kernel in LAZY}
+    if wanted != forms.keys():
+        lacking, unknown = sorted(wanted - forms.keys()), sorted(forms.keys() - wanted)
+        raise InternalError(
+            "TG902", f"{engine} has no form of {', '.join(lacking) or 'none'}, and of no kernel: {', '.join(unknown)}"
+        )
+    failing = {name for name, form in forms.items() if form.fails is not None}
+    declared = {kernel.name for kernel in KERNELS.values() if kernel.failure is not None}
+    if failing != declared:
+        raise InternalError("TG902", f"{engine} and the algebra differ in what fails: {sorted(failing ^ declared)}")
+    return forms
+
+
+def leaf_name(leaf: Typed) -> str:
+    """The name of an attribute; of a parameter `$name`."""
+    source = leaf.source
+    assert isinstance(source, Attr | Param)
+    return source.name if isinstance(source, Attr) else f"${source.name}"
+
+
+def is_leaf(term: Typed) -> bool:
+    """Whether it is an attribute or a parameter."""
+    return term.kernel is ATTRIBUTE or term.kernel is PARAMETER
+
+
+class Expressions(ABC, Generic[E]):
+    """The expressions of an engine, as the walk makes them. They know `&`, `|` and `~`."""
+
+    forms: Mapping[str, Form[E]]
+
+    @abstractmethod
+    def literal(self, value: Value, type_: DataType) -> E: ...
+
+    @abstractmethod
+    def column(self, name: str) -> E:
+        """The attribute of this name, or the parameter `$name`."""
+
+    @abstractmethod
+    def when(self, condition: E, then: E, otherwise: E | None = None) -> E: ...
+
+    @abstractmethod
+    def first(self, values: Sequence[E]) -> E:
+        """The first that is not NULL."""
+
+    @abstractmethod
+    def present(self, value: E) -> E:
+        """Whether it is not NULL."""
+
+    @abstractmethod
+    def is_not(self, value: E, constant: bool) -> E:
+        """Whether it is NULL or the other truth value; never NULL."""
+
+    @abstractmethod
+    def code(self, number: int | None) -> E:
+        """The number of a failure, or that there is none."""
+
+    @abstractmethod
+    def bind(self, values: Sequence[E], body: Callable[[Sequence[E]], E], type_: DataType | None) -> E:
+        """The body over names that stand for the values: each is computed once. `type_` is its type, None for a code."""
+
+    @abstractmethod
+    def beyond(self, term: Typed, args: Sequence[E], value: E) -> E:
+        """Whether the integer result is out of the limits of its type."""
+
+    def folded(self, term: Typed) -> Compiled[E] | None:
+        """What is put in place of a term before it is compiled."""
+        return None
+
+    def compile(self, term: Typed) -> Compiled[E]:
+        """The term's value and error."""
+        if term.kernel is LITERAL:
+            assert isinstance(term.source, Lit)
+            return Compiled(self.literal(term.source.value, term.type), None)
+        if is_leaf(term):
+            return Compiled(self.column(leaf_name(term)), None)
+        folded = self.folded(term)
+        if folded is not None:
+            return folded
+        args = [self.compile(arg) for arg in term.args]
+        if term.kernel is AND:
+            return balanced(self._in_turn(and_, lambda known: self.is_not(known, False)), args)
+        if term.kernel is OR:
+            return balanced(self._in_turn(or_, lambda known: self.is_not(known, True)), args)
+        if term.kernel is COALESCE:
+            return balanced(
+                self._in_turn(lambda a, b: self.first([a, b]), lambda known: _not(self.present(known))), args
+            )
+        values, errors = [arg.value for arg in args], [arg.error for arg in args]
+        size = 1 + sum(arg.size for arg in args)
+        if term.kernel is IF:
+            chosen = self.when(values[0], values[1], values[2])
+            branch = None
+            if errors[1] is not None or errors[2] is not None:
+                branch = self.when(values[0], self._or_none(errors[1]), self._or_none(errors[2]))
+            return Compiled(chosen, self._first_error([errors[0], branch]), size)
+        if mentions(term) > 1 and mentions(term) * size > _LARGEST:
+            fails = not term.lenient and (can_overflow(term) or failure_code(term.kernel, term.args) is not None)
+            value = self.bind(values, lambda bound: self._apply(term, bound)[0], term.type)
+            own = self.bind(values, lambda bound: self._or_none(self._apply(term, bound)[1]), None) if fails else None
+            size += 50
+        else:
+            value, own = self._apply(term, values)
+            size *= mentions(term)
+        return Compiled(value, self._first_error([*errors, own]), size)
+
+    def _apply(self, term: Typed, values: Sequence[E]) -> tuple[E, E | None]:
+        """The kernel over its operands' values: its value, and its own error if it can fail."""
+        value = self.forms[term.kernel.name].over(term, values)
+        failed = self._failures(term, values, value)
+        if not failed:
+            return value, None
+        present: list[Any] = [self.present(v) for v, arg in zip(values, term.args, strict=True) if arg.nullable]
+        failed = [(reduce(and_, [*present, condition]), code) for condition, code in failed]
+        if term.lenient:
+            conditions: list[Any] = [condition for condition, _ in failed]
+            return self.when(reduce(or_, conditions), self.literal(None, term.type), value), None
+        return value, self._first_error([self.when(c, self.code(int(code[-1]))) for c, code in failed])
+
+    def _failures(self, term: Typed, args: Sequence[E], value: E) -> list[tuple[E, str]]:
+        """Conditions under which the kernel itself fails, each with its code, in the order in which Python finds them."""
+        found: list[tuple[E, str]] = []
+        code = failure_code(term.kernel, term.args)
+        if code is not None:
+            fails = self.forms[term.kernel.name].fails
+            assert fails is not None
+            found.append((fails(*args, *term.constants), code))
+        if can_overflow(term):
+            found.append((self.beyond(term, args, value), OVERFLOW))
+        return found
+
+    def _or_none(self, error: E | None) -> E:
+        return self.code(None) if error is None else error
+
+    def _first_error(self, errors: Sequence[E | None]) -> E | None:
+        known = [error for error in errors if error is not None]
+        return self.first(known) if known else None
+
+    def _in_turn(
+        self, combine: Callable[[Any, Any], Any], goes_on: Callable[[E], E]
+    ) -> Callable[[Compiled[E], Compiled[E]], Compiled[E]]:
+        """Puts two operands together, of which the second is evaluated only where `goes_on` holds for the first."""
+
+        def joined(a: Compiled[E], b: Compiled[E]) -> Compiled[E]:
+            later = None if b.error is None else self.when(goes_on(a.value), b.error)
+            return Compiled(combine(a.value, b.value), self._first_error([a.error, later]), 1 + a.size + b.size)
+
+        return joined
+
+
+def _not(condition: Any) -> Any:
+    return ~condition

@@ -1,0 +1,37 @@
+"""Instants in Polars."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import polars as pl
+
+from tidegate.algebra.kernels import ERA_DAYS, ERA_YEARS
+from tidegate.runtime.eval.functions.frame import Form
+
+
+def date(day: pl.Expr) -> pl.Expr:
+    """The day's date in the first era after the epoch: month, day and weekday repeat every 400 years."""
+    return (day % ERA_DAYS).cast(pl.Int32).cast(pl.Date)
+
+
+def year(day: pl.Expr) -> pl.Expr:
+    return date(day).dt.year().cast(pl.Int64) + day // ERA_DAYS * ERA_YEARS
+
+
+def _ceil(a: pl.Expr, unit: pl.Expr) -> pl.Expr:
+    rest = a % unit
+    return a + pl.when(rest == 0).then(0).otherwise(unit - rest)
+
+
+FORMS: Final[Mapping[str, Form[pl.Expr]]] = {
+    "floor_int": Form(lambda a, unit: a - a % unit),
+    "ceil_int": Form(_ceil),
+    "floor_div": Form(lambda a, unit: a // unit),
+    "part": Form(lambda a, whole, unit: a % whole // unit),
+    "year": Form(year),
+    "month": Form(lambda a: date(a).dt.month().cast(pl.Int64)),
+    "day": Form(lambda a: date(a).dt.day().cast(pl.Int64)),
+    "day_of_week": Form(lambda a: (a % 7 + 3) % 7 + 1),
+}

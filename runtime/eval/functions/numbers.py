@@ -1,0 +1,197 @@
+"""Numbers in Polars, whose integers wrap silently: what overflows is tested apart (`beyond`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from operator import or_
+from typing import Final
+
+import polars as pl
+
+from tidegate.algebra.terms import Lit
+from tidegate.algebra.typed import Typed
+from tidegate.algebra.types import INT64_MAX, INT64_MIN, Kind
+from tidegate.runtime.eval.functions.frame import Form
+
+
+def divided(a: pl.Expr, b: pl.Expr) -> pl.Expr:
+    """Division of doubles, correctly rounded.
+
+    Where the divisor is one value for all rows Polars multiplies by its reciprocal, which differs in the last bit and
+    would make a result depend on the batch it is computed in. Fields of a struct are never one value.
+    """
+    both = pl.struct(a.alias("a"), b.alias("b"))
+    return both.struct.field("a") / both.struct.field("b")
+
+
+def _idiv(a: pl.Expr, b: pl.Expr) -> pl.Expr:
+    # // rounds down: one up where a remainder is left and the signs differ.
+    inexact = (a % b != 0) & ((a < 0) != (b < 0))
+    return a // b + inexact.cast(pl.Int64)
+
+
+def _mod(a: pl.Expr, b: pl.Expr) -> pl.Expr:
+    rest = a % b
+    return rest - pl.when((rest != 0) & ((a < 0) != (b < 0))).then(b).otherwise(0)
+
+
+def _clamped(a: pl.Expr, factor: int) -> pl.Expr:
+    most = 10**18 // factor
+    return a.clip(-most, most) * factor
+
+
+def _least(term: Typed, *args: pl.Expr) -> pl.Expr:
+    return _unless_null(term, args, pl.min_horizontal(args))
+
+
+def _greatest(term: Typed, *args: pl.Expr) -> pl.Expr:
+    found = pl.max_horizontal(args)
+    if term.type.kind is Kind.DOUBLE:
+        # The horizontal forms skip NaN, which is greatest.
+        found = pl.when(reduce(or_, [arg.is_nan() for arg in args])).then(float("nan")).otherwise(found)
+    return _unless_null(term, args, found)
+
+
+def _unless_null(term: Typed, args: Sequence[pl.Expr], found: pl.Expr) -> pl.Expr:
+    nulls = [arg.is_null() for arg, typed in zip(args, term.args, strict=True) if typed.nullable]
+    return pl.when(~reduce(or_, nulls)).then(found) if nulls else found
+
+
+def _power(a: pl.Expr, b: pl.Expr) -> pl.Expr:
+    """As Java's pow: unlike in C, NaN to any power but 0 and 1 to an infinite or NaN power are NaN."""
+    base = pl.when(a == 0.0).then(0.0).otherwise(a)
+    undefined = (b != 0.0) & (a.is_nan() | b.is_nan() | (b.is_infinite() & (a.abs() == 1.0)))
+    found = pl.when(undefined).then(float("nan")).otherwise(base.pow(b))
+    return pl.when(a.is_not_null() & b.is_not_null()).then(found)
+
+
+def _no_divisor(_: pl.Expr, b: pl.Expr) -> pl.Expr:
+    return b == 0
+
+
+FORMS: Final[Mapping[str, Form[pl.Expr]]] = {
+    "add_int": Form(lambda a, b: a + b),
+    "sub_int": Form(lambda a, b: a - b),
+    "mul_int": Form(lambda a, b: a * b),
+    "idiv_int": Form(_idiv, fails=_no_divisor),
+    "mod_int": Form(_mod, fails=_no_divisor),
+    "neg_int": Form(lambda a: -a),
+    "abs_int": Form(lambda a: a.abs()),
+    "add_double": Form(lambda a, b: a + b),
+    "sub_double": Form(lambda a, b: a - b),
+    "mul_double": Form(lambda a, b: a * b),
+    "div_double": Form(divided, fails=_no_divisor),
+    "neg_double": Form(lambda a: -a),
+    "abs_double": Form(lambda a: a.abs()),
+    "least": Form(_least, typed=True),
+    "greatest": Form(_greatest, typed=True),
+    "sqrt": Form(lambda a: a.sqrt()),
+    "exp": Form(lambda a: a.exp()),
+    "ln": Form(lambda a: a.log()),
+    "power": Form(_power),
+    "rescale": Form(lambda a, factor: a if factor == 1 else a * factor),
+    "rescale_clamped": Form(_clamped),
+    "int_to_double": Form(lambda a: a.cast(pl.Float64)),
+    "decimal_to_double": Form(lambda a, factor: divided(a.cast(pl.Float64), pl.lit(float(factor)))),
+}
+
+
+# --- overflow --------------------------------------------------------------------------------------------------------
+
+
+def beyond(term: Typed, args: Sequence[pl.Expr], value: pl.Expr) -> pl.Expr:
+    """Exact tests for results beyond the limits."""
+    test = _BEYOND.get(term.kernel.name)
+    # Decimals have 18 digits: sums of two fit int64, and only the result needs a look.
+    return outside(value, *term.limits) if test is None else test(term, args, value)
+
+
+def outside(value: pl.Expr, low: int, high: int) -> pl.Expr:
+    tests = [value < low] if low > INT64_MIN else []
+    tests += [value > high] if high < INT64_MAX else []
+    return reduce(or_, tests) if tests else pl.lit(False)
+
+
+def _sum_beyond(term: Typed, args: Sequence[pl.Expr], value: pl.Expr) -> pl.Expr:
+    low, high = term.limits
+    for place in (1, 0):
+        shift = _literal(term.args[place])
+        if shift is not None:
+            return outside(args[1 - place], low - shift, high - shift)
+    if (low, high) != (INT64_MIN, INT64_MAX):
+        return outside(value, low, high)
+    # Overflow iff the result's sign differs from both operands'.
+    return ((args[0] ^ value) & (args[1] ^ value)) < 0
+
+
+def _difference_beyond(term: Typed, args: Sequence[pl.Expr], value: pl.Expr) -> pl.Expr:
+    low, high = term.limits
+    shift = _literal(term.args[1])
+    if shift is not None:
+        return outside(args[0], low + shift, high + shift)
+    if (low, high) != (INT64_MIN, INT64_MAX):
+        return outside(value, low, high)
+    # Overflow iff the result's sign differs from the first operand's, and the operands' signs differ.
+    return ((args[0] ^ args[1]) & (args[0] ^ value)) < 0
+
+
+def _product_beyond(term: Typed, args: Sequence[pl.Expr], value: pl.Expr) -> pl.Expr:
+    low, high = term.limits
+    for place in (1, 0):
+        factor = _literal(term.args[place])
+        if factor is not None:
+            return outside(args[1 - place], *_factor_range(low, high, factor))
+    a, b = args
+    wraps = (a != 0) & ((value // a != b) | ((a == -1) & (b == INT64_MIN)))
+    return wraps | outside(value, low, high)
+
+
+def _literal(term: Typed) -> int | None:
+    value = term.source.value if isinstance(term.source, Lit) and not term.args else None
+    return value if isinstance(value, int) else None
+
+
+def _factor_range(low: int, high: int, factor: int) -> tuple[int, int]:
+    """All integers whose multiple by `factor` lies within the limits."""
+    if factor == 0:
+        return INT64_MIN, INT64_MAX
+    ends = (low, high) if factor > 0 else (high, low)
+    return -(-ends[0] // factor), ends[1] // factor
+
+
+def _rescaled_beyond(term: Typed, args: Sequence[pl.Expr], _: pl.Expr) -> pl.Expr:
+    factor = term.constants[0]
+    assert isinstance(factor, int)
+    return outside(args[0], *_factor_range(*term.limits, factor))
+
+
+def _least_integer(_: Typed, args: Sequence[pl.Expr], __: pl.Expr) -> pl.Expr:
+    return args[0] == INT64_MIN
+
+
+def _quotient_beyond(_: Typed, args: Sequence[pl.Expr], __: pl.Expr) -> pl.Expr:
+    return (args[0] == INT64_MIN) & (args[1] == -1)
+
+
+def _floor_beyond(term: Typed, args: Sequence[pl.Expr], _: pl.Expr) -> pl.Expr:
+    unit = _literal(term.args[1]) or 1
+    return args[0] < -(-term.limits[0] // unit) * unit
+
+
+def _ceil_beyond(term: Typed, args: Sequence[pl.Expr], _: pl.Expr) -> pl.Expr:
+    unit = _literal(term.args[1]) or 1
+    return args[0] > term.limits[1] // unit * unit
+
+
+_BEYOND: Final[Mapping[str, Callable[[Typed, Sequence[pl.Expr], pl.Expr], pl.Expr]]] = {
+    "add_int": _sum_beyond,
+    "sub_int": _difference_beyond,
+    "mul_int": _product_beyond,
+    "rescale": _rescaled_beyond,
+    "neg_int": _least_integer,
+    "abs_int": _least_integer,
+    "idiv_int": _quotient_beyond,
+    "floor_int": _floor_beyond,
+    "ceil_int": _ceil_beyond,
+}
