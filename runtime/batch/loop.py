@@ -43,7 +43,15 @@ from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.checkpoint import Checkpoint
 from tidegate.runtime.state.codec import Json
 from tidegate.runtime.state.errors import is_out_of_memory, out_of_memory
-from tidegate.runtime.state.manifest import UNREADABLE, KernelState, SourceCounts, unreadable_files
+from tidegate.runtime.state.manifest import (
+    SET_ASIDE,
+    UNREADABLE,
+    KernelState,
+    SourceCounts,
+    added,
+    set_aside_rows,
+    unreadable_files,
+)
 from tidegate.runtime.state.segments import Segment, covering, schema_id
 
 #: For so many batches after one whose slices interleave, events are not joined as they are read: the next are likely alike.
@@ -163,7 +171,8 @@ class Runner:
                 self.garbage.renamed(self.segments, kept)
                 self.segments = kept
             with _timed("commit", seconds):
-                self._commit(batch, ingested)
+                aside = _by_query(increments.values())
+                self._commit(batch, ingested, aside)
         except BaseException:
             self._restore(before)
             raise
@@ -188,7 +197,7 @@ class Runner:
             self.executor.limits,
             self.plan,
             self.interleaved == batch.seq,
-            _by_query(increments.values()),
+            aside,
             {name: one.unreadable for name, one in ingested.items() if one.unreadable},
         )
 
@@ -466,13 +475,15 @@ class Runner:
         self.segments |= swept
         return freed
 
-    def _commit(self, batch: Batch, ingested: Mapping[str, Ingested]) -> None:
+    def _commit(self, batch: Batch, ingested: Mapping[str, Ingested], aside: Mapping[str, Mapping[str, int]]) -> None:
         extra: dict[str, Json] = {HEARD: to_json(self.heard), MISSED: turns.to_json(self.missed)}
         last = self.checkpoint.manifest
         unreadable = Counter({} if last is None else unreadable_files(last))
         unreadable.update({name: one.unreadable for name, one in ingested.items() if one.unreadable})
         if unreadable:
             extra[UNREADABLE] = dict(unreadable)
+        if aside := added({} if last is None else set_aside_rows(last), aside):
+            extra[SET_ASIDE] = dict(aside)
         batch.commit(
             segments={name: segments for name, segments in self.segments.items() if segments},
             progress=self.progress.to_json(),
@@ -487,8 +498,7 @@ def _by_query(increments: Iterable[Increment]) -> dict[str, dict[str, int]]:
     found: dict[str, dict[str, int]] = {}
     for increment in increments:
         for (query, reason), rows in increment.aside.items():
-            told = found.setdefault(query, {})
-            told[reason] = told.get(reason, 0) + rows
+            found = added(found, {query: {reason: rows}})
     return found
 
 

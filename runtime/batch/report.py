@@ -9,7 +9,7 @@ from typing import Final
 from tidegate.algebra.dsl.calls import checked_calls
 from tidegate.algebra.pretty import count_of
 from tidegate.algebra.time import Extended
-from tidegate.runtime.batch.status import Line, Status, fates, finals, joined, kept
+from tidegate.runtime.batch.status import Line, Status, asides, fates, finals, joined, kept
 from tidegate.runtime.plan.placement import Limits
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.state.inputs.positions import SparkBatch
@@ -93,19 +93,18 @@ class BatchReport:
             Line(
                 "out",
                 name,
-                joined([count_of(self.results.get(name, 0), "row"), final.get(name, ""), *self._aside(name)]),
+                joined([count_of(self.results.get(name, 0), "row"), final.get(name, ""), self._missed(name)]),
             )
             for name in final
         )
         return Status(
             f"batch {self.seq}, {1000 * sum(self.seconds.values()):,.0f} ms",
-            (*fates("in", self.counts), *unreadable, *out, *kept(self.plan, self.live_rows)),
+            (*fates("in", self.counts), *unreadable, *out, *asides(self.set_aside), *kept(self.plan, self.live_rows)),
         )
 
-    def _aside(self, query: str) -> list[str]:
-        """Of a query that was not evaluated why, and what of its evaluation was set aside."""
-        waiting = [f"not evaluated: {self.waiting[query]}"] if query in self.waiting else []
-        return waiting + [f"{rows:,} set aside: {reason}" for reason, rows in self.set_aside.get(query, {}).items()]
+    def _missed(self, query: str) -> str:
+        """Of a query that was not evaluated why."""
+        return f"not evaluated: {self.waiting[query]}" if query in self.waiting else ""
 
 
 class Reports(list[BatchReport]):

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from tidegate.algebra.dsl.calls import checked_calls
 from tidegate.algebra.pretty import count_of, listed, printable
-from tidegate.analysis.patterns.inner_queries import stage_names
+from tidegate.analysis.patterns.inner_queries import stage_names, stage_owner
 from tidegate.runtime.batch.instants import moment
 from tidegate.runtime.plan.steps import one_of
+from tidegate.runtime.state.manifest import added, set_aside_rows
 
 if TYPE_CHECKING:
     from tidegate.algebra.time import Extended
@@ -82,6 +83,19 @@ def fates(about: str, counts: Mapping[str, SourceCounts]) -> tuple[Line, ...]:
     return tuple(Line(about, name, fate(found)) for name, found in counts.items())
 
 
+def asides(counts: Mapping[str, Mapping[str, int]]) -> tuple[Line, ...]:
+    """A line for each query and reason of what was set aside as it was evaluated: a result without it looks as if there had
+    been nothing. What its stages set aside is the query's."""
+    total: dict[str, dict[str, int]] = {}
+    for name, reasons in counts.items():
+        total = added(total, {stage_owner(name) or name: reasons})
+    return tuple(
+        Line("out", name, f"{rows:,} set aside: {reason}; the quarantine says why")
+        for name, reasons in total.items()
+        for reason, rows in reasons.items()
+    )
+
+
 def finals(plan: Plan, progress: Mapping[str, Mapping[str, Extended]]) -> dict[str, str]:
     """Of each query up to which instants its result is final; stages, whose results nobody reads, are left out."""
     schemas = {query.name: query.facts.output.schema for query in plan.queries if not query.facts.query.inner}
@@ -132,11 +146,13 @@ def asked(plan: Plan) -> str:
 
 def standing(title: str, runner: Runner) -> Status:
     """How a run of a program stands, on either engine."""
+    last = runner.checkpoint.manifest
     return Status(
         title,
         (
             *fates("in", dict(runner.counts)),
             *(Line("out", name, text) for name, text in finals(runner.plan, runner.progress.queries).items()),
+            *asides({} if last is None else set_aside_rows(last)),
             *kept(runner.plan, runner.live_rows()),
         ),
     )

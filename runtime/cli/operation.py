@@ -20,13 +20,13 @@ from tidegate.algebra.errors import QueryError
 from tidegate.algebra.pretty import count_of
 from tidegate.algebra.time import duration_ticks, format_duration
 from tidegate.runtime.batch.report import BatchReport
-from tidegate.runtime.batch.status import Line, Status, fates, finals, joined
+from tidegate.runtime.batch.status import Line, Status, asides, fates, finals, joined
 from tidegate.runtime.cli.deployment import Deployment
 from tidegate.runtime.connectors.sources import sources_given
 from tidegate.runtime.inspect.live_display import LiveDisplay
 from tidegate.runtime.inspect.metrics.hooks import OnBatch, each
 from tidegate.runtime.inspect.metrics.hooks import log as log_lines
-from tidegate.runtime.state.manifest import SourceCounts
+from tidegate.runtime.state.manifest import SourceCounts, added
 
 #: Seconds beyond the time between two looks, after which a run that has neither looked nor ended a batch counts as unhealthy: a
 #: batch over all that came in while nothing ran takes long, and is healthy.
@@ -70,6 +70,7 @@ class Tally:
     counts: dict[str, SourceCounts] = field(default_factory=dict)
     results: dict[str, int] = field(default_factory=dict)
     final: dict[str, str] = field(default_factory=dict)
+    set_aside: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def after(self, report: BatchReport) -> None:
         self.batches += 1
@@ -78,6 +79,7 @@ class Tally:
             self.counts[name] = self.counts.get(name, SourceCounts()) + counts
         for name, rows in report.results.items():
             self.results[name] = self.results.get(name, 0) + rows
+        self.set_aside = added(self.set_aside, report.set_aside)
 
     def status(self) -> Status:
         """Rows by their fate, and results with up to where they are final."""
@@ -85,7 +87,7 @@ class Tally:
             Line("out", name, joined([count_of(self.results.get(name, 0), "row"), final]))
             for name, final in self.final.items()
         )
-        return Status(count_of(self.batches, "batch"), (*fates("in", self.counts), *out))
+        return Status(count_of(self.batches, "batch"), (*fates("in", self.counts), *out, *asides(self.set_aside)))
 
 
 def operate(
@@ -119,7 +121,7 @@ def operate(
             health.error = str(error)
             raise
     print(tally.status(), file=sys.stderr)
-    if any(counts.rejected for counts in tally.counts.values()):
+    if tally.set_aside or any(counts.rejected for counts in tally.counts.values()):
         print(f"rejected rows and why: tg.read_quarantine({deployment.checkpoint!r})", file=sys.stderr)
 
 

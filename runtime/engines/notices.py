@@ -13,9 +13,10 @@ from tidegate.algebra.pretty import count_of, printable, term_text
 from tidegate.algebra.terms import conjuncts
 from tidegate.algebra.time import INF
 from tidegate.algebra.types import Kind
+from tidegate.analysis.patterns.inner_queries import stage_names
 from tidegate.runtime.batch.instants import moment
 from tidegate.runtime.connectors.sources import Files, Source
-from tidegate.runtime.state.manifest import SourceCounts
+from tidegate.runtime.state.manifest import SourceCounts, added
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
 
 #: Characters of a rejected row that are shown.
 _ROW: Final = 300
-#: So many rows of batches in a row, all of them rejected, are told each time: of fewer the first alone, the others in the end. Where
-#: rows are pushed one by one, each that is rejected is all of its batch.
-MANY: Final = 10
 
 #: What text reads as a value of a type.
 _TEXTS: Final = {
@@ -52,7 +50,9 @@ _MENDS: Final = {
     "missing column": "columns are matched by name, and small and capital letters differ",
     "null": "instants and what is declared `not null` cannot be missing: leave out `not null`, or correct the rows",
     "out of range": _TYPES,
-    "unevaluable": "a term of a query has no value for these rows: `error` in the quarantine says which",
+    "overflow": "such sums are NULL: sum doubles instead, or fewer rows",
+    "tie": 'name an attribute that orders events of one instant: partition_by(..., tie="sequence")',
+    "unevaluable": "a term of a query has no value for these rows: leave them out with where(...), or write the term so that it has one",
     "unparseable": _TYPES,
     "wrong type": _TYPES,
 }
@@ -86,6 +86,11 @@ def check_accepted(
 def is_rejected(counts: SourceCounts) -> bool:
     """Whether there were rows, and none was accepted."""
     return counts.rows_in > 0 and not counts.accepted
+
+
+def due_after(told: int) -> int:
+    """How many rows are told next, once so many were: ten, a hundred, a thousand, …"""
+    return int(10 ** len(str(told)))
 
 
 def _all_rejected(stream: StreamDef, counts: SourceCounts, quarantine: Iterable[pa.RecordBatch], where: str) -> Problem:
@@ -122,7 +127,7 @@ def _last_of(batch: pa.RecordBatch, source: str, reason: str) -> list[dict[str, 
 def _example(row: Mapping[str, Any]) -> str:
     attribute = "" if row["attribute"] is None else f", for {row['attribute']}"
     text = row["row"] if len(row["row"]) <= _ROW else f"{row['row'][:_ROW]}…"
-    return printable(f"such as {text}: {row['reason']}{attribute}")
+    return printable(f"such as {text}: {row['error'] or row['reason']}{attribute}")
 
 
 @dataclass(slots=True)
@@ -149,9 +154,7 @@ class _Rejecting:
         if not self.row.rows_in:
             self.since, self.clock = report.seq, report.clock
         self.total, self.batches, self.row = self.total + counts, self.batches + 1, self.row + counts
-        due = 1 if self.batches == 1 else MANY
-        while due <= self.told:
-            due *= 10
+        due = 1 if self.batches == 1 else due_after(self.told)
         if self.row.rows_in >= due:
             self.told = self.row.rows_in
         return self.told == self.row.rows_in
@@ -163,8 +166,9 @@ class _Rejecting:
 
 @dataclass(slots=True)
 class Notices:
-    """What a run has to say of each source, once of each kind; of batches of which all rows are rejected at the first one, of `MANY`
-    rows of such in a row and ten times as many each time, and of others in the end.
+    """What a run has to say of each source, once of each kind; of batches of which all rows are rejected at the first one, of ten
+    rows of such in a row, a hundred and so on, and of others in the end: where rows are pushed one by one, each that is rejected is
+    all of its batch. Of rows that a query sets aside it is said of the first, of ten, a hundred and so on.
     """
 
     setup: Setup
@@ -173,6 +177,8 @@ class Notices:
     """Of which type the attributes are on which the streams progress."""
     said: set[str] = field(default_factory=set)
     rejecting: dict[str, _Rejecting] = field(default_factory=dict)
+    set_aside: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Rows that were set aside since the run began, by query and reason."""
     gone: set[str] = field(default_factory=set)
     """The sources whose directory was not there when it was looked at last."""
     judged_at_end: bool = False
@@ -187,23 +193,42 @@ class Notices:
     def after(self, report: BatchReport, counts: Mapping[str, SourceCounts]) -> None:
         """Warns of what has shown itself by this batch; `counts` are those since the beginning."""
         self.batches += 1
+        self._tell_aside(report)
         for name, one in counts.items():
             if name in report.counts and report.counts[name].rows_in and not self.judged_at_end:
                 self._judge(name, report)
             if one.accepted and name not in self.said and self._stands_still(report, name):
                 self._say(name, name, _stands_still(name, pushed=self._is_pushed(name)))
 
-    def _judge(self, name: str, report: BatchReport) -> None:
-        """Warns if every row of this batch was rejected, and it is the first one or ends many."""
+    def _tell_aside(self, report: BatchReport) -> None:
+        """Warns of rows that queries set aside as they are evaluated: tied events, and rows without a value."""
+        names = stage_names(self.setup.plan.facts)
+        before, self.set_aside = self.set_aside, added(self.set_aside, report.set_aside)
+        for query, reasons in report.set_aside.items():
+            for reason in reasons:
+                rows, told = self.set_aside[query][reason], before.get(query, {}).get(reason, 0)
+                if not told or rows >= due_after(told):
+                    text = f"{names.get(query, query)} set aside {count_of(rows, 'row')} up to batch {report.seq}: {reason}"
+                    latest = [row for one in self._kept(report.clock) for row in _last_of(one, query, reason)]
+                    self._warn(
+                        query,
+                        Problem("TG435", text, because=tuple(map(_example, latest[-1:])), hint=_MENDS.get(reason, "")),
+                    )
+
+    def _kept(self, since: int) -> pa.RecordBatchReader:
+        """The quarantine since a clock."""
         from tidegate.runtime.ingest.quarantine import kept_rows
 
+        checkpoint = self.setup.checkpoint
+        return kept_rows(checkpoint.store, checkpoint.manifest, since=since)
+
+    def _judge(self, name: str, report: BatchReport) -> None:
+        """Warns if every row of this batch was rejected, and it is the first one or ends many."""
         rejecting = self.rejecting.setdefault(name, _Rejecting())
         if rejecting.after(report, report.counts[name]) and f"{name} ended" not in self.said:
-            checkpoint = self.setup.checkpoint
-            kept = kept_rows(checkpoint.store, checkpoint.manifest, since=rejecting.clock)
             first, last = rejecting.since, report.seq
             where = f" in batch {last}" if first == last else f" in batches {first} to {last}"
-            self._warn(name, _all_rejected(self.setup.streams[name], rejecting.row, kept, where))
+            self._warn(name, _all_rejected(self.setup.streams[name], rejecting.row, self._kept(rejecting.clock), where))
 
     def ended(self) -> None:
         """Warns, as the run ends, of batches of rejected rows of which no warning told."""

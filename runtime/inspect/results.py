@@ -11,8 +11,7 @@ from tidegate.algebra.dsl.calls import checked_calls
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.shown import shown
-from tidegate.analysis.patterns.inner_queries import stage_owner
-from tidegate.runtime.batch.status import Line, Status, fates
+from tidegate.runtime.batch.status import Line, Status, asides, fates
 
 if TYPE_CHECKING:
     import pandas
@@ -256,11 +255,11 @@ class Results:
     def _inputs(self) -> Status:
         return Status("rows by their fate", (*fates("in", self.counts), *self._aside()))
 
-    def _aside(self) -> Iterator[Line]:
-        """What queries set aside of their evaluation: a result without it looks as if there had been nothing."""
+    def _aside(self) -> tuple[Line, ...]:
         keys = ["source", "origin", "reason"]
         found = self.quarantine.arrow().group_by(keys, use_threads=False).aggregate([([], "count_all")])
+        counts: dict[str, dict[str, int]] = {}
         for row in found.to_pylist():
             if row["origin"] == f"query {row['source']}":
-                text = f"{row['count_all']:,} set aside: {row['reason']}; quarantine says why"
-                yield Line("out", stage_owner(row["source"]) or row["source"], text)
+                counts.setdefault(row["source"], {})[row["reason"]] = row["count_all"]
+        return asides(counts)

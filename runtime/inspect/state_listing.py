@@ -28,7 +28,7 @@ from tidegate.runtime.plan.steps import one_of
 from tidegate.runtime.state.checkpoint import Snapshot, inspect
 from tidegate.runtime.state.codec import parse_plain
 from tidegate.runtime.state.errors import MANIFEST, StateError
-from tidegate.runtime.state.manifest import Manifest, unreadable_files
+from tidegate.runtime.state.manifest import Manifest, set_aside_rows, unreadable_files
 from tidegate.runtime.state.outputs.names import result_of
 from tidegate.runtime.state.quarantine import Quarantine
 from tidegate.runtime.state.segments import Segment, check_size, covering, verify
@@ -120,6 +120,11 @@ class StateListing:
         return {name: one.rejected for name, one in sorted(counts.items()) if one.rejected}
 
     @property
+    def set_aside(self) -> dict[str, dict[str, int]]:
+        """Rows that were set aside since the beginning as queries were evaluated, per query and reason."""
+        return {} if self.snapshot.manifest is None else set_aside_rows(self.snapshot.manifest)
+
+    @property
     def rows(self) -> int:
         """Rows of buffers, and situations."""
         return sum(one.rows for one in self.buffers) + sum(one.rows for one in self.situations)
@@ -152,7 +157,7 @@ class StateListing:
             "bytes": self.bytes,
             "buffers": [_buffer_dict(one) for one in self.buffers],
             "situations": [situation_dict(one) for one in self.situations],
-            "quarantine": _quarantine_dict(self.quarantine) | {"rejected": self.rejected},
+            "quarantine": _quarantine_dict(self.quarantine) | {"rejected": self.rejected, "set_aside": self.set_aside},
             "results": [{"directory": r.directory, "files": r.files, "bytes": r.bytes} for r in self.results],
         }
 
@@ -330,7 +335,7 @@ def _buffer_text(one: BufferState) -> str:
 
 def _quarantine_text(listing: StateListing) -> str:
     kept = listing.quarantine
-    if kept == Quarantine() and not listing.rejected:
+    if kept == Quarantine() and not listing.rejected and not listing.set_aside:
         return ""
     head = f"quarantine: {count_of(kept.rows, 'row')}"
     lines = [head + (f", {count_of(kept.bytes, 'byte')} in {count_of(len(kept.files), 'file')}" if kept.files else "")]
@@ -339,10 +344,11 @@ def _quarantine_text(listing: StateListing) -> str:
     if kept.dropped.until is not None:
         what = f"{count_of(kept.dropped.rows, 'row')}, {count_of(kept.dropped.bytes, 'byte')}"
         lines.append(f"  dropped     {what}, up to {format_instant(kept.dropped.until)}")
-    for i, (name, reasons) in enumerate(listing.rejected.items()):
-        counted = sorted(reasons.items(), key=lambda one: (-one[1], one[0]))
-        told = ", ".join(f"{rows:,} {reason}" for reason, rows in counted)
-        lines.append(f"  {'' if i else 'rejected':<12}{name}: {told}, since the beginning")
+    for what, counts in (("rejected", listing.rejected), ("set aside", listing.set_aside)):
+        for i, (name, reasons) in enumerate(counts.items()):
+            counted = sorted(reasons.items(), key=lambda one: (-one[1], one[0]))
+            told = ", ".join(f"{rows:,} {reason}" for reason, rows in counted)
+            lines.append(f"  {'' if i else what:<12}{name}: {told}, since the beginning")
     if kept.files:
         lines.append(f"  to see      tg.read_quarantine({listing.where!r}).read_all().to_pylist()")
     return "\n".join(lines)

@@ -82,6 +82,8 @@ class SourceCounts:
 
 #: Where a manifest's `extra` has, per source, how many files were set aside since the beginning as they cannot be read.
 UNREADABLE: Final = "unreadable"
+#: And, per query and reason, how many rows were set aside as it was evaluated.
+SET_ASIDE: Final = "set aside"
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,3 +234,22 @@ def unreadable_files(manifest: Manifest) -> dict[str, int]:
     """Per source how many files were set aside since the beginning; only those of which some were."""
     found = manifest.extra.get(UNREADABLE)
     return {name: files for name, files in found.items() if type(files) is int} if isinstance(found, dict) else {}
+
+
+def set_aside_rows(manifest: Manifest) -> dict[str, dict[str, int]]:
+    """Per query, or part of one, how many rows were set aside since the beginning as it was evaluated, by reason."""
+    found = manifest.extra.get(SET_ASIDE)
+    if not isinstance(found, dict):
+        return {}
+    by_query = ((name, reasons) for name, reasons in found.items() if isinstance(reasons, dict))
+    return {name: {why: rows for why, rows in reasons.items() if type(rows) is int} for name, reasons in by_query}
+
+
+def added(counts: Mapping[str, Mapping[str, int]], more: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
+    """The sum of two counts by query and reason."""
+    total = {name: dict(reasons) for name, reasons in counts.items()}
+    for name, reasons in more.items():
+        known = total.setdefault(name, {})
+        for reason, rows in reasons.items():
+            known[reason] = known.get(reason, 0) + rows
+    return total

@@ -255,6 +255,27 @@ def test_sources_are_looked_for_before_anything_that_takes_long(tmp_path: Path, 
     ]
 
 
+def test_rows_that_a_query_sets_aside_are_told_at_the_first_at_ten_and_so_on() -> None:
+    cars = tg.stream("Cars", "car string, t bigint, speed double", progress="t")
+    fast = cars.partition_by("car").derive(Fast=tg.situation(cars.speed > 80)).Fast
+    counted = tg.program(Counted=fast.group_by(w=tg.tumbling(fast.te, 5)).agg(n=tg.count()))
+    told: list[str] = []
+    with counted.session() as session, warnings.catch_warnings(record=True, action="always") as caught:
+        for second in range(8):
+            session.push("Cars", [("a", second, 90.0), ("a", second, 3.0), ("b", second, 90.0)])
+            session.advance("Cars", second)
+            session.step()
+            told += [f"{second}: {one.message}" for one in caught]
+            caught.clear()
+    first, tenth = (text.splitlines() for text in told)
+    assert first == [
+        "0: TG435 Counted (its situations) set aside 2 rows up to batch 1: tie",
+        '  because       such as {"car": "a", "t": 0}: TG304 two events of one partition at 0: nothing says which comes first',
+        '  hint          name an attribute that orders events of one instant: partition_by(..., tie="sequence")',
+    ]
+    assert tenth[0] == "4: TG435 Counted (its situations) set aside 10 rows up to batch 5: tie"
+
+
 def test_an_advance_to_before_is_told() -> None:
     with program.session() as session:
         session.advance("E", {"t": "2026-01-02"})

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -18,6 +19,8 @@ import pytest
 import tidegate as tg
 from tidegate.runtime.inspect import live_display
 from tidegate.runtime.inspect.live_display import LiveDisplay
+from tidegate.runtime.inspect.state_listing import list_state
+from tidegate.runtime.state.store.local import LocalStore
 
 events = tg.stream("E", "name string, n bigint, t timestamp", progress="t")
 program = tg.program(
@@ -95,13 +98,31 @@ def test_results_say_what_a_query_set_aside() -> None:
     assert repr(results).endswith(
         "rows by their fate\n"
         "  in   Cars  3 rows, 2 accepted, 1 rejected: 1 null\n"
-        "  out  Fast  2 set aside: tie; quarantine says why"
+        "  out  Fast  2 set aside: tie; the quarantine says why"
     )
     assert "2 set aside: tie" in results._repr_html_()
     counted = fast.group_by(w=tg.tumbling(fast.te, 5)).agg(n=tg.count())
     results = tg.program(Counted=counted).run({"Cars": [("a", 1, 90.0), ("a", 1, 3.0)]})
     assert "~" not in repr(results)
-    assert repr(results).endswith("  out  Counted  2 set aside: tie; quarantine says why")
+    assert repr(results).endswith("  out  Counted  2 set aside: tie; the quarantine says why")
+    assert re.search(r"\n  +Counted +2 set aside: tie; the quarantine says why\n", repr(results.reports[0]))
+
+
+@pytest.mark.filterwarnings("ignore:TG435")
+def test_a_session_says_what_its_queries_have_set_aside_since_the_beginning(tmp_path: Path) -> None:
+    cars = tg.stream("Cars", "car string, t bigint, speed double", progress="t")
+    fast = cars.partition_by("car").derive(Fast=tg.situation(cars.speed > 80)).Fast
+    program = tg.program(Counted=fast.group_by(w=tg.tumbling(fast.te, 5)).agg(n=tg.count()))
+    for number in (1, 2):
+        with program.session(checkpoint=tmp_path / "state") as session:
+            session.push("Cars", [("a", number, 90.0), ("a", number, 3.0)])
+            session.advance("Cars", number)
+            session.step()
+            said = rf"\n  +Counted +{2 * number} set aside: tie; the quarantine says why\n"
+            assert re.search(said, str(session.status()))
+    listing = list_state(LocalStore(tmp_path / "state"))
+    assert listing.to_dict()["quarantine"]["set_aside"] == {"Counted~1": {"tie": 4}}  # type: ignore[index]  # plain values
+    assert "  set aside   Counted~1: 4 tie, since the beginning" in str(listing)
 
 
 def test_a_batch_is_shown_by_what_one_asks_first() -> None:

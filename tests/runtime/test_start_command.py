@@ -105,6 +105,21 @@ def test_what_it_did_is_said_in_the_end(place: Path, capsys: pytest.CaptureFixtu
     ]
 
 
+@pytest.mark.filterwarnings("ignore:TG435")
+def test_what_queries_set_aside_is_said_in_the_end(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    derived = "events.partition_by('k').derive(Large=tg.situation(events.n > 0)).Large"
+    program = PROGRAM.replace("n bigint", "n bigint, k bigint").replace("events.where(events.n > 1)", derived)
+    (place / "program.py").write_text(program + DEPLOYED)
+    frame = pl.DataFrame({"n": [0, 1, 1], "k": [1, 1, 1], "t": [f"2026-01-01T0{hour}:00Z" for hour in (1, 1, 2)]})
+    frame.write_parquet(place / "in" / "1.parquet")
+    assert main(["start", "program.py", "--once"]) == 0
+    said = capsys.readouterr().err.splitlines()
+    assert said[-2:] == [
+        "       Large  2 set aside: tie; the quarantine says why",
+        "rejected rows and why: tg.read_quarantine('state')",
+    ]
+
+
 @pytest.mark.parametrize(
     ("arguments", "written"),
     [
