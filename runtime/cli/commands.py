@@ -1,4 +1,4 @@
-"""The command line: `tidegate check`, `explain`, `run`, `start`, `timeline`, `why`, `state`, `compact`, `doctor` and `version`."""
+"""The command line: `tidegate check`, `explain`, `run`, `start`, `timeline`, `why`, `state`, `quarantine`, `compact`, `doctor` and `version`."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidegate.algebra.errors import Problem, QueryError, TidegateError
 
 if TYPE_CHECKING:
+    from tidegate.runtime.cli.quarantine import QuarantineListing
     from tidegate.runtime.cli.run_query import QueryRun
     from tidegate.runtime.engines.explanation import ProgramExplanation
+    from tidegate.runtime.inspect.state_listing import StateListing
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -58,6 +60,12 @@ def _meant(given: str, known: Iterable[str]) -> str:
 
     found = nearest(given, known)
     return f"; did you mean {' or '.join(found)}?" if found else ""
+
+
+def _rows(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of rows")
+    return int(text)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -151,6 +159,18 @@ def parser() -> argparse.ArgumentParser:
     state.add_argument("--check", action="store_true", help="read every state file and compare it with its checksum")
     state.add_argument("--json", action="store_true", help="print the listing as JSON")
     state.set_defaults(command=_state)
+
+    quarantine = commands.add_parser("quarantine", help="show the rejected rows that a checkpoint keeps, and why")
+    quarantine.add_argument(
+        "checkpoint", type=Path, help="the directory of a checkpoint, of a running or a stopped program"
+    )
+    quarantine.add_argument("--source", metavar="NAME", help="those of one input, or that one result set aside")
+    quarantine.add_argument("--reason", help='those that were rejected for one reason, such as "late"')
+    quarantine.add_argument(
+        "--limit", type=_rows, default=20, metavar="N", help="show the latest N of them (20); all are counted"
+    )
+    quarantine.add_argument("--json", action="store_true", help="print the rows as JSON")
+    quarantine.set_defaults(command=_quarantine)
 
     compact = commands.add_parser("compact", help="merge the small files in directories of results")
     compact.add_argument("results", type=Path, nargs="+", help="directories that were given as tg.parquet_sink(...)")
@@ -306,14 +326,26 @@ def _state(options: argparse.Namespace) -> int:
     from tidegate.runtime.inspect.state_listing import list_state
     from tidegate.runtime.state.store.local import LocalStore
 
+    return _listed(lambda: list_state(LocalStore(options.checkpoint), check=options.check), options.json)
+
+
+def _quarantine(options: argparse.Namespace) -> int:
+    from tidegate.runtime.cli.quarantine import list_quarantine
+
+    given = options.checkpoint, options.source, options.reason, options.limit
+    return _listed(lambda: list_quarantine(*given), options.json)
+
+
+def _listed(listing: Callable[[], StateListing | QuarantineListing], as_json: bool) -> int:
+    """Prints what a checkpoint holds, or, as JSON, what is wrong with it."""
     try:
-        listing = list_state(LocalStore(options.checkpoint), check=options.check)
+        found = listing()
     except TidegateError as error:
-        if not options.json:
+        if not as_json:
             raise
         print(json.dumps({"problems": [problem.to_dict() for problem in error.problems]}, indent=2))
         return 1
-    print(json.dumps(listing.to_dict(), indent=2) if options.json else listing)
+    print(json.dumps(found.to_dict(), indent=2) if as_json else found)
     return 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shlex
 import signal
 import sys
 import time
@@ -122,7 +123,7 @@ def operate(
             raise
     print(tally.status(), file=sys.stderr)
     if tally.set_aside or any(counts.rejected for counts in tally.counts.values()):
-        print(f"rejected rows and why: tg.read_quarantine({deployment.checkpoint!r})", file=sys.stderr)
+        print(f"rejected rows and why: tidegate quarantine {shlex.quote(deployment.checkpoint)}", file=sys.stderr)
 
 
 def _beginning(deployment: Deployment, host: str, port: int | None) -> str:

@@ -7,6 +7,7 @@ Read from the last commit without a lock, so also while a run writes.
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -350,7 +351,7 @@ def _quarantine_text(listing: StateListing) -> str:
             told = ", ".join(f"{rows:,} {reason}" for reason, rows in counted)
             lines.append(f"  {'' if i else what:<12}{name}: {told}, since the beginning")
     if kept.files:
-        lines.append(f"  to see      tg.read_quarantine({listing.where!r}).read_all().to_pylist()")
+        lines.append(f"  to see      tidegate quarantine {shlex.quote(listing.where)}")
     return "\n".join(lines)
 
 

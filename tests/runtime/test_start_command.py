@@ -101,7 +101,7 @@ def test_what_it_did_is_said_in_the_end(place: Path, capsys: pytest.CaptureFixtu
         "1 batch",
         "  in   E      5 rows, 3 accepted, 2 rejected: 1 late, 1 unparseable",
         "  out  Large  2 rows, final up to t 2026-01-02T02:59:59.999999Z",
-        "rejected rows and why: tg.read_quarantine('state')",
+        "rejected rows and why: tidegate quarantine state",
     ]
 
 
@@ -116,7 +116,7 @@ def test_what_queries_set_aside_is_said_in_the_end(place: Path, capsys: pytest.C
     said = capsys.readouterr().err.splitlines()
     assert said[-2:] == [
         "       Large  2 set aside: tie; the quarantine says why",
-        "rejected rows and why: tg.read_quarantine('state')",
+        "rejected rows and why: tidegate quarantine state",
     ]
 
 

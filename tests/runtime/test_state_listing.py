@@ -79,7 +79,7 @@ quarantine: 1 row, N bytes in 1 file
   oldest      2026-03-02T12:40:00Z, by the clock
   newest      2026-03-02T12:40:00Z
   rejected    Orders: 1 null, since the beginning
-  to see      tg.read_quarantine('PLACE').read_all().to_pylist()
+  to see      tidegate quarantine PLACE
 """
 
 
