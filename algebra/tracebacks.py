@@ -25,11 +25,16 @@ _NO_CALLS = frozenset(
 )
 
 
+def shows_all(error: BaseException | None) -> bool:
+    """Whether all that is known of an error is shown: of one of ours, and where the user asks for that."""
+    return isinstance(error, InternalError) or os.environ.get("TIDEGATE_TRACEBACK") == "full"
+
+
 def of_user(trace: TracebackType | None) -> TracebackType | None:
     """The traceback without the frames of the library, of what it calls itself by, and of the shell of a notebook; all of it
     where the user asks for that.
     """
-    if os.environ.get("TIDEGATE_TRACEBACK") == "full":
+    if shows_all(None):
         return trace
     frames = []
     while trace is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -238,8 +238,7 @@ class RunningQuery(StreamingQuery):
             with self._run.own_error(), self._display():
                 return super().awaitTermination(timeout)  # type: ignore[arg-type]  # Spark takes fractions too
         finally:
-            if not self.isActive:
-                self._run.close()
+            self._check_over()
 
     def processAllAvailable(self) -> None:  # Spark's name
         """As Spark's: waits until all there is now is processed; the error of a batch that failed is raised as itself.
@@ -251,10 +250,22 @@ class RunningQuery(StreamingQuery):
             True
             >>> live.stop()
         """
-        with self._run.own_error(), self._display():
-            if self.isActive:
-                self._run.look()
-            super().processAllAvailable()
+        try:
+            with self._run.own_error(), self._display():
+                if self.isActive:
+                    self._run.look()
+                super().processAllAvailable()
+        finally:
+            if self._run.error is not None:  # Spark tells of it a moment before the query has ended
+                with suppress(StreamingQueryException):
+                    super().awaitTermination()
+            self._check_over()
+
+    def _check_over(self) -> None:
+        """Gives up what a query holds that has ended."""
+        if not self.isActive:
+            self._run.close()
+            self._run.unhush()
 
     @contextmanager
     def _display(self) -> Iterator[None]:
@@ -286,6 +297,7 @@ class RunningQuery(StreamingQuery):
         """
         super().stop()
         self._run.close()
+        self._run.unhush()
 
 
 def start(

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from tidegate.algebra.evaluation import EvaluationError
 from tidegate.runtime.engines.spark.eval.terms import raised_error
+from tidegate.runtime.engines.spark.failures import cause_of
 
 
 @contextmanager
@@ -25,6 +26,7 @@ def described(spark: SparkSession, what: str) -> Iterator[None]:
         if error is None:
             raise
         message = f"{error.message} ({what})"
-        raise EvaluationError(error.code, message, hint=error.hint, because=error.problems[0].because) from failure
+        told = EvaluationError(error.code, message, hint=error.hint, because=error.problems[0].because)
+        raise told from cause_of(told, failure)
     finally:
         context.setLocalProperty("spark.job.description", before)  # type: ignore[arg-type]  # None clears it

@@ -25,7 +25,7 @@ from tidegate.runtime.engines.setup import Setup
 from tidegate.runtime.engines.spark.calls import ProgressCalls
 from tidegate.runtime.engines.spark.closing import ClosingCall
 from tidegate.runtime.engines.spark.executor import Offered, SparkExecutor
-from tidegate.runtime.engines.spark.failures import read_summaries
+from tidegate.runtime.engines.spark.failures import cause_of, hushed, nothing, read_summaries
 from tidegate.runtime.engines.spark.input.wake_ups import WakeUps
 from tidegate.runtime.engines.spark.input.watching import Watching
 from tidegate.runtime.engines.spark.input.which_files import Reading, forget_what_has_gone
@@ -66,6 +66,8 @@ class SparkRun:
     watching: Watching | None = None
     display: LiveDisplay | None = None
     notices: Notices = field(init=False)
+    unhush: Callable[[], None] = nothing
+    """Lets Spark log what ends a query, where it was kept from it."""
 
     def __post_init__(self) -> None:
         self.notices = Notices.of(self.setup, self.setup.sources)
@@ -149,6 +151,7 @@ class SparkRun:
         except Exception as error:
             self.error = error if isinstance(error, TidegateError) else None
             self.close()
+            self.unhush = hushed(session, self.error)
             raise
         except BaseException as error:  # anything else would leave Spark waiting for an answer for ever
             self.error = InternalError("TG491", f"the batch was interrupted: {error!r}")
@@ -166,7 +169,7 @@ class SparkRun:
                     root = self.setup.checkpoint.store.where
                     failure.add_note(f"if a file of Spark's own checkpoint is damaged: {how_to_go_on(root)}")
                 raise
-            raise self.error from failure
+            raise self.error from cause_of(self.error, failure)
 
     def _batch(self, frame: DataFrame, spark_batch: SparkBatch, clock: int) -> bool:
         """A batch of ours; whether it was skipped, since it is committed here."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import os
 import re
+import traceback
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +81,47 @@ def test_a_missing_column_of_a_dataframe_is_refused_before_the_query_starts(
         assert found.value.hint == ("its columns are k, other" if number == 0 else "its columns are k, T")
 
 
+@pytest.fixture
+def logged(spark: SparkSession) -> Iterator[Callable[[], str]]:
+    """What Spark has logged meanwhile."""
+    jvm: Any = spark._jvm
+    log4j, writer = jvm.org.apache.logging.log4j, jvm.java.io.StringWriter()
+    layout = log4j.core.layout.PatternLayout.createDefaultLayout()
+    appender = log4j.core.appender.WriterAppender.createAppender(layout, None, writer, "told", False, True)
+    appender.start()
+    root = log4j.LogManager.getContext(False).getConfiguration().getRootLogger()
+    root.addAppender(appender, None, None)
+    yield writer.toString
+    root.removeAppender("told")
+
+
+@pytest.mark.parametrize("wait", [tg.RunningQuery.awaitTermination, tg.RunningQuery.processAllAvailable])
+def test_of_an_error_in_the_stream_the_users_part_is_shown(
+    spark: SparkSession,
+    tmp_path: Path,
+    logged: Callable[[], str],
+    monkeypatch: pytest.MonkeyPatch,
+    wait: Callable[[tg.RunningQuery], object],
+) -> None:
+    program = tg.program(Out=instants)
+    sources = {"E": tg.source([(7, None)], policy="fail")}
+    for name in ("first", "second"):
+        query = program.start(spark, sources=sources, checkpoint=tmp_path / name)
+        with pytest.raises(tg.QueryError, match="TG410") as found:
+            wait(query)
+        shown = traceback.format_exception(found.value)
+        assert "pyspark" not in "".join(shown)
+        assert "tidegate/runtime" not in "".join(shown)
+        assert logged() == ""
+    monkeypatch.setenv("TIDEGATE_TRACEBACK", "full")
+    query = program.start(spark, sources=sources, checkpoint=tmp_path / "full")
+    with pytest.raises(tg.QueryError, match="TG410") as found:
+        wait(query)
+    assert isinstance(found.value.__cause__, StreamingQueryException)
+    query.stop()
+    assert "terminated with error" in logged()
+
+
 @pytest.mark.parametrize("driver_bytes", [0, 1 << 20])
 def test_an_error_in_the_stream_is_raised_as_itself(spark: SparkSession, tmp_path: Path, driver_bytes: int) -> None:
     program = tg.program(Out=instants)
@@ -89,7 +132,7 @@ def test_an_error_in_the_stream_is_raised_as_itself(spark: SparkSession, tmp_pat
     )
     with pytest.raises(tg.QueryError, match=r"^TG412 .*broken\.parquet") as found:
         query.awaitTermination()
-    assert isinstance(found.value.__cause__, StreamingQueryException)
+    assert not isinstance(found.value.__cause__, StreamingQueryException)  # the same once more
     assert found.value.hint is not None
     assert found.value.hint.endswith('repeated without it; on_bad_file="quarantine" sets such files aside')
     assert query.exception() is found.value
