@@ -104,7 +104,7 @@ def run(
     """Run a program over complete inputs: frames, rows, or `Source`s such as directories, static tables among them."""
     from tidegate.runtime.connectors.sinks import CallbackSink, DiscardSink
     from tidegate.runtime.connectors.sources import check_rows_given
-    from tidegate.runtime.engines.notices import check_accepted
+    from tidegate.runtime.engines.rejections import check_accepted
     from tidegate.runtime.inspect.results import Results, ResultTable
     from tidegate.runtime.plan.progress import check_known
 

@@ -123,7 +123,7 @@ OTHERS = {
     "batch.report.KEPT_REPORTS": "reports that are kept",
     "connectors.directory._UNSETTLED_NS": "a span of time",
     "inspect.live_display.DELAY": "a span of time",
-    "engines.notices._ROW": "characters of a row",
+    "engines.rejections._ROW": "characters of a row",
     "cli.operation.STALE": "a span of time",
     "plan.situation_state._COUNTED": "what texts say",
     "inspect.results.SHOWN_ROWS": "rows that a text shows",

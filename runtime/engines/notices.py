@@ -4,58 +4,26 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
-from tidegate.algebra.errors import Problem, QueryError, Site, call_site
-from tidegate.algebra.pretty import count_of, printable, term_text
-from tidegate.algebra.terms import conjuncts
+from tidegate.algebra.errors import Problem, Site, call_site
+from tidegate.algebra.pretty import count_of
 from tidegate.algebra.time import INF
 from tidegate.algebra.types import Kind
 from tidegate.analysis.patterns.inner_queries import stage_names
 from tidegate.runtime.batch.instants import moment
 from tidegate.runtime.connectors.sources import Files, Source
+from tidegate.runtime.engines.rejections import MENDS, all_rejected, example, is_rejected, last_of
 from tidegate.runtime.state.manifest import SourceCounts, added
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tidegate.algebra.schema import StreamDef
     from tidegate.algebra.time import Extended
     from tidegate.runtime.batch.report import BatchReport
     from tidegate.runtime.engines.setup import Setup
-
-#: Characters of a rejected row that are shown.
-_ROW: Final = 300
-
-#: What text reads as a value of a type.
-_TEXTS: Final = {
-    Kind.TIMESTAMP: 'a timestamp is text such as "2026-03-02T12:00:00Z" or a datetime: convert other text and numbers before, '
-    'in Polars with .str.to_datetime("%d.%m.%Y %H:%M") or pl.from_epoch(column)',
-    Kind.DATE: 'a date is text such as "2026-03-02" or a date: convert other text before, in Polars with .str.to_date("%d.%m.%Y")',
-    **dict.fromkeys(
-        (Kind.BIGINT, Kind.DOUBLE, Kind.DECIMAL),
-        "a number is digits with a point at most: take units, separators of thousands and decimal commas out before",
-    ),
-}
-_TYPES: Final = "compare the values with the types that the stream declares: text must read as a value of its type"
-#: What to do about rows that were rejected, by the reason.
-_MENDS: Final = {
-    "ahead": "these rows are later than the clock: for recorded or planned events give the source skew_guard=None",
-    "conflict": "rows with the same key differ: name in key= what tells rows apart",
-    "duplicate": "these rows were there before: name in key= what tells rows apart",
-    "inexact": "declare a type that holds the values exactly, such as double or decimal(18, 2)",
-    "late": "say how late rows may come: delay= of the source",
-    "missing column": "columns are matched by name, and small and capital letters differ",
-    "null": "instants and what is declared `not null` cannot be missing: leave out `not null`, or correct the rows",
-    "out of range": _TYPES,
-    "overflow": "such sums are NULL: sum doubles instead, or fewer rows",
-    "tie": 'name an attribute that orders events of one instant: partition_by(..., tie="sequence")',
-    "unevaluable": "a term of a query has no value for these rows: leave them out with where(...), or write the term so that it has one",
-    "unparseable": _TYPES,
-    "wrong type": _TYPES,
-}
 
 
 class RunWarning(UserWarning):
@@ -73,61 +41,9 @@ class RunWarning(UserWarning):
     """
 
 
-def check_accepted(
-    counts: Mapping[str, SourceCounts], streams: Mapping[str, StreamDef], quarantine: Iterable[pa.RecordBatch]
-) -> None:
-    """`QueryError` TG430 for each input of which there were rows and none was accepted."""
-    nothing = [name for name, one in counts.items() if is_rejected(one)]
-    if nothing:
-        kept = list(quarantine)
-        raise QueryError.of([_all_rejected(streams[name], counts[name], kept, "") for name in nothing])
-
-
-def is_rejected(counts: SourceCounts) -> bool:
-    """Whether there were rows, and none was accepted."""
-    return counts.rows_in > 0 and not counts.accepted
-
-
 def due_after(told: int) -> int:
     """How many rows are told next, once so many were: ten, a hundred, a thousand, …"""
     return int(10 ** len(str(told)))
-
-
-def _all_rejected(stream: StreamDef, counts: SourceCounts, quarantine: Iterable[pa.RecordBatch], where: str) -> Problem:
-    """`quarantine` ends with rows of this stream, unless they are not kept."""
-    reasons = sorted(counts.rejected, key=lambda reason: -counts.rejected[reason])
-    told = ", ".join(f"{counts.rejected[reason]:,} {reason}" for reason in reasons)
-    many = "the only row" if counts.rows_in == 1 else f"all {count_of(counts.rows_in, 'row')}"
-    rows = [row for batch in quarantine for row in _last_of(batch, stream.name, reasons[0])]
-    hint = _MENDS.get(reasons[0], "the quarantine has the rows, with the reason for each")
-    if rows and hint is _TYPES and rows[-1]["attribute"] in stream.schema:
-        hint = _TEXTS.get(stream.schema[rows[-1]["attribute"]].type.kind, hint)
-    if rows and reasons[0] == "missing column" and ".csv" in rows[-1]["origin"]:
-        hint += '; columns of a file are apart by commas: read others with Polars, pl.scan_csv("in.csv", separator=";")'
-    if reasons[0] == "relation":
-        declared = " and ".join(map(term_text, conjuncts(stream.relations)))
-        hint = f"{stream.name} declares {declared}: correct the rows, or leave out what does not hold for all"
-    return Problem(
-        "TG430",
-        f"{many} of {stream.name}{where} {'was' if counts.rows_in == 1 else 'were'} rejected: {told}",
-        because=tuple(map(_example, rows[-1:])),
-        hint=hint,
-    )
-
-
-def _last_of(batch: pa.RecordBatch, source: str, reason: str) -> list[dict[str, Any]]:
-    import pyarrow.compute as pc
-
-    found = pc.and_(pc.equal(batch.column("source"), source), pc.equal(batch.column("reason"), reason))
-    rows = batch.filter(found)
-    last: list[dict[str, Any]] = rows.slice(max(0, rows.num_rows - 1)).to_pylist()
-    return last
-
-
-def _example(row: Mapping[str, Any]) -> str:
-    attribute = "" if row["attribute"] is None else f", for {row['attribute']}"
-    text = row["row"] if len(row["row"]) <= _ROW else f"{row['row'][:_ROW]}…"
-    return printable(f"such as {text}: {row['error'] or row['reason']}{attribute}")
 
 
 @dataclass(slots=True)
@@ -209,11 +125,27 @@ class Notices:
                 rows, told = self.set_aside[query][reason], before.get(query, {}).get(reason, 0)
                 if not told or rows >= due_after(told):
                     text = f"{names.get(query, query)} set aside {count_of(rows, 'row')} up to batch {report.seq}: {reason}"
-                    latest = [row for one in self._kept(report.clock) for row in _last_of(one, query, reason)]
+                    latest = [row for one in self._kept(report.clock) for row in last_of(one, query, reason)]
                     self._warn(
                         query,
-                        Problem("TG435", text, because=tuple(map(_example, latest[-1:])), hint=_MENDS.get(reason, "")),
+                        Problem(
+                            "TG435",
+                            text,
+                            because=tuple(text for row in latest[-1:] for text in example(row)),
+                            hint=MENDS.get(reason, ""),
+                        ),
                     )
+
+    def asked(self, bounds: Mapping[tuple[str, str], Extended], counts: Mapping[str, SourceCounts]) -> None:
+        """Warns, where a result is asked for, of rows that were pushed and wait for a call that nobody has made yet."""
+        for stream, one in counts.items():
+            if (
+                one.accepted
+                and stream not in self.said
+                and self._is_pushed(stream)
+                and self._is_unpromised(stream, bounds)
+            ):
+                self._say(stream, stream, _stands_still(stream, pushed=True))
 
     def _kept(self, since: int) -> pa.RecordBatchReader:
         """The quarantine since a clock."""
@@ -228,14 +160,14 @@ class Notices:
         if rejecting.after(report, report.counts[name]) and f"{name} ended" not in self.said:
             first, last = rejecting.since, report.seq
             where = f" in batch {last}" if first == last else f" in batches {first} to {last}"
-            self._warn(name, _all_rejected(self.setup.streams[name], rejecting.row, self._kept(rejecting.clock), where))
+            self._warn(name, all_rejected(self.setup.streams[name], rejecting.row, self._kept(rejecting.clock), where))
 
     def ended(self) -> None:
         """Warns, as the run ends, of batches of rejected rows of which no warning told."""
         for name, one in self.rejecting.items():
             if one.is_untold and f"{name} ended" not in self.said:
                 where = f" in {one.batches:,} batches, which brought no others,"
-                self._warn(name, _all_rejected(self.setup.streams[name], one.total, (), where))
+                self._warn(name, all_rejected(self.setup.streams[name], one.total, (), where))
         self.rejecting.clear()
 
     def looked(self) -> None:
@@ -294,15 +226,20 @@ class Notices:
 
     def _stands_still(self, report: BatchReport, name: str) -> bool:
         """Whether rows have come, and nothing says how far they are complete, or ever will but a call."""
-        source, options = self.sources.get(name), self.setup.options[name]
-        bounds = [value for (stream, _), value in report.bounds.items() if stream == name]
-        promised = options.delay or options.progress_columns or options.idle is not None or options.arrival is not None
-        if promised or not bounds or any(bound != -INF for bound in bounds):
+        if not self._is_unpromised(name, report.bounds):
             return False
+        source = self.sources.get(name)
         if source is None or self._is_pushed(name):
             return self.batches > 1  # a call of `advance` may follow the first rows
         lasts = isinstance(source.data, Files) or bool(getattr(source.data, "isStreaming", False))
         return lasts and not source.bounded
+
+    def _is_unpromised(self, name: str, bounds: Mapping[tuple[str, str], Extended]) -> bool:
+        """Whether nothing moves a stream's progress but calls, and none has."""
+        options = self.setup.options[name]
+        own = [value for (stream, _), value in bounds.items() if stream == name]
+        promised = options.delay or options.progress_columns or options.idle is not None or options.arrival is not None
+        return not promised and bool(own) and all(bound == -INF for bound in own)
 
     def _is_pushed(self, name: str) -> bool:
         """Whether a stream's rows come by calls alone."""

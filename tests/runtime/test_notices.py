@@ -86,7 +86,7 @@ def test_many_rows_of_rejected_batches_in_a_row_are_told_and_ten_times_as_many_a
         (told,) = told_by(session, [(3, "y"), late, late])
         assert told.splitlines()[0] == "TG430 all 3 rows of E in batch 2 were rejected: 2 late, 1 unparseable"
         assert 'such as {"n": 9, "t": "2026-01-01"}: late, for t' in told
-        assert "delay= of the source" in told
+        assert "give the source a longer delay=" in told
         (told,) = told_by(session, [BAD], [], *[[late]] * 6, [])
         assert told.splitlines()[0] == "TG430 all 10 rows of E in batches 2 to 10 were rejected: 8 late, 2 unparseable"
         assert told_by(session, *[[late]] * 89) == []
@@ -163,6 +163,61 @@ def test_a_session_whose_rows_are_pushed_and_never_said_to_be_complete_is_warned
             with told:
                 session.step()
             session.step()
+
+
+def test_results_of_which_none_can_be_final_are_warned_of_where_they_are_asked_for() -> None:
+    with program.session() as session, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert session.results("All") == []
+        session.push("E", [(1, "2026-01-01")])
+        session.step()
+        with pytest.warns(
+            tg.RunWarning, match=r"TG431 E has not progressed(?s:.*)session.advance\(\"E\", ...\)"
+        ) as caught:
+            assert session.results("All") == []
+        assert Path(caught[0].filename).name == "test_notices.py"
+        session.table("All")
+    with program.session() as session, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        session.push("E", [(1, "2026-01-01")])
+        session.step()
+        session.finish()
+        session.table("All")
+
+
+MENDS = [
+    ({"n": 2**70, "t": "2026-01-01"}, "declare decimal(38, 0) for longer numbers"),
+    ({"n": 1, "t": None}, "E progresses on t, so each row needs one"),
+    ({"n": 0, "t": "2026-01-01"}, "tg.when(...)"),
+]
+
+
+@pytest.mark.parametrize(("row", "hint"), MENDS)
+def test_the_mend_fits_the_reason(row: dict[str, object], hint: str) -> None:
+    ratio = tg.program(Ratio=events.select(events.t, part=1 / events.n))
+    with pytest.raises(tg.QueryError, match="TG430") as caught:
+        ratio.run({"E": [row]})
+    assert hint in caught.value.hint
+    needed = tg.stream("N", "n bigint not null, t timestamp", progress="t")
+    with pytest.raises(tg.QueryError, match="n is declared `not null`: leave that out of the schema"):
+        tg.program(All=needed).run({"N": [{"n": None, "t": "2026-01-01"}]})
+
+
+def test_a_term_without_a_value_is_told_with_its_values() -> None:
+    ratio = tg.program(Ratio=events.select(events.t, part=1 / events.n))
+    with pytest.raises(tg.QueryError, match=r'such as \{"n": 0, .*\}: TG302 1 / n: division by zero: '):
+        ratio.run({"E": [(0, "2026-01-01")]})
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_rejected_row_of_a_file_is_told_with_its_place_and_the_columns_there(tmp_path: Path, kind: str) -> None:
+    frame, place = pl.DataFrame({"n": [1], "time": ["2026-01-01"]}), tmp_path / f"in.{kind}"
+    frame.write_csv(place) if kind == "csv" else frame.write_parquet(place)
+    with pytest.raises(tg.QueryError, match="1 missing column") as caught:
+        program.run({"E": getattr(tg, kind)(place)})
+    said = str(caught.value)
+    assert f"such as row 0 of {place}: " in said
+    assert f"the columns of the file are: {'n,time' if kind == 'csv' else 'n, time'}" in said
 
 
 @pytest.mark.filterwarnings("error")

@@ -442,6 +442,7 @@ class Session:
             >>> pl.DataFrame(session.reader("Unpaid"))["customer"].to_list()
             ['Bob', 'Ada']
         """
+        self._notices.asked(self._runner.progress.inputs | self._advances, self._runner.counts)
         return read_results(self.plan, self._store, self._setup.checkpoint.manifest, self._sinks, name)
 
     def results(self, name: str) -> list[dict[str, Any]]:

@@ -1,0 +1,141 @@
+"""What is said of rejected rows: how many and why, one of them with its place, and what mends them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from tidegate.algebra.errors import Problem, QueryError
+from tidegate.algebra.pretty import count_of, printable, term_text
+from tidegate.algebra.terms import conjuncts
+from tidegate.algebra.types import Kind
+from tidegate.runtime.ingest.values import MISSING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tidegate.algebra.schema import StreamDef
+    from tidegate.runtime.state.manifest import SourceCounts
+
+#: Characters of a rejected row that are shown.
+_ROW: Final = 300
+
+#: What text reads as a value of a type.
+_TEXTS: Final = {
+    Kind.TIMESTAMP: 'a timestamp is text such as "2026-03-02T12:00:00Z" or a datetime: convert other text and numbers before, '
+    'in Polars with .str.to_datetime("%d.%m.%Y %H:%M") or pl.from_epoch(column)',
+    Kind.DATE: 'a date is text such as "2026-03-02" or a date: convert other text before, in Polars with .str.to_date("%d.%m.%Y")',
+    **dict.fromkeys(
+        (Kind.BIGINT, Kind.DOUBLE, Kind.DECIMAL),
+        "a number is digits with a point at most: take units, separators of thousands and decimal commas out before",
+    ),
+}
+_TYPES: Final = "compare the values with the types that the stream declares: text must read as a value of its type"
+#: What holds more than a type does.
+_LARGER: Final = {
+    Kind.BIGINT: "a bigint has 64 bits: declare decimal(38, 0) for longer numbers, or string for names made of digits",
+    Kind.DECIMAL: "declare a decimal of more digits, up to decimal(38, 2)",
+    Kind.TIMESTAMP: "such an instant is of no use: correct it where it comes from, or declare a string",
+}
+#: What to do about rows that were rejected, by the reason.
+MENDS: Final = {
+    "ahead": "these rows are later than the clock: for recorded or planned events give the source skew_guard=None",
+    "conflict": "rows with the same key differ: name in key= what tells rows apart",
+    "duplicate": "nothing is lost where a source delivers its rows again; rows that differ need a key= that tells them apart",
+    "inexact": "declare a type that holds the values exactly, such as double or decimal(18, 2)",
+    "late": "the stream was complete up to their time already: give the source a longer delay= if rows come so late",
+    MISSING: "columns are matched by name, and small and capital letters differ",
+    "null": "instants on which a stream progresses, and what is declared `not null`, cannot be missing: correct the rows",
+    "out of range": _TYPES,
+    "overflow": "such sums are NULL: sum doubles instead, or fewer rows",
+    "tie": 'name an attribute that orders events of one instant: partition_by(..., tie="sequence")',
+    "unevaluable": "leave such rows out with where(...), or give the term a value for each: with tg.when(...), or NULL by its try_ form",
+    "unparseable": _TYPES,
+    "wrong type": _TYPES,
+}
+
+
+def check_accepted(
+    counts: Mapping[str, SourceCounts], streams: Mapping[str, StreamDef], quarantine: Iterable[pa.RecordBatch]
+) -> None:
+    """`QueryError` TG430 for each input of which there were rows and none was accepted."""
+    nothing = [name for name, one in counts.items() if is_rejected(one)]
+    if nothing:
+        kept = list(quarantine)
+        raise QueryError.of([all_rejected(streams[name], counts[name], kept, "") for name in nothing])
+
+
+def is_rejected(counts: SourceCounts) -> bool:
+    """Whether there were rows, and none was accepted."""
+    return counts.rows_in > 0 and not counts.accepted
+
+
+def all_rejected(stream: StreamDef, counts: SourceCounts, quarantine: Iterable[pa.RecordBatch], where: str) -> Problem:
+    """`quarantine` ends with rows of this stream, unless they are not kept."""
+    reasons = sorted(counts.rejected, key=lambda reason: -counts.rejected[reason])
+    told = ", ".join(f"{counts.rejected[reason]:,} {reason}" for reason in reasons)
+    many = "the only row" if counts.rows_in == 1 else f"all {count_of(counts.rows_in, 'row')}"
+    rows = [row for batch in quarantine for row in last_of(batch, stream.name, reasons[0])]
+    return Problem(
+        "TG430",
+        f"{many} of {stream.name}{where} {'was' if counts.rows_in == 1 else 'were'} rejected: {told}",
+        because=tuple(text for row in rows[-1:] for text in example(row)),
+        hint=_mend(stream, reasons[0], rows[-1] if rows else None),
+    )
+
+
+def _mend(stream: StreamDef, reason: str, row: Mapping[str, Any] | None) -> str:
+    """What to do about rows that were rejected; `row`: one of them, unless they are not kept."""
+    if reason == "relation":
+        declared = " and ".join(map(term_text, conjuncts(stream.relations)))
+        return f"{stream.name} declares {declared}: correct the rows, or leave out what does not hold for all"
+    hint = MENDS.get(reason, "the quarantine has the rows, with the reason for each")
+    attribute: str = "" if row is None else row["attribute"] or ""
+    if attribute not in stream.schema:
+        return hint
+    if reason == "null":
+        if attribute in stream.progress:
+            return (
+                f"{stream.name} progresses on {attribute}, so each row needs one: correct the rows, or leave them out"
+            )
+        return f"{attribute} is declared `not null`: leave that out of the schema, or correct the rows"
+    if hint is _TYPES:
+        return (_LARGER if reason == "out of range" else _TEXTS).get(stream.schema[attribute].type.kind, hint)
+    if row is not None and reason == MISSING and ".csv" in row["origin"]:
+        return f'{hint}; columns of a file are apart by commas: read others with Polars, pl.scan_csv("in.csv", separator=";")'
+    return hint
+
+
+def last_of(batch: pa.RecordBatch, source: str, reason: str) -> list[dict[str, Any]]:
+    import pyarrow.compute as pc
+
+    found = pc.and_(pc.equal(batch.column("source"), source), pc.equal(batch.column("reason"), reason))
+    rows = batch.filter(found)
+    last: list[dict[str, Any]] = rows.slice(max(0, rows.num_rows - 1)).to_pylist()
+    return last
+
+
+def example(row: Mapping[str, Any]) -> Iterator[str]:
+    """A rejected row with its place and the reason, and what its file says of columns where one is missing."""
+    attribute = "" if row["attribute"] is None else f", for {row['attribute']}"
+    text = row["row"] if len(row["row"]) <= _ROW else f"{row['row'][:_ROW]}…"
+    is_file = os.sep in row["origin"]
+    place = f"row {row['position']} of {row['origin']}: " if is_file else ""
+    yield printable(f"such as {place}{text}: {row['error'] or row['reason']}{attribute}")
+    if is_file and row["reason"] == MISSING and (names := _columns(row["origin"])):
+        yield printable(f"the columns of the file are: {names[:_ROW]}")
+
+
+def _columns(path: str) -> str:
+    """The names of a file's columns as they stand there; nothing where it says none, or is gone."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with suppress(OSError, UnicodeDecodeError, pa.ArrowException):
+        if path.endswith(".csv"):
+            with open(path, encoding="utf-8-sig") as file:
+                return file.readline(1 << 16).strip()
+        return ", ".join(pq.read_schema(path).names)
+    return ""
