@@ -13,8 +13,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, assert_never
 
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.functions import casts, instants, logic, numbers, text
-from tidegate.algebra.functions.rules import CONVERSIONS, Operation, common_type
+from tidegate.algebra.functions import casts, doubles, instants, logic, numbers, rounding, text
+from tidegate.algebra.functions.rules import Operation, common_type
 from tidegate.algebra.kernels import Kernel
 from tidegate.algebra.terms import Attr, Call, Lit, Param, Term, unknown_attribute
 from tidegate.algebra.typed import Typed, attribute_leaf, literal_leaf, parameter_leaf, placeholder
@@ -30,7 +30,7 @@ __all__ = ["KERNELS", "OPERATIONS", "SECTIONS", "aggregate_type", "common_type",
 SECTIONS: Mapping[str, tuple[Operation, ...]] = MappingProxyType(
     {
         "Conditions": logic.OPERATIONS,
-        "Numbers": numbers.OPERATIONS,
+        "Numbers": (*numbers.OPERATIONS, *rounding.OPERATIONS, *doubles.OPERATIONS, *numbers.TRY_OPERATIONS),
         "Time": instants.OPERATIONS,
         "Strings": text.OPERATIONS,
         "Casts": casts.OPERATIONS,
@@ -40,8 +40,8 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType({one.name: one for rows i
 KERNELS: Mapping[str, Kernel] = MappingProxyType(
     {
         kernel.name: kernel
-        for family in (CONVERSIONS, logic.KERNELS, numbers.KERNELS, instants.KERNELS, text.KERNELS, casts.KERNELS)
-        for kernel in family
+        for family in (logic, numbers, rounding, doubles, instants, text, casts)
+        for kernel in family.KERNELS
     }
 )
 

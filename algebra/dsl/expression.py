@@ -17,7 +17,7 @@ from tidegate.algebra.ddl import to_type
 from tidegate.algebra.dsl.calls import checked_calls
 from tidegate.algebra.dsl.here import Here, tests_membership, unknown_name
 from tidegate.algebra.dsl.literals import literal, plain
-from tidegate.algebra.dsl.suggestions import VALUE_METHODS, nearest, rounding_hint
+from tidegate.algebra.dsl.suggestions import VALUE_METHODS, nearest
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.evaluation import evaluate_term
 from tidegate.algebra.operations import resolve, result_type
@@ -244,13 +244,11 @@ class Expression:
     def __rmod__(self, other: Operand) -> Expression:
         return build("mod", other, self)
 
-    def __floordiv__(self, other: object) -> NoReturn:
-        with Here():
-            raise QueryError(
-                "TG114", "// would round down, as Python does", hint="x.div(y) truncates towards zero, as SQL does"
-            )
+    def __floordiv__(self, other: Operand) -> Expression:
+        return build("floordiv", self, other)
 
-    __rfloordiv__ = __floordiv__
+    def __rfloordiv__(self, other: Operand) -> Expression:
+        return build("floordiv", other, self)
 
     def __pow__(self, other: Operand) -> Expression:
         return build("power", self, other)
@@ -264,13 +262,8 @@ class Expression:
     def __pos__(self) -> Expression:
         return self
 
-    def __round__(self, digits: object = None) -> NoReturn:
-        with Here():
-            raise QueryError(
-                "TG114",
-                f"round has no meaning that all engines share: {self!r}",
-                hint=rounding_hint(digits or 2),
-            )
+    def __round__(self, digits: int | None = None) -> Expression:
+        return build("round", self, 0 if digits is None else digits, like=BIGINT)
 
     def __int__(self) -> NoReturn:
         self._no_number("int", "bigint")
@@ -367,6 +360,119 @@ class Expression:
         """
         return build("try_mod", self, other)
 
+    def try_floordiv(self, other: Operand) -> Expression:
+        """Integer division, rounded down; NULL on division by zero.
+
+        Examples:
+            >>> show((-tg.lit(12)).try_floordiv(orders.pieces))
+            -3, -6, None
+        """
+        return build("try_floordiv", self, other)
+
+    def round(self, digits: int = 0) -> Expression:
+        """The number with so many digits after the point, halves away from zero; `round(x, 2)` is the same.
+
+        Of a double its exact value is rounded: 2.675 is a little less, and 2.67 with two digits.
+
+        Examples:
+            >>> show((orders.amount / 3).round(2))
+            4.17, 10.0, 2.67
+            >>> show(orders.amount.round())
+            13.0, 30.0, 8.0
+        """
+        return build("round", self, digits, like=BIGINT)
+
+    def trunc(self) -> Expression:
+        """The whole number towards zero; `tg.floor(x)` rounds down, `tg.ceil(x)` up.
+
+        Examples:
+            >>> show((-orders.amount).trunc())
+            -12.0, -30.0, -8.0
+        """
+        return build("trunc", self)
+
+    def sign(self) -> Expression:
+        """-1, 0 or 1, as a number or a duration is negative, zero or positive; NaN of NaN.
+
+        Examples:
+            >>> show((orders.pieces - 2).sign())
+            1, 0, -1
+        """
+        return build("sign", self)
+
+    def is_nan(self) -> Expression:
+        """Whether a double is not a number.
+
+        Examples:
+            >>> show((orders.pieces - 1).sqrt().is_nan())
+            False, False, True
+        """
+        return build("is_nan", self)
+
+    def nullif(self, value: Operand) -> Expression:
+        """The value itself, or NULL where it equals another.
+
+        Examples:
+            >>> show(tg.lit(10).div(orders.pieces.nullif(0)))
+            2, 5, None
+        """
+        with Here():
+            return build("if", compare("eq", self, value), constant(literal(None)), self)
+
+    def bit_and(self, other: Operand) -> Expression:
+        """The bits that are set in both bigints.
+
+        Examples:
+            >>> show(orders.pieces.bit_and(4))
+            4, 0, 0
+        """
+        return build("bit_and", self, other)
+
+    def bit_or(self, other: Operand) -> Expression:
+        """The bits that are set in one of the bigints or both.
+
+        Examples:
+            >>> show(orders.pieces.bit_or(1))
+            5, 3, 1
+        """
+        return build("bit_or", self, other)
+
+    def bit_xor(self, other: Operand) -> Expression:
+        """The bits that are set in exactly one of the bigints.
+
+        Examples:
+            >>> show(orders.pieces.bit_xor(7))
+            2, 5, 7
+        """
+        return build("bit_xor", self, other)
+
+    def bit_not(self) -> Expression:
+        """All bits of the bigint turned.
+
+        Examples:
+            >>> show(orders.pieces.bit_not())
+            -6, -3, -1
+        """
+        return build("bit_not", self)
+
+    def shift_left(self, bits: int) -> Expression:
+        """The bits of a bigint moved up by a constant number; those beyond the 64th are lost.
+
+        Examples:
+            >>> show(orders.pieces.shift_left(2))
+            20, 8, 0
+        """
+        return build("shift_left", self, bits, like=BIGINT)
+
+    def shift_right(self, bits: int) -> Expression:
+        """The bits of a bigint moved down by a constant number; the sign stays.
+
+        Examples:
+            >>> show(orders.pieces.shift_right(1))
+            2, 1, 0
+        """
+        return build("shift_right", self, bits, like=BIGINT)
+
     def sqrt(self) -> Expression:
         """Square root as a double; NaN below zero.
 
@@ -402,6 +508,141 @@ class Expression:
             25.0, 4.0, 0.0
         """
         return build("power", self, other)
+
+    def log10(self) -> Expression:
+        """Logarithm to the base 10 as a double; -inf at zero, NaN below.
+
+        Examples:
+            >>> show((orders.pieces * 200).log10())
+            3.0, 2.602..., -inf
+        """
+        return build("log10", self)
+
+    def log2(self) -> Expression:
+        """Logarithm to the base 2 as a double; -inf at zero, NaN below.
+
+        Examples:
+            >>> show((orders.pieces + 3).log2())
+            3.0, 2.321..., 1.584...
+        """
+        return build("log2", self)
+
+    def log(self, base: Operand) -> Expression:
+        """Logarithm to any base as a double: `ln` of the value divided by `ln` of the base.
+
+        Examples:
+            >>> show((orders.pieces + 4).log(3))
+            2.0, 1.630..., 1.261...
+        """
+        return build("log", self, base)
+
+    def sin(self) -> Expression:
+        """Sine of an angle in radians, as a double.
+
+        Examples:
+            >>> show(orders.pieces.radians().sin())
+            0.087..., 0.034..., 0.0
+        """
+        return build("sin", self)
+
+    def cos(self) -> Expression:
+        """Cosine of an angle in radians, as a double.
+
+        Examples:
+            >>> show(orders.pieces.cos())
+            0.283..., -0.416..., 1.0
+        """
+        return build("cos", self)
+
+    def tan(self) -> Expression:
+        """Tangent of an angle in radians, as a double.
+
+        Examples:
+            >>> show(orders.pieces.tan())
+            -3.380..., -2.185..., 0.0
+        """
+        return build("tan", self)
+
+    def asin(self) -> Expression:
+        """The angle in radians whose sine is the value; NaN beyond 1.
+
+        Examples:
+            >>> show((orders.pieces / 5).asin())
+            1.570..., 0.411..., 0.0
+        """
+        return build("asin", self)
+
+    def acos(self) -> Expression:
+        """The angle in radians whose cosine is the value; NaN beyond 1.
+
+        Examples:
+            >>> show((orders.pieces / 5).acos())
+            0.0, 1.159..., 1.570...
+        """
+        return build("acos", self)
+
+    def atan(self) -> Expression:
+        """The angle in radians whose tangent is the value.
+
+        Examples:
+            >>> show(orders.pieces.atan())
+            1.373..., 1.107..., 0.0
+        """
+        return build("atan", self)
+
+    def sinh(self) -> Expression:
+        """Hyperbolic sine, as a double.
+
+        Examples:
+            >>> show(orders.pieces.sinh())
+            74.203..., 3.626..., 0.0
+        """
+        return build("sinh", self)
+
+    def cosh(self) -> Expression:
+        """Hyperbolic cosine, as a double.
+
+        Examples:
+            >>> show(orders.pieces.cosh())
+            74.209..., 3.762..., 1.0
+        """
+        return build("cosh", self)
+
+    def tanh(self) -> Expression:
+        """Hyperbolic tangent, as a double.
+
+        Examples:
+            >>> show(orders.pieces.tanh())
+            0.999..., 0.964..., 0.0
+        """
+        return build("tanh", self)
+
+    def degrees(self) -> Expression:
+        """An angle in degrees, of one in radians.
+
+        Examples:
+            >>> show(orders.pieces.degrees())
+            286.478..., 114.591..., 0.0
+        """
+        return build("degrees", self)
+
+    def radians(self) -> Expression:
+        """An angle in radians, of one in degrees.
+
+        Examples:
+            >>> show((orders.pieces * 36).radians())
+            3.141..., 1.256..., 0.0
+        """
+        return build("radians", self)
+
+    def atan2(self, x: Operand) -> Expression:
+        """The angle in radians of the point whose ordinate is the value and whose abscissa is `x`.
+
+        Examples:
+            >>> show(orders.pieces.atan2(2))
+            1.190..., 0.785..., 0.0
+        """
+        return build("atan2", self, x)
 
     # Types -----------------------------------------------------------------------------------------------------------
     def cast(self, type_name: str) -> Expression:

@@ -20,7 +20,7 @@ from tidegate.algebra.errors import QueryError
 from tidegate.algebra.shown import shown
 from tidegate.algebra.terms import Lit
 from tidegate.algebra.time import DurationLike, duration_ticks
-from tidegate.algebra.types import BOOLEAN, DURATION, NULL
+from tidegate.algebra.types import BOOLEAN, DURATION, NULL, DataType
 
 
 @called()
@@ -165,27 +165,33 @@ def timestamp(value: dt.datetime | str) -> Expression:
 
 
 @called()
-def floor(value: Operand, unit: DurationLike | int | Expression) -> Expression:
+def floor(value: Operand, unit: DurationLike | int | Expression | None = None) -> Expression:
     """The last multiple of `unit` at or before the instant; multiples count from the epoch, 1970-01-01 UTC.
 
-    The unit is a duration for timestamps, one of whole days or their number for dates, a whole number for integers.
+    The unit is a duration for timestamps, one of whole days or their number for dates, a whole number for integers. Without
+    one the value is a number, and rounded down to a whole one.
 
     Examples:
         >>> show(tg.floor(orders.ordered, "15m"))
         2026-03-02 12:00:00+00:00, 2026-03-02 12:00:00+00:00, 2026-03-03 09:30:00+00:00
+        >>> show(tg.floor(-orders.amount))
+        -13.0, -30.0, -8.0
     """
     return _rounded("floor", value, unit)
 
 
 @called()
-def ceil(value: Operand, unit: DurationLike | int | Expression) -> Expression:
+def ceil(value: Operand, unit: DurationLike | int | Expression | None = None) -> Expression:
     """The first multiple of `unit` at or after the instant: the end of its window `( ]`, as the papers count.
 
-    The unit is a duration for timestamps, one of whole days or their number for dates, a whole number for integers.
+    The unit is a duration for timestamps, one of whole days or their number for dates, a whole number for integers. Without
+    one the value is a number, and rounded up to a whole one.
 
     Examples:
         >>> show(tg.ceil(orders.ordered, "15m"))
         2026-03-02 12:00:00+00:00, 2026-03-02 12:15:00+00:00, 2026-03-03 09:45:00+00:00
+        >>> show(tg.ceil(orders.amount))
+        13.0, 30.0, 8.0
     """
     return _rounded("ceil", value, unit)
 
@@ -209,7 +215,8 @@ def tumbling(value: Operand, size: DurationLike | int | Expression) -> Expressio
 
 def _rounded(op: str, value: object, unit: object) -> Expression:
     with Here():
-        return build(op, _attribute(value, op), unit, shift=True)
+        given = (_attribute(value, op),) if unit is None else (_attribute(value, op), unit)
+        return build(op, *given, shift=True)
 
 
 def _attribute(value: object, what: str) -> Expression:
@@ -224,24 +231,41 @@ def _attribute(value: object, what: str) -> Expression:
 
 
 @called()
-def when(condition: Expression, then: Operand, otherwise: Operand = None) -> Expression:
+def when(condition: Expression, then: Operand, *more: Operand | Expression, otherwise: Operand = None) -> Expression:
     """`then` where the condition is true, else `otherwise` (NULL if not given).
 
-    Only the value that is taken is computed. `QueryError` TG102 for what is no condition, or values of two types.
+    More conditions, each with its value, may follow: the first that is true decides. A last value alone is `otherwise`. Only the
+    value that is taken is computed. `QueryError` TG102 for what is no condition, or values of two types.
 
     Examples:
         >>> show(tg.when(orders.amount > 10, "large", "small"))
         large, large, small
+        >>> show(tg.when(orders.amount > 20, "large", orders.amount > 10, "middle", otherwise="small"))
+        middle, large, small
     """
     with Here():
-        like = next((part.type for part in (then, otherwise) if isinstance(part, Expression)), None)
-        test = to_expression(condition)
-        if test.type not in (BOOLEAN, NULL):
+        given: tuple[object, ...] = (condition, then, *more)
+        if len(given) % 2 and otherwise is not None:
             raise QueryError(
-                "TG102", f"a condition must be boolean, {test!r} is {test.type}", hint="compare it with something"
+                "TG114", "tg.when has two values for where no condition is true", hint="leave one of them out"
             )
-        parts = [constant(literal(None)) if part is None else to_expression(part, like) for part in (then, otherwise)]
-        return build("if", test, *parts)
+        last = given[-1] if len(given) % 2 else otherwise
+        pairs = list(zip(given[0::2], given[1::2], strict=False))
+        values = [*(value for _, value in pairs), last]
+        like = next((value.type for value in values if isinstance(value, Expression) and value.type != NULL), None)
+        found = _value_or_null(last, like)
+        for asked, value in reversed(pairs):
+            test = to_expression(asked)
+            if test.type not in (BOOLEAN, NULL):
+                raise QueryError(
+                    "TG102", f"a condition must be boolean, {test!r} is {test.type}", hint="compare it with something"
+                )
+            found = build("if", test, _value_or_null(value, like), found)
+        return found
+
+
+def _value_or_null(value: object, like: DataType | None) -> Expression:
+    return constant(literal(None)) if value is None else to_expression(value, like)
 
 
 @called()

@@ -9,15 +9,6 @@ from types import MappingProxyType
 
 from tidegate.algebra.allen import Allen
 
-
-def rounding_hint(digits: object = 2) -> str:
-    """What rounds: no operation on doubles does."""
-    return (
-        f'decimals and integers round with x.cast("decimal(18,{digits})"), instants and integers with tg.floor(x, unit); '
-        "doubles are rounded in the results, or in the rows before"
-    )
-
-
 _WHERE = "rows are chosen with where(r.x > 5)"
 _GROUP = 'groups are group_by("x").agg(n=tg.count())'
 _WITH = "attributes are computed with with_(y=r.x + 1)"
@@ -150,7 +141,6 @@ FUNCTIONS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("n_unique", "nunique", "approx_n_unique", "countDistinct"), "did you mean tg.count_distinct?")
     | dict.fromkeys(("date", "to_date"), _DATE)
     | dict.fromkeys(("if_else", "iff", "case", "case_when"), _CONDITIONAL)
-    | {"round": rounding_hint()}
     | dict.fromkeys(("session", "session_window"), _SESSION)
     | dict.fromkeys(("now", "current_timestamp", "current_date", "unix_timestamp"), _NO_CLOCK)
     | dict.fromkeys(("row_number", "rank", "dense_rank", "ntile"), _NO_NEIGHBOURS)
@@ -203,7 +193,6 @@ VALUE_METHODS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("mean", "average"), "it is a function: tg.avg(...)")
     | dict.fromkeys(("median", "std", "var", "quantile"), _AGGREGATES)
     | dict.fromkeys(("n_unique", "nunique"), "it is a function: tg.count_distinct(...)")
-    | {"round": rounding_hint()}
     | dict.fromkeys(("fill_null", "fillna", "fill_nan", "ifnull"), "write tg.coalesce(r.x, 0)")
     | dict.fromkeys(("astype", "to"), 'write r.x.cast("bigint")')
     | dict.fromkeys(("otherwise", "then"), _CONDITIONAL)

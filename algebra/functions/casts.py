@@ -11,9 +11,9 @@ from typing import Final
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.functions.hints import mismatch
 from tidegate.algebra.functions.instants import FLOOR_DIV
-from tidegate.algebra.functions.numbers import truncated_division
+from tidegate.algebra.functions.rounding import UNSCALE, UNSCALE_ROUNDED
 from tidegate.algebra.functions.rules import RESCALE, Operation, Rule, arity, coerce
-from tidegate.algebra.kernels import BAD_CAST, DAY, FIRST_DAY, LAST_DAY, Kernel, Range, bad_cast, civil
+from tidegate.algebra.kernels import BAD_CAST, DAY, FIRST_DAY, LAST_DAY, Kernel, bad_cast, civil
 from tidegate.algebra.terms import Call
 from tidegate.algebra.typed import Typed, apply
 from tidegate.algebra.types import (
@@ -39,11 +39,6 @@ DATE_TEXT: Final = r"^([0-9]{4})-([0-9]{2})-([0-9]{2})$"
 INSTANT_TEXT: Final = (
     r"^([0-9]{4})-([0-9]{2})-([0-9]{2})[ T]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,6}))?)?Z?$"
 )
-
-
-def _round_half_away(value: int, factor: int) -> int:
-    rounded = (abs(value) + factor // 2) // factor
-    return -rounded if value < 0 else rounded
 
 
 def _format_date(day: int) -> str:
@@ -105,17 +100,6 @@ def _double_to_int(x: float) -> int:
     return int(x)
 
 
-def _rounded_range(a: Range, factor: int) -> Range:
-    return _away(a[0], factor), _away(a[1], factor)
-
-
-def _away(value: int, factor: int) -> int:
-    away = -(-abs(value) // factor)
-    return -away if value < 0 else away
-
-
-UNSCALE = Kernel("unscale", truncated_division, range=_rounded_range, mentions=2)
-UNSCALE_ROUNDED = Kernel("unscale_rounded", _round_half_away, range=_rounded_range, mentions=2)
 BOOL_TO_INT = Kernel("bool_to_int", int)
 DOUBLE_TO_INT = Kernel("double_to_int", _double_to_int, failure=BAD_CAST, mentions=2)
 PARSE_INT = Kernel("parse_int", _parse_int, failure=BAD_CAST, mentions=2)
@@ -127,7 +111,7 @@ BOOL_TO_STRING = Kernel("bool_to_string", lambda a: "true" if a else "false")
 FORMAT_DATE = Kernel("format_date", _format_date, failure=BAD_CAST, mentions=4)
 FORMAT_TIMESTAMP = Kernel("format_timestamp", _format_timestamp, failure=BAD_CAST, mentions=16)
 KERNELS: Final = (
-    UNSCALE, UNSCALE_ROUNDED, BOOL_TO_INT, DOUBLE_TO_INT, PARSE_INT, PARSE_DOUBLE, PARSE_DATE, PARSE_TIMESTAMP,
+    BOOL_TO_INT, DOUBLE_TO_INT, PARSE_INT, PARSE_DOUBLE, PARSE_DATE, PARSE_TIMESTAMP,
     INT_TO_STRING, BOOL_TO_STRING, FORMAT_DATE, FORMAT_TIMESTAMP,
 )  # fmt: skip
 

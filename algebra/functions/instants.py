@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from tidegate.algebra.functions import rounding
 from tidegate.algebra.functions.hints import mismatch
+from tidegate.algebra.functions.rounding import whole
 from tidegate.algebra.functions.rules import RESCALE, Operation, Rule, arity
 from tidegate.algebra.kernels import DAY, Kernel, civil
 from tidegate.algebra.terms import Call, Lit
@@ -44,8 +46,13 @@ KERNELS: Final = (FLOOR, CEIL, FLOOR_DIV, PART, YEAR, MONTH, DAY_OF_MONTH, DAY_O
 
 def _rounding(call: Call, args: tuple[Typed, ...]) -> Typed:
     """floor and ceil: multiples of a constant unit since the epoch (ticks), or of an integer."""
-    takes = "an instant, duration or bigint, and a constant unit greater than zero"
-    arity(call, args, 2, 2, takes)
+    takes = "an instant, duration or bigint, and a constant unit greater than zero; or a number alone"
+    arity(call, args, 1, 2, takes)
+    if len(args) == 1:
+        down = call.op == "floor"
+        return whole(*((rounding.FLOOR, rounding.UNSCALE_DOWN) if down else (rounding.CEIL, rounding.UNSCALE_UP)))(
+            call, args
+        )
     unit_type = {Kind.TIMESTAMP: DURATION, Kind.DURATION: DURATION, Kind.DATE: BIGINT, Kind.BIGINT: BIGINT}.get(
         args[0].type.kind
     )
@@ -108,8 +115,8 @@ def _to_timestamp(call: Call, args: tuple[Typed, ...]) -> Typed:
 _UNITS = tuple((Lit(unit, type_),) for type_ in (BIGINT, DURATION) for unit in (1, 7, 3_600_000_000))
 _DATED = "timestamp or date"
 OPERATIONS: Final = (
-    Operation("floor", "instant and unit", _rounding, "tg.floor(x, unit)", fallible=True, temporal=True, counts=(1,), constants=_UNITS, doc="Last multiple of the unit at or before."),
-    Operation("ceil", "instant and unit", _rounding, "tg.ceil(x, unit)", fallible=True, temporal=True, counts=(1,), constants=_UNITS, doc="First multiple of the unit at or after."),
+    Operation("floor", "instant and unit", _rounding, "tg.floor(x, unit)", fallible=True, temporal=True, counts=(1,), constants=((), *_UNITS), doc="Last multiple of the unit at or before; without a unit the whole number."),
+    Operation("ceil", "instant and unit", _rounding, "tg.ceil(x, unit)", fallible=True, temporal=True, counts=(1,), constants=((), *_UNITS), doc="First multiple of the unit at or after; without a unit the whole number."),
     Operation("year", _DATED, _calendar(YEAR), "x.year()"),
     Operation("month", _DATED, _calendar(MONTH), "x.month()"),
     Operation("day", _DATED, _calendar(DAY_OF_MONTH), "x.day()"),

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Final
 
 from tidegate.algebra.functions.hints import mismatch
-from tidegate.algebra.functions.rules import Operation, arity, coerce, fixed, is_progress, some_number, unify
+from tidegate.algebra.functions.rules import (
+    CONVERSIONS,
+    Operation,
+    arity,
+    coerce,
+    is_progress,
+    some_number,
+    unify,
+)
 from tidegate.algebra.kernels import LITERAL, ZERO_DIVISION, Kernel, KernelFailure, Range, compare
 from tidegate.algebra.terms import Call, Lit, Value
 from tidegate.algebra.typed import Typed, apply
@@ -40,6 +47,12 @@ def _idiv(a: int, b: int) -> int:
     return truncated_division(a, b)
 
 
+def _floordiv(a: int, b: int) -> int:
+    if b == 0:
+        raise KernelFailure(ZERO_DIVISION, "division by zero")
+    return a // b
+
+
 def _mod(a: int, b: int) -> int:
     return a - _idiv(a, b) * b
 
@@ -48,41 +61,6 @@ def _div(a: float, b: float) -> float:
     if b == 0.0:
         raise KernelFailure(ZERO_DIVISION, "division by zero")
     return a / b
-
-
-def _sqrt(x: float) -> float:
-    return math.nan if x < 0 else math.sqrt(x)
-
-
-def _exp(x: float) -> float:
-    try:
-        return math.exp(x)
-    except OverflowError:
-        return math.inf
-
-
-def _ln(x: float) -> float:
-    if x == 0.0:
-        return -math.inf
-    return math.nan if x < 0 else math.log(x)
-
-
-def _power(x: float, y: float) -> float:
-    x += 0.0  # -0.0 equals 0.0, so no result may tell them apart
-    if y == 0.0:
-        return 1.0
-    if math.isnan(x) or math.isnan(y):
-        return math.nan
-    if math.isinf(y) and abs(x) == 1.0:
-        return math.nan
-    if x == 0.0 and y < 0:
-        return math.inf
-    try:
-        return math.pow(x, y)
-    except OverflowError:
-        return -math.inf if x < 0 and y % 2 == 1 else math.inf
-    except ValueError:  # a negative number to a fractional power
-        return math.nan
 
 
 def _least(*values: Value) -> Value:
@@ -108,6 +86,11 @@ def _quotient_range(a: Range, b: Range) -> Range:
     # Only -1 makes a quotient larger than its dividend's range: |MIN| / -1.
     most = max(abs(a[0]), abs(a[1]))
     return -most, most if b[0] <= -1 <= b[1] else max(abs(a[1]), abs(a[0]) - 1)
+
+
+def _rounded_down_range(a: Range, b: Range) -> Range:
+    most = max(abs(a[0]), abs(a[1]))
+    return -most, most if b[0] < 0 else max(a[1], 0)
 
 
 def _remainder_range(a: Range, b: Range) -> Range:
@@ -144,6 +127,9 @@ ADD = Kernel("add_int", lambda a, b: a + b, range=lambda a, b: (a[0] + b[0], a[1
 SUB = Kernel("sub_int", lambda a, b: a - b, range=lambda a, b: (a[0] - b[1], a[1] - b[0]))
 MUL = Kernel("mul_int", lambda a, b: a * b, range=_product_range)
 IDIV = Kernel("idiv_int", _idiv, range=_quotient_range, failure=ZERO_DIVISION, total=_no_zero, mentions=4)
+FLOORDIV = Kernel(
+    "floordiv_int", _floordiv, range=_rounded_down_range, failure=ZERO_DIVISION, total=_no_zero, mentions=2
+)
 MOD = Kernel("mod_int", _mod, range=_remainder_range, failure=ZERO_DIVISION, total=_no_zero, mentions=5)
 NEG = Kernel("neg_int", lambda a: -a, range=lambda a: (-a[1], -a[0]))
 ABS = Kernel("abs_int", abs, range=_abs_range, mentions=2)
@@ -155,13 +141,8 @@ NEG_DOUBLE = Kernel("neg_double", lambda a: -a)
 ABS_DOUBLE = Kernel("abs_double", abs)
 LEAST = Kernel("least", _least, range=_least_range, mentions=3)
 GREATEST = Kernel("greatest", _greatest, range=_greatest_range, mentions=3)
-SQRT = Kernel("sqrt", _sqrt)
-EXP = Kernel("exp", _exp)
-LN = Kernel("ln", _ln, mentions=4)
-POWER = Kernel("power", _power, mentions=8)
 KERNELS: Final = (
-    ADD, SUB, MUL, IDIV, MOD, NEG, ABS, ADD_DOUBLE, SUB_DOUBLE, MUL_DOUBLE, DIV_DOUBLE, NEG_DOUBLE, ABS_DOUBLE, LEAST, GREATEST,
-    SQRT, EXP, LN, POWER,
+    *CONVERSIONS, ADD, SUB, MUL, IDIV, FLOORDIV, MOD, NEG, ABS, ADD_DOUBLE, SUB_DOUBLE, MUL_DOUBLE, DIV_DOUBLE, NEG_DOUBLE, ABS_DOUBLE, LEAST, GREATEST,
 )  # fmt: skip
 _BY_NAME = {kernel.name: kernel for kernel in KERNELS}
 
@@ -289,19 +270,19 @@ OPERATIONS: Final = (
     Operation("mul", "numbers, duration and bigint", _multiplication, "x * y", "*", fallible=True, doc="Overflow fails."),
     Operation("div", _TWO, _division, "x / y", "/", fallible=True, doc="Both become doubles; division by zero fails, of doubles too."),
     Operation("idiv", "bigints, durations", _integer_division, "x.div(y)", "div", fallible=True, doc="Truncates towards zero; by zero fails."),
+    Operation("floordiv", "bigints, durations", _integer_division, "x // y", fallible=True, doc="Rounds down, as Python does; by zero fails."),
     Operation("mod", "bigints, durations", _integer_division, "x % y", "%", fallible=True, doc="Remainder of idiv, with the dividend's sign."),
     Operation("neg", "a number or duration", _sign, "-x", "-", fallible=True),
     Operation("abs", "a number or duration", _sign, "x.abs()", fallible=True),
     Operation("least", "values of one type", _extreme, "tg.min(x, y, …)", fallible=True, temporal=True, counts=(2,), doc=_LEAST),
     Operation("greatest", "values of one type", _extreme, "tg.max(x, y, …)", fallible=True, temporal=True, counts=(2,), doc=_LEAST),
-    Operation("sqrt", "a number", fixed(SQRT, (DOUBLE,), DOUBLE), "x.sqrt()", doc="NaN below zero."),
-    Operation("exp", "a number", fixed(EXP, (DOUBLE,), DOUBLE), "x.exp()", doc="Engines agree to 1e-12 relative."),
-    Operation("ln", "a number", fixed(LN, (DOUBLE,), DOUBLE), "x.ln()", doc="-inf at zero, NaN below; engines agree to 1e-12."),
-    Operation("power", _TWO, fixed(POWER, (DOUBLE, DOUBLE), DOUBLE), "x ** y", doc="As Java's pow; engines agree to 1e-12."),
+)  # fmt: skip
+TRY_OPERATIONS: Final = (
     Operation("try_add", "as add", _additive, "x.try_add(y)", doc="As add; NULL where that fails, though not where an operand does."),
     Operation("try_sub", "as sub", _additive, "x.try_sub(y)"),
     Operation("try_mul", "as mul", _multiplication, "x.try_mul(y)"),
     Operation("try_div", "as div", _division, "x.try_truediv(y)"),
     Operation("try_idiv", "as idiv", _integer_division, "x.try_div(y)"),
+    Operation("try_floordiv", "as floordiv", _integer_division, "x.try_floordiv(y)"),
     Operation("try_mod", "as mod", _integer_division, "x.try_mod(y)"),
 )  # fmt: skip

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tidegate.algebra.functions.hints import mismatch
-from tidegate.algebra.kernels import LITERAL, Kernel
-from tidegate.algebra.terms import Call, Lit, Param, Term
+from tidegate.algebra.kernels import LITERAL, Kernel, Range
+from tidegate.algebra.terms import Call, Lit, Param, Term, Value
 from tidegate.algebra.typed import Typed, apply, literal_leaf
 from tidegate.algebra.types import BIGINT, DOUBLE, MAX_DECIMAL_PRECISION, NULL, DataType, Kind, decimal
 
@@ -36,6 +36,11 @@ class Operation:
 
 
 # --- conversions -----------------------------------------------------------------------------------------------------
+
+
+def rounded_range(a: Range, factor: int) -> Range:
+    """The range of quotients by a factor, however they are rounded."""
+    return a[0] // factor, -(-a[1] // factor)
 
 
 RESCALE = Kernel("rescale", lambda a, factor: a * factor, range=lambda a, factor: (a[0] * factor, a[1] * factor))
@@ -124,6 +129,11 @@ def unify(
 def arity(call: Call, args: tuple[Typed, ...], least: int, most: int | None, takes: str) -> None:
     if len(args) < least or (most is not None and len(args) > most):
         raise mismatch(call, args, takes)
+
+
+def constant(arg: Typed, type_: DataType) -> Value:
+    """The value of a constant of a type; None for NULL and what is no such constant."""
+    return arg.source.value if arg.kernel is LITERAL and isinstance(arg.source, Lit) and arg.type == type_ else None
 
 
 def some_number(type_: DataType, args: tuple[Typed, ...]) -> tuple[DataType, tuple[Typed, ...]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Final, assert_never
+from typing import Final
 
 import polars as pl
 
@@ -15,30 +15,16 @@ from tidegate.algebra.pretty import term_text
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Term, Value
 from tidegate.algebra.typed import Typed, typed_nodes
-from tidegate.algebra.types import DataType, Kind
-from tidegate.runtime.eval.functions import casts, instants, logic, numbers, text
+from tidegate.algebra.types import DataType
+from tidegate.runtime.eval.functions import casts, doubles, instants, logic, numbers, rounding, text
 from tidegate.runtime.eval.functions.frame import Compiled, Expressions, checked_forms, is_leaf, leaf_name
-
-
-def held_type(type_: DataType) -> pl.DataType:
-    """The Polars type that values are held in; a NULL of no type counts as an integer."""
-    match type_.kind:
-        case Kind.BOOLEAN:
-            return pl.Boolean()
-        case Kind.DOUBLE:
-            return pl.Float64()
-        case Kind.STRING:
-            return pl.String()
-        case Kind.BIGINT | Kind.TIMESTAMP | Kind.DATE | Kind.DURATION | Kind.DECIMAL | Kind.NULL:
-            return pl.Int64()
-        case _:
-            assert_never(type_.kind)
+from tidegate.runtime.eval.functions.shared import held_type as held_type
 
 
 class PolarsTerms(Expressions[pl.Expr]):
     """Expressions of Polars."""
 
-    forms = checked_forms("Polars", logic.FORMS, numbers.FORMS, instants.FORMS, text.FORMS, casts.FORMS)
+    forms = checked_forms("Polars", *(one.FORMS for one in (logic, numbers, rounding, doubles, instants, text, casts)))
 
     def literal(self, value: Value, type_: DataType) -> pl.Expr:
         return pl.lit(value, dtype=held_type(type_))

@@ -89,8 +89,6 @@ def _integer(a: pl.Expr) -> pl.Expr:
 
 
 FORMS: Final[Mapping[str, Form[pl.Expr]]] = {
-    "unscale": Form(lambda a, factor: a.sign() * (a.abs() // factor)),
-    "unscale_rounded": Form(lambda a, factor: a.sign() * ((a.abs() + factor // 2) // factor)),
     "bool_to_int": Form(_integer),
     "double_to_int": Form(_integer, fails=lambda a: ~((a >= -(2.0**63)) & (a < 2.0**63))),
     "parse_int": Form(_integer, fails=lambda a: ~a.str.contains(INTEGER_TEXT) | _integer(a).is_null()),

@@ -46,12 +46,15 @@ class Form(Generic[E]):
     """A kernel as an expression of an engine.
 
     `value`: over the operands, then the constants, where the kernel does not fail; NULL where an operand is. With `typed` it
-    takes the typed term first. `fails`: where no operand is NULL, whether the kernel fails, besides overflow.
+    takes the typed term first. `fails`: where no operand is NULL, whether the kernel fails, besides overflow; with `null_fails`
+    where the value is NULL then. `once`: it mentions each operand once, whatever the kernel does elsewhere.
     """
 
     value: Callable[..., E]
     fails: Callable[..., E] | None = None
     typed: bool = False
+    null_fails: bool = False
+    once: bool = False
 
     def over(self, term: Typed, args: Sequence[E]) -> E:
         return self.value(term, *args, *term.constants) if self.typed else self.value(*args, *term.constants)
@@ -71,7 +74,7 @@ def checked_forms(engine: str, *families: Mapping[str, Form[E]]) -> Mapping[str,
         raise InternalError(
             "TG902", f"{engine} has no form of {', '.join(lacking) or 'none'}, and of no kernel: {', '.join(unknown)}"
         )
-    failing = {name for name, form in forms.items() if form.fails is not None}
+    failing = {name for name, form in forms.items() if form.fails is not None or form.null_fails}
     declared = {kernel.name for kernel in KERNELS.values() if kernel.failure is not None}
     if failing != declared:
         raise InternalError("TG902", f"{engine} and the algebra differ in what fails: {sorted(failing ^ declared)}")
@@ -160,14 +163,16 @@ class Expressions(ABC, Generic[E]):
             if errors[1] is not None or errors[2] is not None:
                 branch = self.when(values[0], self._or_none(errors[1]), self._or_none(errors[2]))
             return Compiled(chosen, self._first_error([errors[0], branch]), size)
-        if mentions(term) > 1 and mentions(term) * size > _LARGEST:
+        form = self.forms[term.kernel.name]
+        mentioned = 1 if form.once else mentions(term)
+        if mentioned > 1 and mentioned * size > _LARGEST:
             fails = not term.lenient and (can_overflow(term) or failure_code(term.kernel, term.args) is not None)
             value = self.bind(values, lambda bound: self._apply(term, bound)[0], term.type)
             own = self.bind(values, lambda bound: self._or_none(self._apply(term, bound)[1]), None) if fails else None
             size += 50
         else:
             value, own = self._apply(term, values)
-            size *= mentions(term)
+            size *= mentioned
         return Compiled(value, self._first_error([*errors, own]), size)
 
     def _apply(self, term: Typed, values: Sequence[E]) -> tuple[E, E | None]:
@@ -188,9 +193,9 @@ class Expressions(ABC, Generic[E]):
         found: list[tuple[E, str]] = []
         code = failure_code(term.kernel, term.args)
         if code is not None:
-            fails = self.forms[term.kernel.name].fails
-            assert fails is not None
-            found.append((fails(*args, *term.constants), code))
+            form = self.forms[term.kernel.name]
+            fails = _not(self.present(value)) if form.fails is None else form.fails(*args, *term.constants)
+            found.append((fails, code))
         if can_overflow(term):
             found.append((self.beyond(term, args, value), OVERFLOW))
         return found

@@ -58,14 +58,6 @@ def _unless_null(term: Typed, args: Sequence[pl.Expr], found: pl.Expr) -> pl.Exp
     return pl.when(~reduce(or_, nulls)).then(found) if nulls else found
 
 
-def _power(a: pl.Expr, b: pl.Expr) -> pl.Expr:
-    """As Java's pow: unlike in C, NaN to any power but 0 and 1 to an infinite or NaN power are NaN."""
-    base = pl.when(a == 0.0).then(0.0).otherwise(a)
-    undefined = (b != 0.0) & (a.is_nan() | b.is_nan() | (b.is_infinite() & (a.abs() == 1.0)))
-    found = pl.when(undefined).then(float("nan")).otherwise(base.pow(b))
-    return pl.when(a.is_not_null() & b.is_not_null()).then(found)
-
-
 def _no_divisor(_: pl.Expr, b: pl.Expr) -> pl.Expr:
     return b == 0
 
@@ -75,6 +67,7 @@ FORMS: Final[Mapping[str, Form[pl.Expr]]] = {
     "sub_int": Form(lambda a, b: a - b),
     "mul_int": Form(lambda a, b: a * b),
     "idiv_int": Form(_idiv, fails=_no_divisor),
+    "floordiv_int": Form(lambda a, b: a // b, fails=_no_divisor),
     "mod_int": Form(_mod, fails=_no_divisor),
     "neg_int": Form(lambda a: -a),
     "abs_int": Form(lambda a: a.abs()),
@@ -86,10 +79,6 @@ FORMS: Final[Mapping[str, Form[pl.Expr]]] = {
     "abs_double": Form(lambda a: a.abs()),
     "least": Form(_least, typed=True),
     "greatest": Form(_greatest, typed=True),
-    "sqrt": Form(lambda a: a.sqrt()),
-    "exp": Form(lambda a: a.exp()),
-    "ln": Form(lambda a: a.log()),
-    "power": Form(_power),
     "rescale": Form(lambda a, factor: a if factor == 1 else a * factor),
     "rescale_clamped": Form(_clamped),
     "int_to_double": Form(lambda a: a.cast(pl.Float64)),
@@ -192,6 +181,7 @@ _BEYOND: Final[Mapping[str, Callable[[Typed, Sequence[pl.Expr], pl.Expr], pl.Exp
     "neg_int": _least_integer,
     "abs_int": _least_integer,
     "idiv_int": _quotient_beyond,
+    "floordiv_int": _quotient_beyond,
     "floor_int": _floor_beyond,
     "ceil_int": _ceil_beyond,
 }

@@ -20,11 +20,6 @@ def _in_int64(a: Column) -> Column:
     return (a >= -(2.0**63)) & (a < 2.0**63)
 
 
-def _rounded(a: Column, factor: int) -> Column:
-    half = factor // 2
-    return divided(F.when(a < 0, a - half).otherwise(a + half), long(factor))
-
-
 def _no_timestamp(a: Column) -> Column:
     hour, minute, second, _ = _clock(a)
     in_range = (hour < 24) & (minute < 60) & (second < 60)
@@ -100,8 +95,6 @@ class _Civil:
 
 
 FORMS: Final[Mapping[str, Form[Column]]] = {
-    "unscale": Form(lambda a, factor: divided(a, long(factor))),
-    "unscale_rounded": Form(_rounded),
     "bool_to_int": Form(lambda a: a.cast("bigint")),
     "double_to_int": Form(lambda a: F.when(_in_int64(a), a).try_cast("bigint"), fails=lambda a: ~_in_int64(a)),
     "parse_int": Form(

@@ -16,23 +16,34 @@ from tidegate.runtime.engines.spark.eval.functions.forms import divided, long
 from tidegate.runtime.eval.functions.frame import Form
 
 
+def _may_leave(term: Typed) -> bool:
+    """Whether the result may leave int64: also where an operand has failed, whose value is any integer then."""
+    return can_overflow(term) or any(arg.fallible for arg in term.args)
+
+
 def add(term: Typed, a: Column, b: Column) -> Column:
-    return F.try_add(a, b) if can_overflow(term) else a + b
+    return F.try_add(a, b) if _may_leave(term) else a + b
 
 
 def subtract(term: Typed, a: Column, b: Column) -> Column:
-    return F.try_subtract(a, b) if can_overflow(term) else a - b
+    return F.try_subtract(a, b) if _may_leave(term) else a - b
 
 
 def _multiply(term: Typed, a: Column, b: Column) -> Column:
-    return F.try_multiply(a, b) if can_overflow(term) else a * b
+    return F.try_multiply(a, b) if _may_leave(term) else a * b
 
 
 def _idiv(term: Typed, a: Column, b: Column) -> Column:
     possible = b != 0
-    if can_overflow(term):
+    if _may_leave(term):
         possible = possible & ~((a == INT64_MIN) & (b == -1))
     return F.when(possible, divided(a, b))
+
+
+def _floordiv(term: Typed, a: Column, b: Column) -> Column:
+    # `div` truncates: one down where a remainder is left and the signs differ.
+    rest = F.when(b != 0, a % b)
+    return _idiv(term, a, b) - ((rest != 0) & ((rest < 0) != (b < 0))).cast("bigint")
 
 
 def _abs(term: Typed, a: Column) -> Column:
@@ -63,11 +74,6 @@ def _unless_null(term: Typed, args: Sequence[Column], found: Column) -> Column:
     return F.when(reduce(and_, present), found) if present else found
 
 
-def _ln(a: Column) -> Column:
-    # Spark's own logarithm is NULL where there is none.
-    return F.when(a > 0, F.log(a)).when(a == 0, float("-inf")).when(a < 0, float("nan"))
-
-
 def _no_divisor(_: Column, b: Column) -> Column:
     return b == 0
 
@@ -77,6 +83,7 @@ FORMS: Final[Mapping[str, Form[Column]]] = {
     "sub_int": Form(subtract, typed=True),
     "mul_int": Form(_multiply, typed=True),
     "idiv_int": Form(_idiv, fails=_no_divisor, typed=True),
+    "floordiv_int": Form(_floordiv, fails=_no_divisor, typed=True),
     "mod_int": Form(lambda a, b: F.when(b != 0, a % b), fails=_no_divisor),
     "neg_int": Form(lambda term, a: subtract(term, long(0), a), typed=True),
     "abs_int": Form(_abs, typed=True),
@@ -88,10 +95,6 @@ FORMS: Final[Mapping[str, Form[Column]]] = {
     "abs_double": Form(lambda a: F.abs(a)),
     "least": Form(_least, typed=True),
     "greatest": Form(_greatest, typed=True),
-    "sqrt": Form(lambda a: F.sqrt(a)),
-    "exp": Form(lambda a: F.exp(a)),
-    "ln": Form(_ln),
-    "power": Form(lambda a, b: F.pow(F.when(a == 0, 0.0).otherwise(a), b)),
     "rescale": Form(_rescale, typed=True),
     "rescale_clamped": Form(_clamped),
     "int_to_double": Form(lambda a: a.cast("double")),

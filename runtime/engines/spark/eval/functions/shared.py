@@ -1,0 +1,56 @@
+"""Kernels that Spark has no equal form of: the form in Polars, over batches of Arrow in Spark's Python workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import polars as pl
+import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql.pandas.functions import arrow_udf
+
+from tidegate.algebra.kernels import ATTRIBUTE, Constant
+from tidegate.algebra.operations import KERNELS
+from tidegate.algebra.terms import Attr
+from tidegate.algebra.typed import Typed, type_range
+from tidegate.algebra.types import DataType, Kind
+from tidegate.runtime.eval.functions.frame import Form
+
+#: What Spark holds the values of these in; all others are held as bigint.
+_HELD: Final = {Kind.BOOLEAN: "boolean", Kind.DOUBLE: "double", Kind.STRING: "string"}
+_ARROW: Final = {"boolean": pa.bool_(), "double": pa.float64(), "string": pa.string(), "bigint": pa.int64()}
+
+
+def by_polars(name: str) -> Form[Column]:
+    """The kernel of this name as the embedded engine computes it."""
+
+    def over(term: Typed, *given: Any) -> Column:
+        types = tuple(arg.type for arg in term.args)
+        operands = given[: len(types)]
+        held = _HELD.get(term.type.kind, "bigint")
+        udf: Any = arrow_udf  # its overloads know no number of arrays
+        found: Column = udf(_computed(name, types, term.type, term.constants, held), held)(*operands)
+        return found
+
+    return Form(over, typed=True, null_fails=KERNELS[name].failure is not None, once=True)
+
+
+def _computed(
+    name: str, types: tuple[DataType, ...], result: DataType, constants: tuple[Constant, ...], held: str
+) -> Callable[..., Any]:
+    """The function that a worker runs; it takes plain values along alone."""
+
+    def computed(*arrays: pa.Array) -> pa.Array:
+        from tidegate.runtime.eval.terms import PolarsTerms
+
+        leaves = tuple(
+            Typed(ATTRIBUTE, (), type_, Attr(str(place)), nullable=True, range=type_range(type_))
+            for place, type_ in enumerate(types)
+        )
+        term = Typed(KERNELS[name], leaves, result, Attr(""), nullable=True, constants=constants)
+        value = PolarsTerms.forms[name].over(term, [pl.col(leaf.source.name) for leaf in leaves])  # type: ignore[union-attr]
+        rows = pl.DataFrame({str(place): pl.from_arrow(array) for place, array in enumerate(arrays)})
+        return rows.select(value.alias("value")).get_column("value").to_arrow().cast(_ARROW[held])
+
+    return computed

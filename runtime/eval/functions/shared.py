@@ -1,0 +1,62 @@
+"""Kernels that Polars has no equal form of: their meaning in Python, over the rows of a column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, assert_never
+
+import polars as pl
+
+from tidegate.algebra.kernels import Kernel, KernelFailure
+from tidegate.algebra.operations import KERNELS
+from tidegate.algebra.terms import Value
+from tidegate.algebra.typed import Typed
+from tidegate.algebra.types import DataType, Kind
+from tidegate.runtime.eval.functions.frame import Form
+
+
+def held_type(type_: DataType) -> pl.DataType:
+    """The Polars type that values are held in; a NULL of no type counts as an integer."""
+    match type_.kind:
+        case Kind.BOOLEAN:
+            return pl.Boolean()
+        case Kind.DOUBLE:
+            return pl.Float64()
+        case Kind.STRING:
+            return pl.String()
+        case Kind.BIGINT | Kind.TIMESTAMP | Kind.DATE | Kind.DURATION | Kind.DECIMAL | Kind.NULL:
+            return pl.Int64()
+        case _:
+            assert_never(type_.kind)
+
+
+def by_python(name: str) -> Form[pl.Expr]:
+    """The kernel of this name as Python computes it, each combination of operands once; NULL where it fails."""
+    kernel = KERNELS[name]
+    function = kernel.python
+    assert function is not None, name
+
+    def over(term: Typed, *given: Any) -> pl.Expr:
+        count = len(term.args)
+        operands, constants = given[:count], given[count:]
+        held = held_type(term.type)
+        row = pl.struct(operand.alias(str(place)) for place, operand in enumerate(operands))
+
+        def computed(packed: pl.Series) -> pl.Series:
+            columns = [packed.struct.field(str(place)).to_list() for place in range(count)]
+            rows = list(zip(*columns, strict=True))
+            found = {one: _value(kernel, function, one, constants) for one in set(rows)}
+            return pl.Series(packed.name, [found[one] for one in rows], dtype=held)
+
+        return row.map_batches(computed, return_dtype=held, is_elementwise=True)
+
+    return Form(over, typed=True, null_fails=kernel.failure is not None, once=True)
+
+
+def _value(kernel: Kernel, function: Callable[..., Value], row: tuple[Value, ...], constants: tuple[Any, ...]) -> Value:
+    if not kernel.takes_null and None in row:
+        return None
+    try:
+        return function(*row, *constants)
+    except KernelFailure:
+        return None
