@@ -249,7 +249,7 @@ def _operator(node: Node, inputs: list[str]) -> str:
         case Difference():
             return f"difference {inputs[0]} \\ {inputs[1]}"
         case Derive():
-            return f"derive from {inputs[0]}{_situation(node)}"
+            return f"derive from {inputs[0]} {derivation_text(node)}: {situation_text(node)}"
         case Given(_, keys, points):
             return f"periods of {inputs[0]} by {', '.join(keys) or '()'}{', points among them' if points else ''}"
         case Match(_, symbols, pattern, within, emission):
@@ -260,9 +260,15 @@ def _operator(node: Node, inputs: list[str]) -> str:
             assert_never(node)
 
 
-def _situation(node: Derive) -> str:
+def derivation_text(node: Derive) -> str:
+    """Of which events situations are: those of each partition in their order."""
     order = node.time if node.tie is None else f"{node.time}, {node.tie}"
-    text = f" by {', '.join(node.keys) or '()'} in order of {order}: while {term_text(node.condition)}"
+    return f"by {', '.join(node.keys) or '()'} in order of {order}"
+
+
+def situation_text(node: Derive) -> str:
+    """What situations are: the condition, how long they last, and what is said of each."""
+    text = f"while {term_text(node.condition)}"
     if node.at_least > 1:
         text += f", at least {_ticks(node.at_least, node)}"
     if node.at_most is not None:

@@ -26,6 +26,7 @@ from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.dsl.relation_checks import check_condition, is_identifier, place, renamed, what_else
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.nodes import Aggregate, Derive, Emission, Given, Match, Node, Project, Rename, children
+from tidegate.algebra.pretty import derivation_text, preformatted, printable, situation_text
 from tidegate.algebra.row_wise import is_static
 from tidegate.algebra.schema import checked_name
 from tidegate.algebra.shown import kind_of, shown
@@ -267,8 +268,10 @@ class Derived(Mapping[str, "Intervals"]):
     """Situations by name, as attributes and as a mapping.
 
     Examples:
-        >>> list(driving)
-        ['Fast', 'Braking']
+        >>> driving
+        situations by car in order of time
+          Fast     while speed > 80.0
+          Braking  while accel < -2.0
         >>> show(driving.Fast)
         red, 2, 5
     """
@@ -288,7 +291,14 @@ class Derived(Mapping[str, "Intervals"]):
         return len(self._relations)
 
     def __repr__(self) -> str:
-        return f"situations by name: {', '.join(self._relations)}"
+        found = {name: one._periods for name, one in self._relations.items() if isinstance(one._periods, Derive)}
+        wide = max(map(len, found))
+        lines = [f"  {name:{wide}}  {situation_text(one)}" for name, one in found.items()]
+        return printable("\n".join([f"situations {derivation_text(next(iter(found.values())))}", *lines]))
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return preformatted(repr(self))
 
     def _ipython_key_completions_(self) -> list[str]:
         return list(self._relations)

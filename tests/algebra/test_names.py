@@ -122,8 +122,15 @@ def test_completion_offers_what_the_library_promises_and_the_names_of_columns() 
     assert results["All"]._ipython_key_completions_() == ["k", "x", "t"]
 
 
-def test_derived_situations_show_their_names() -> None:
-    assert repr(derived) == "situations by name: Hi, Lo, Mid"
+def test_derived_situations_show_what_they_are() -> None:
+    lines = [
+        "situations by k in order of t",
+        "  Hi   while x > 5: n = count()",
+        "  Lo   while x < 2",
+        "  Mid  while x = 3",
+    ]
+    assert repr(derived).splitlines() == lines
+    assert "Hi   while x &gt; 5: n = count()" in untyped(derived)._repr_html_()
 
 
 @pytest.mark.parametrize(

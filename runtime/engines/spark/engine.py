@@ -26,7 +26,7 @@ from tidegate.runtime.batch.end_of_input import check_all_end
 from tidegate.runtime.batch.garbage import GarbageCollection
 from tidegate.runtime.batch.loop import Runner
 from tidegate.runtime.batch.report import BatchReport
-from tidegate.runtime.batch.status import asked, standing
+from tidegate.runtime.batch.status import Status, asked, standing
 from tidegate.runtime.connectors.overlaps import check_apart
 from tidegate.runtime.connectors.sinks import Sink
 from tidegate.runtime.connectors.sources import Files, OnError, sources_given
@@ -66,14 +66,20 @@ from tidegate.runtime.state.store.local import LocalStore
 
 @checked_calls
 class RunningQuery(StreamingQuery):
-    """The streaming query of a program: Spark's own, which gives up the checkpoint when it ends.
+    """The streaming query of a program: Spark's own, with results as a session has them, also after it has ended.
 
-    `reports` has what each of the last hundred batches did. `awaitTermination`, `processAllAvailable` and `exception`
+    Printed, and in a notebook, it is rows by their fate, up to where results are final, and what is kept. `reports` has what
+    each of the last hundred batches did. When it ends it gives up the checkpoint. `awaitTermination`, `processAllAvailable` and `exception`
     give the error of a batch that failed as itself.
 
     Examples:
         >>> query
         query of Unpaid in ..., ended, after batch ...
+          in    Orders    3 rows, accepted
+                Payments  3 rows, 2 accepted, 1 rejected: 1 null
+          out   Unpaid    complete
+          kept  Orders    0 rows
+                Payments  0 rows
         >>> query.table("Unpaid")["customer"]
         ['Bob', 'Ada']
     """
@@ -83,15 +89,20 @@ class RunningQuery(StreamingQuery):
         self._run, self._progress = run, progress
 
     def __repr__(self) -> str:
+        return str(self._standing())
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return self._standing()._repr_html_()
+
+    def _standing(self) -> Status:
+        """Its state, and as of a session rows by their fate, up to where results are final, what is kept."""
         last = self._run.setup.checkpoint.manifest
         state = "running" if self.isActive else "failed" if self.exception() else "ended"
         named = f" {self.name!r}" if self.name else ""
         where = self._run.setup.checkpoint.store.where
-        return f"query{named} of {asked(self.plan)} in {where}, {state}, after batch {last.seq if last else 0}"
-
-    def _repr_html_(self) -> str:
-        """For notebooks: its state, and as of a session rows by their fate, up to where results are final, what is kept."""
-        return standing(repr(self), self._run.runner)._repr_html_()
+        title = f"query{named} of {asked(self.plan)} in {where}, {state}, after batch {last.seq if last else 0}"
+        return standing(title, self._run.runner)
 
     @property
     def plan(self) -> Plan:
