@@ -73,9 +73,7 @@ def _declared(name: str, schema: Schema, declaration: Declaration) -> StreamDef:
 def _fed(name: str, handle: QueryHandle) -> Query:
     definition = handle.result.definition
     sites = {**handle.result._sites, **handle.relation._sites}
-    return _shallow(
-        Query(checked_name(name, "a query"), definition.name, handle.relation._node, definition, handle.site, sites)
-    )
+    return _shallow(Query(name, definition.name, handle.relation._node, definition, handle.site, sites))
 
 
 def _bring_along(made: list[Query], used: dict[str, Result]) -> None:

@@ -542,6 +542,14 @@ def given_intervals(
             because=("a match is reported when progress has come to its detection, and a table has no progress",),
             hint="declare a stream instead: rows or a frame given as its source are complete, so nothing waits for more",
         )
+    if not isinstance(points, bool):
+        raise QueryError(
+            "TG114",
+            f"points={shown(points)} says neither yes nor no",
+            hint="give True where a period may end as it begins; else leave it out",
+        )
+    if name is not None and not is_identifier(name):
+        raise QueryError("TG114", f"{shown(name)} is no name for periods", hint='use letters, digits and _: name="A"')
     labels = {origin.label for origin in relation._origins.values()}
     for end_ in (start, end):
         if end_ in relation.schema and not relation.schema[end_].temporal:

@@ -16,7 +16,7 @@ from tidegate.algebra.dsl.relation_checks import listed, require_temporal, what_
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.nodes import Node, Project, Scan
 from tidegate.algebra.program import Query
-from tidegate.algebra.schema import Attribute, Schema, StreamDef
+from tidegate.algebra.schema import Attribute, Schema, StreamDef, checked_name
 from tidegate.algebra.shown import shown
 from tidegate.algebra.terms import Term, conjunction, unknown_attribute
 
@@ -190,6 +190,8 @@ def query(result: Result, relation: Relation, *, name: str | None = None) -> Que
                 f"{result.definition.name} is declared already",
                 hint="leave declare(...) out, or give the query as tg.program(Name=...)",
             )
+        if name is not None:
+            checked_name(name, "a query")
         return QueryHandle(result, _conforming(relation, result.definition, site), name, site)
 
 

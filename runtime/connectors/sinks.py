@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidegate.algebra.dsl.calls import called, checked_calls
+from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.shown import shown
 from tidegate.runtime.arguments import check_function
@@ -61,11 +62,12 @@ def parquet_sink(directory: str | os.PathLike[str], *, compact: bool = False) ->
         >>> pl.read_parquet("unpaid/*.parquet")["customer"].to_list()
         ['Bob', 'Ada']
     """
-    if not isinstance(compact, bool):
-        raise QueryError(
-            "TG401", f"compact={shown(compact)} is neither True nor False", hint="compact=True merges small files"
-        )
-    return ParquetSink(local_directory(directory), compact)
+    with Here():
+        if not isinstance(compact, bool):
+            raise QueryError(
+                "TG401", f"compact={shown(compact)} is neither True nor False", hint="compact=True merges small files"
+            )
+        return ParquetSink(local_directory(directory), compact)
 
 
 @called()
@@ -81,5 +83,6 @@ def callback(function: Callable[[Any, int], None]) -> CallbackSink:
         >>> results = program.run(inputs, sinks={"Unpaid": tg.callback(remind)})
         batch 1: remind Bob Ada
     """
-    check_function("callback", function, "give a function that takes a table and the number of its batch")
+    with Here():
+        check_function("callback", function, "give a function that takes a table and the number of its batch")
     return CallbackSink(function)

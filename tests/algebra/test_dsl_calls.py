@@ -177,6 +177,15 @@ stays: Any = tg.stream("Stays", "k bigint, begun timestamp, ended timestamp", pr
         (lambda: tg.floor("time", "5m"), "TG102", "r.time"),
         (lambda: stays.as_intervals(start="begun", end="ended", by="k"), "TG117", 'temporal="begun"'),
         (lambda: r.as_intervals(start="s", end="time", by="k"), "TG117", "name an instant"),
+        (lambda: stays.as_intervals(start="begun", end="ended", points="no"), "TG114", "leave it out"),
+        (lambda: stays.as_intervals(start="begun", end="ended", name="A b"), "TG114", 'name="A"'),
+        (
+            lambda: tg_.query(tg.result("R", "k bigint, time bigint", progress="time"), r, name=""),
+            "TG114",
+            "can be seen",
+        ),
+        (lambda: tg_.parquet_sink("out", compact="no"), "TG401", "compact=True merges small files"),
+        (lambda: tg_.callback("print"), "TG401", "give a function"),
         (lambda: tg_.program(Out=r).run([1]), "TG401", 'inputs={"Name": rows}'),
     ],
 )

@@ -18,6 +18,7 @@ from tidegate.algebra.dsl.calls import checked_calls
 from tidegate.algebra.dsl.expression import DurationOption, Expression, duration_given
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.errors import QueryError, TidegateError
+from tidegate.algebra.schema import checked_name
 from tidegate.algebra.shown import shown
 from tidegate.algebra.time import duration_ticks
 from tidegate.analysis.pipeline import ProgramFacts
@@ -353,6 +354,8 @@ def start(
     check_clock(clock)
     check_on_batch(on_batch)
     check_progress(progress)
+    if name is not None:
+        _check_name(spark, name)
     limits_of(driver_bytes, shard_bytes)
     when = _trigger(spark, trigger)
     given = sources_given(sources)
@@ -420,6 +423,15 @@ def start(
     except BaseException:
         setup.close()
         raise
+
+
+def _check_name(spark: SparkSession, name: str) -> None:
+    """`QueryError` TG114 for what Spark and its pages cannot call a query, TG401 for the name of one that runs."""
+    checked_name(name, "a query of Spark")
+    if any(query.name == name for query in spark.streams.active):
+        raise QueryError(
+            "TG401", f"a query with name={shown(name)} is running", hint="give another name, or stop that query first"
+        )
 
 
 def _trigger(spark: SparkSession, trigger: object) -> dict[str, Any]:

@@ -162,6 +162,10 @@ def test_triggers_and_garbage_collection_are_checked_before_anything_runs(spark:
         spark, sources=sources, checkpoint=tmp_path / "timed", trigger="interval 1 second", name="out"
     )
     query.processAllAvailable()
+    for name, code in (("out", "TG401 a query with name='out' is running"), ("", "TG114"), (3, "TG114")):
+        with pytest.raises(tg.QueryError, match=code):
+            program.start(spark, sources=sources, checkpoint=tmp_path / "wrong", name=name)  # type: ignore[arg-type]
+    assert not (tmp_path / "wrong").exists()
     assert repr(query) == f"query 'out' of Out in {tmp_path}/timed, running, after batch 1"
     query.stop()
     assert repr(query) == f"query 'out' of Out in {tmp_path}/timed, ended, after batch 1"
