@@ -15,7 +15,7 @@ from tidegate.analysis.derived import derived_relations
 from tidegate.analysis.facts import OccurrenceFacts, ProgramFacts, QueryFacts, Recursion
 from tidegate.analysis.federation.federation import Federation, federation
 from tidegate.analysis.patterns.detection import detection_of
-from tidegate.analysis.patterns.inner_queries import staged
+from tidegate.analysis.patterns.inner_queries import owner_of, staged
 from tidegate.analysis.progress.progress_sets import is_static
 from tidegate.analysis.progress.propagation import Propagation, propagations
 from tidegate.analysis.recursion import Standstill, recursion, standstill_problem
@@ -71,7 +71,7 @@ def analyse(program: ProgramDef) -> ProgramFacts:
             else:
                 recursions |= dict.fromkeys(component.streams, found)
     if problems:
-        raise QueryError.of(problems)
+        raise _told(problems)
     return ProgramFacts(program, tuple(facts), order, streams, recursions)
 
 
@@ -81,8 +81,13 @@ def _definition(query: Query) -> StreamDef:
     analysed = _analyse(query, {}, problems)
     found = None if analysed is None else _output(query.stream, [analysed], problems, recursive=False)
     if found is None:
-        raise QueryError.of(problems)
+        raise _told(problems)
     return found
+
+
+def _told(problems: Sequence[Problem]) -> QueryError:
+    """All that is wrong, each in the query that the user knows: what is wrong with a stage is so with its query."""
+    return QueryError.of([p if p.query is None else replace(p, query=owner_of(p.query)) for p in problems])
 
 
 def _component(
@@ -119,7 +124,7 @@ def _declare_ahead(
                     "situations or a pattern depend on their own result",
                     queries[0].site,
                     (
-                        f"they read, directly or through others, {', '.join(s for s in component.streams if s != stream)}",
+                        f"they read, directly or through others, {', '.join(dict.fromkeys(map(owner_of, component.streams)))}",
                     ),
                     "derive them of a stream that does not depend on them: a recursion has relational queries only",
                 )

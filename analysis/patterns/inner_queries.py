@@ -7,7 +7,8 @@ the operator, or what it reads, feeds a stream that no user sees.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -112,6 +113,11 @@ def stage_owner(stream: str) -> str:
     return stream.rpartition("~")[0]
 
 
+def owner_of(name: str) -> str:
+    """The query that the user knows: the one of which it is a part, or itself."""
+    return stage_owner(name) or name
+
+
 def stage_names(facts: ProgramFacts) -> dict[str, str]:
     """What people read in the place of a stage's name: of which query it is a part, and of what its rows tell."""
     found: dict[str, str] = {}
@@ -124,6 +130,13 @@ def stage_names(facts: ProgramFacts) -> dict[str, str]:
             name = f"{owner} (its {what}, {number})"
         found[query.stream] = name
     return found
+
+
+def with_stage_names(text: str, names: Mapping[str, str]) -> str:
+    """A text as people read it: `names`, which are those of `stage_names`, stand in the place of those of stages."""
+    for stage, name in names.items():
+        text = re.sub(rf"(?<!\w){re.escape(stage)}(?!\d)", name, text)
+    return text
 
 
 def _told(node: Node) -> Node:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tidegate.algebra.dsl.calls import checked_calls
 from tidegate.algebra.pretty import count_of, listed, printable
-from tidegate.analysis.patterns.inner_queries import stage_names, stage_owner
+from tidegate.analysis.patterns.inner_queries import owner_of, stage_names
 from tidegate.runtime.batch.instants import moment
 from tidegate.runtime.plan.steps import one_of
 from tidegate.runtime.state.manifest import added, set_aside_rows
@@ -88,7 +88,7 @@ def asides(counts: Mapping[str, Mapping[str, int]]) -> tuple[Line, ...]:
     been nothing. What its stages set aside is the query's."""
     total: dict[str, dict[str, int]] = {}
     for name, reasons in counts.items():
-        total = added(total, {stage_owner(name) or name: reasons})
+        total = added(total, {owner_of(name): reasons})
     return tuple(
         Line("out", name, f"{rows:,} set aside: {reason}; the quarantine says why")
         for name, reasons in total.items()

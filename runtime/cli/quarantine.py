@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidegate.algebra.pretty import count_of, printable
-from tidegate.analysis.patterns.inner_queries import stage_owner
+from tidegate.analysis.patterns.inner_queries import owner_of
 from tidegate.runtime.ingest.quarantine import read_quarantine
 
 
@@ -64,7 +64,7 @@ def list_quarantine(
     others: set[str] = set()
     for batch in read_quarantine(checkpoint):
         for row in batch.to_pylist():
-            of = stage_owner(row["source"]) or row["source"]
+            of = owner_of(row["source"])
             others.add(f"{of} ({row['reason']})")
             if source in (None, of) and reason in (None, row["reason"]):
                 counts.setdefault(of, Counter())[row["reason"]] += 1

@@ -15,6 +15,7 @@ from typing import Final
 from tidegate.algebra.pretty import count_of
 from tidegate.algebra.time import INF, Extended, format_instant
 from tidegate.algebra.types import Kind
+from tidegate.analysis.patterns.inner_queries import with_stage_names
 from tidegate.runtime.batch.instants import moment, plain_moment
 from tidegate.runtime.inspect.situation_listing import (
     SituationState,
@@ -138,7 +139,8 @@ class StateListing:
     def __str__(self) -> str:
         parts = [_head(self), *map(_buffer_text, self.buffers), *map(situation_text, self.situations)]
         results = "\n".join(map(str, self.results))
-        return "\n\n".join(part for part in (*parts, _quarantine_text(self), results) if part)
+        told = (with_stage_names(part, self.layout.names) for part in (*parts, _quarantine_text(self)))
+        return "\n\n".join(part for part in (*told, results) if part)
 
     def to_dict(self) -> dict[str, object]:
         manifest = self.snapshot.manifest
@@ -303,7 +305,8 @@ def _head(listing: StateListing) -> str:
         lines += [f"  set aside   {count_of(files, 'file')} of {name}: unreadable" for name, files in aside]
     if pending is not None:
         lines.append(f"  pending     batch {pending.seq} was begun and is not committed")
-    rows = [(f"{of}.{a}", moment(value, Kind(kind))) for of, a, value, kind in _progress(listing)]
+    names = listing.layout.names
+    rows = [(f"{names.get(of, of)}.{a}", moment(value, Kind(kind))) for of, a, value, kind in _progress(listing)]
     width = max((len(name) for name, _ in rows), default=0)
     lines += [f"  {'' if i else 'progress':<12}{name.ljust(width)}  {text}" for i, (name, text) in enumerate(rows)]
     places = count_of(len(listing.buffers), "buffer")

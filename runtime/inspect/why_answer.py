@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from tidegate.algebra.dsl.calls import checked_calls
 from tidegate.algebra.pretty import preformatted
 from tidegate.algebra.time import Extended
+from tidegate.analysis.patterns.inner_queries import with_stage_names
 
 
 @checked_calls
@@ -85,15 +85,9 @@ class Part:
 
     def with_names(self, names: Mapping[str, str]) -> Part:
         """The statement as people read it: `names` stand in the place of those of stages."""
-
-        def named(text: str) -> str:
-            for stage, name in names.items():
-                text = re.sub(rf"(?<!\w){re.escape(stage)}(?!\d)", name, text)
-            return text
-
-        lines = tuple((named(label), named(text)) for label, text in self.lines)
+        lines = tuple((with_stage_names(label, names), with_stage_names(text, names)) for label, text in self.lines)
         inner = tuple(part.with_names(names) for part in self.inner)
-        return replace(self, says=named(self.says), lines=lines, inner=inner)
+        return replace(self, says=with_stage_names(self.says, names), lines=lines, inner=inner)
 
     def _text(self, depth: int) -> Iterator[str]:
         yield "  " * depth + self.says

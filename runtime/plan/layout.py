@@ -8,6 +8,7 @@ from typing import Final
 
 from tidegate.algebra.nodes import Join, Node, Product, children, occurrences
 from tidegate.algebra.row_wise import is_static
+from tidegate.analysis.patterns.inner_queries import stage_names
 from tidegate.analysis.zones.wording import shifted
 from tidegate.runtime.plan.progress import input_streams
 from tidegate.runtime.plan.situation_state import Situations, situation_state
@@ -57,12 +58,16 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """All buffers of a program, the progressing attributes of its inputs and queries, and the situations that it keeps."""
+    """All buffers of a program, the progressing attributes of its inputs and queries, and the situations that it keeps.
+
+    `names` has what people read in the place of the names of stages.
+    """
 
     buffers: tuple[Held, ...]
     inputs: Mapping[str, Kinds]
     queries: Mapping[str, Kinds]
     situations: tuple[Situations, ...]
+    names: Mapping[str, str]
 
 
 def layout(plan: Plan, remembered: Iterable[tuple[Buffer, tuple[str, ...]]] = ()) -> Layout:
@@ -83,6 +88,7 @@ def layout(plan: Plan, remembered: Iterable[tuple[Buffer, tuple[str, ...]]] = ()
         {s.name: {a: s.schema[a].type.kind.value for a in s.progress} for s in input_streams(plan)},
         {q.name: {a: q.facts.output.schema[a].type.kind.value for a in q.facts.propagation} for q in plan.queries},
         situation_state(plan),
+        stage_names(plan.facts),
     )
 
 

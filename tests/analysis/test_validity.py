@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 import tidegate as tg
@@ -325,3 +327,37 @@ def test_the_message_of_a_query_over_timestamps_suggests_hours() -> None:
     assert tg.program(Q=valid).check() == []
     (problem,) = tg.program(Q=a.anti_join(b, a.time <= b.time)).check()
     assert problem.hint == 'bound it: b.time <= a.time + "1h"'
+
+
+R = tg.stream("R", "k bigint, t bigint, x double", progress="t")
+OF_R = R.partition_by("k").derive(A=tg.situation(R.x > 1), B=tg.situation(R.x < 1))
+
+
+def _read_unbounded() -> tg.Program:
+    r, s = R.as_("r"), R.as_("s")
+    unmatched = r.anti_join(s, r.k == s.k, r.t <= s.t)
+    fast = unmatched.partition_by("r.k").derive(Fast=tg.situation(r.x > 3)).Fast
+    return tg.program(Alarm=fast.group_by(w=tg.tumbling(fast.te, 5)).agg(n=tg.count()))
+
+
+def _matched_unbounded() -> tg.Program:
+    matches = OF_R.match(OF_R.A.before(OF_R.B))
+    return tg.program(Alarm=matches.group_by(w=tg.tumbling(matches.detected, 5)).agg(n=tg.count()))
+
+
+def _recursive() -> tg.Program:
+    alarm = tg.result("Alarm", "k bigint, t bigint", progress="t")
+    earlier = alarm.as_("earlier")
+    after = R.join(earlier, R.k == earlier.k, R.t == earlier.t + 1)
+    found = after.partition_by(R.k, time="t").derive(Q=tg.situation(R.x > 1)).Q
+    return tg.program(tg.query(alarm, found.select(k=found.k, t=found.te)))
+
+
+@pytest.mark.parametrize(
+    ("made", "code"), [(_read_unbounded, "TG201"), (_matched_unbounded, "TG213"), (_recursive, "TG211")]
+)
+def test_what_is_wrong_with_a_part_of_a_query_is_said_of_the_query(made: Callable[[], tg.Program], code: str) -> None:
+    (problem,) = made().check()
+    assert problem.code == code
+    assert "Alarm" in str(problem)
+    assert "~" not in str(problem)

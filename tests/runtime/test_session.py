@@ -291,6 +291,14 @@ def test_a_failing_term_names_query_source_and_row_and_the_session_goes_on_witho
         session.finish()
         with pytest.raises(QueryError, match=r"TG302(.|\n)*in query +Joined"):
             session.step()
+    joined = joined.as_("j")
+    late = joined.partition_by(time="t").derive(Late=tg.situation(joined.t > 0)).Late
+    counted = late.group_by(w=tg.tumbling(late.te, 5)).agg(n=tg.count())
+    with tg.program(Counted=counted).session(on_error="fail") as session:  # a part of it has the term
+        session.push("E", [event(1, 1)])
+        session.finish()
+        with pytest.raises(QueryError, match=r"TG302(.|\n)*in query +Counted\n"):
+            session.step()
 
 
 def test_a_broken_file_and_a_missing_directory_are_named(tmp_path: Path) -> None:

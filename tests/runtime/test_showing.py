@@ -122,7 +122,10 @@ def test_a_session_says_what_its_queries_have_set_aside_since_the_beginning(tmp_
             assert re.search(said, str(session.status()))
     listing = list_state(LocalStore(tmp_path / "state"))
     assert listing.to_dict()["quarantine"]["set_aside"] == {"Counted~1": {"tie": 4}}  # type: ignore[index]  # plain values
-    assert "  set aside   Counted~1: 4 tie, since the beginning" in str(listing)
+    assert "  set aside   Counted (its situations): 4 tie, since the beginning" in str(listing)
+    assert "buffer Counted (its situations)#0: " in str(listing)
+    assert re.search(r"\n +Counted \(its situations\).te +2\n", str(listing))
+    assert "~" not in str(listing)
 
 
 def test_a_batch_is_shown_by_what_one_asks_first() -> None:

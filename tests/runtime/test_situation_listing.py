@@ -45,7 +45,7 @@ Alone: situations: 2 rows, N bytes in 2 files
   bound       of a partition one that is open
 
 Counted: situations: 2 rows, N bytes in 2 files
-  for         Counted~1, inside that query
+  for         Counted (its situations), inside that query
   open        2, since 1 to 6; kept until they end
   aggregates  2 partial values of these
   bound       of a partition one that is open

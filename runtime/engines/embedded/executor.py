@@ -13,6 +13,7 @@ from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Term
 from tidegate.analysis.facts import Rank
+from tidegate.analysis.patterns.inner_queries import owner_of
 from tidegate.analysis.recursion import ranks_below
 from tidegate.runtime.batch.executor import Increment, Ingested, Rewrite, Stratum, Work
 from tidegate.runtime.connectors.sources import SourceOptions
@@ -498,7 +499,7 @@ class EmbeddedExecutor:
 
 def _of_query(error: EvaluationError, job: Job) -> EvaluationError:
     """The error, saying which query it is of."""
-    problems = tuple(replace(problem, query=job.query.name) for problem in error.problems)
+    problems = tuple(replace(problem, query=owner_of(job.query.name)) for problem in error.problems)
     return EvaluationError(error.code, error.message, problems=problems)
 
 
