@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, assert_never
 
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.functions import casts, doubles, instants, logic, numbers, rounding, text
+from tidegate.algebra.functions import casts, doubles, encoded, instants, logic, numbers, patterns, rounding, text
 from tidegate.algebra.functions.rules import Operation, common_type
 from tidegate.algebra.kernels import Kernel
 from tidegate.algebra.terms import Attr, Call, Lit, Param, Term, unknown_attribute
@@ -32,7 +32,7 @@ SECTIONS: Mapping[str, tuple[Operation, ...]] = MappingProxyType(
         "Conditions": logic.OPERATIONS,
         "Numbers": (*numbers.OPERATIONS, *rounding.OPERATIONS, *doubles.OPERATIONS, *numbers.TRY_OPERATIONS),
         "Time": instants.OPERATIONS,
-        "Strings": text.OPERATIONS,
+        "Strings": (*text.OPERATIONS, *patterns.OPERATIONS, *encoded.OPERATIONS),
         "Casts": casts.OPERATIONS,
     }
 )
@@ -40,7 +40,7 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType({one.name: one for rows i
 KERNELS: Mapping[str, Kernel] = MappingProxyType(
     {
         kernel.name: kernel
-        for family in (logic, numbers, rounding, doubles, instants, text, casts)
+        for family in (logic, numbers, rounding, doubles, instants, text, patterns, encoded, casts)
         for kernel in family.KERNELS
     }
 )

@@ -24,6 +24,7 @@ from tidegate.algebra.dsl.functions import (
     ceil,
     coalesce,
     concat,
+    concat_ws,
     days,
     duration,
     floor,
@@ -144,6 +145,7 @@ __all__ = [
     "when",
     "coalesce",
     "concat",
+    "concat_ws",
     # windows
     "floor",
     "ceil",

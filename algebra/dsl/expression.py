@@ -26,7 +26,7 @@ from tidegate.algebra.schema import Attribute
 from tidegate.algebra.shown import shown
 from tidegate.algebra.terms import Attr, Call, Lit, Term
 from tidegate.algebra.time import DurationLike, duration_ticks, whole_days
-from tidegate.algebra.types import BIGINT, BOOLEAN, DATE, DURATION, DataType, Kind
+from tidegate.algebra.types import BIGINT, BOOLEAN, DATE, DURATION, STRING, DataType, Kind
 
 #: What may stand beside an expression: Python values become constants of the type that the other side asks for.
 Operand: TypeAlias = "Expression | bool | int | float | str | Decimal | dt.datetime | dt.date | dt.timedelta | None"
@@ -756,6 +756,205 @@ class Expression:
             10, None, 10
         """
         return build("replace", self, old, new)
+
+    def ltrim(self) -> Expression:
+        """The string without spaces at its beginning.
+
+        Examples:
+            >>> show(tg.concat(">", tg.lit("  a ").ltrim(), "<"))
+            >a <, >a <, >a <
+        """
+        return build("ltrim", self)
+
+    def rtrim(self) -> Expression:
+        """The string without spaces at its end.
+
+        Examples:
+            >>> show(orders.voucher.rtrim().length())
+            2, None, 7
+        """
+        return build("rtrim", self)
+
+    def lpad(self, length: int, fill: str = " ") -> Expression:
+        """The string made as long as a constant number of characters, by a constant text before it; a longer one is cut at its end.
+
+        Examples:
+            >>> show(orders.order_id.cast("string").lpad(3, "0"))
+            001, 002, 003
+        """
+        with Here():
+            return build("lpad", self, constant(literal(length, BIGINT)), constant(literal(fill, STRING)))
+
+    def rpad(self, length: int, fill: str = " ") -> Expression:
+        """The string made as long as a constant number of characters, by a constant text after it; a longer one is cut at its end.
+
+        Examples:
+            >>> show(orders.order_id.cast("string").rpad(3, "0"))
+            100, 200, 300
+        """
+        with Here():
+            return build("rpad", self, constant(literal(length, BIGINT)), constant(literal(fill, STRING)))
+
+    def position(self, part: Operand) -> Expression:
+        """Where another string begins in the string: the first character is at 1, and 0 means nowhere.
+
+        Examples:
+            >>> show(orders.customer.position("a"))
+            3, 0, 3
+        """
+        return build("position", self, part)
+
+    def split_part(self, separator: str, number: int) -> Expression:
+        """The part with a constant number of a string that is split at a constant separator; negative numbers count from the end.
+
+        It is empty where there is no such part.
+
+        Examples:
+            >>> show(tg.lit("2026-03-02").split_part("-", 2))
+            03, 03, 03
+        """
+        with Here():
+            return build("split_part", self, constant(literal(separator, STRING)), constant(literal(number, BIGINT)))
+
+    def reverse(self) -> Expression:
+        """The string with its last character (code point) first.
+
+        Examples:
+            >>> show(orders.customer.reverse())
+            adA, boB, adA
+        """
+        return build("reverse", self)
+
+    def initcap(self) -> Expression:
+        """The string with the first letter of each word large and the others small, of ASCII alone.
+
+        Examples:
+            >>> show(orders.customer.lower().initcap())
+            Ada, Bob, Ada
+        """
+        return build("initcap", self)
+
+    def levenshtein(self, other: Operand) -> Expression:
+        """How many characters are to be changed, added or left out to get another string.
+
+        Examples:
+            >>> show(orders.customer.levenshtein("Adam"))
+            1, 4, 1
+        """
+        return build("levenshtein", self, other)
+
+    def like(self, pattern: str) -> Expression:
+        """Whether the string is as a constant pattern: `%` stands for any characters, `_` for one, `\\` before either for itself.
+
+        Examples:
+            >>> show(orders.customer.like("%d_"))
+            True, False, True
+        """
+        return build("like", self, pattern)
+
+    def regexp_like(self, pattern: str) -> Expression:
+        """Whether a constant regular expression matches somewhere in the string; `^` and `$` are its ends.
+
+        `QueryError` TG134 for one that engines would understand differently.
+
+        Examples:
+            >>> show(orders.customer.regexp_like("^[A-C]d+a$"))
+            True, False, True
+        """
+        return build("regexp_like", self, pattern)
+
+    def regexp_extract(self, pattern: str, group: int = 0) -> Expression:
+        r"""What a group of a constant regular expression matches first in the string, 0 for all of it; NULL where nothing does.
+
+        Examples:
+            >>> show(orders.voucher.regexp_extract(r"([a-z]+) (\w+)", 2))
+            None, None, off
+        """
+        with Here():
+            return build("regexp_extract", self, pattern, constant(literal(group, BIGINT)))
+
+    def regexp_replace(self, pattern: str, new: str) -> Expression:
+        """The string with every match of a constant regular expression replaced by a constant text.
+
+        Examples:
+            >>> show(orders.customer.regexp_replace("[aeiou]", "-"))
+            Ad-, B-b, Ad-
+        """
+        return build("regexp_replace", self, pattern, new)
+
+    def md5(self) -> Expression:
+        """The MD5 digest of the string's UTF-8 bytes, in hexadecimal digits.
+
+        Examples:
+            >>> show(orders.customer.md5().substring(1, 6))
+            1a3828, 2fc1c0, 1a3828
+        """
+        return build("md5", self)
+
+    def sha1(self) -> Expression:
+        """The SHA-1 digest of the string's UTF-8 bytes, in hexadecimal digits.
+
+        Examples:
+            >>> show(orders.customer.sha1().substring(1, 6))
+            5c3cb0, da6645, 5c3cb0
+        """
+        return build("sha1", self)
+
+    def sha256(self) -> Expression:
+        """The SHA-256 digest of the string's UTF-8 bytes, in hexadecimal digits.
+
+        Examples:
+            >>> show(orders.customer.sha256().substring(1, 6))
+            99a563, cd9fb1, 99a563
+        """
+        return build("sha256", self)
+
+    def sha512(self) -> Expression:
+        """The SHA-512 digest of the string's UTF-8 bytes, in hexadecimal digits.
+
+        Examples:
+            >>> show(orders.customer.sha512().substring(1, 6))
+            1985df, 0c3e99, 1985df
+        """
+        return build("sha512", self)
+
+    def json(self, path: str) -> Expression:
+        """The value at a constant path in a string of JSON: text as it is, everything else as JSON; NULL where there is none.
+
+        Steps of a path are `.name`, `[0]` and `["any name"]`. What is no JSON has no value at any path.
+
+        Examples:
+            >>> show(tg.lit('{"a": [1.50, "x"]}').json("$.a[0]").cast("double"))
+            1.5, 1.5, 1.5
+        """
+        return build("json", self, path)
+
+    def to_uuid(self) -> Expression:
+        """A UUID in its usual form, from text with or without hyphens; a row with other text has no value (TG303).
+
+        Examples:
+            >>> show(tg.lit("0123456789ABCDEF0123456789ABCDEF").to_uuid().split_part("-", 2))
+            89ab, 89ab, 89ab
+        """
+        return build("to_uuid", self)
+
+    def try_to_uuid(self) -> Expression:
+        """A UUID in its usual form; NULL where the text is none.
+
+        Examples:
+            >>> show(orders.voucher.try_to_uuid())
+            None, None, None
+        """
+        return build("try_to_uuid", self)
+
+    def uuid5(self, namespace: str) -> Expression:
+        """The UUID (version 5) of a name in a constant namespace, which is a UUID: equal names have equal ones.
+
+        Examples:
+            >>> show(orders.customer.uuid5("6ba7b810-9dad-11d1-80b4-00c04fd430c8").substring(1, 8))
+            a95a7be4, f827bffd, a95a7be4
+        """
+        return build("uuid5", self, namespace)
 
     # Parts of instants, in UTC ---------------------------------------------------------------------------------------
     def year(self) -> Expression:

@@ -288,3 +288,14 @@ def concat(value: Operand, *others: Operand) -> Expression:
         Dear Ada!, Dear Bob!, Dear Ada!
     """
     return build("concat", value, *others)
+
+
+@called()
+def concat_ws(separator: str, value: Operand, *others: Operand) -> Expression:
+    """The strings one after the other with a constant separator between them; NULLs are left out.
+
+    Examples:
+        >>> show(tg.concat_ws(", ", orders.customer, orders.voucher.trim()))
+        Ada, 10, Bob, Ada, Ten off
+    """
+    return build("concat_ws", separator, value, *others)

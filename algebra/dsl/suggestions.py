@@ -170,12 +170,66 @@ FUNCTIONS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("plot", "draw"), _TIMELINE)
 )
 
+#: Methods of values by what SQL, Spark, Polars, pandas, NumPy and Python call them.
+_OTHER_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "asin()": ("arcsin",),
+        "acos()": ("arccos",),
+        "atan()": ("arctan",),
+        "atan2(y)": ("arctan2",),
+        "sign()": ("signum", "sgn"),
+        "trunc()": ("truncate_number", "fix"),
+        "is_nan()": ("isnan", "isNaN"),
+        "power(y)": ("pow",),
+        "bit_and(y)": ("bitwise_and", "bitwiseAND", "bitand"),
+        "bit_or(y)": ("bitwise_or", "bitwiseOR", "bitor"),
+        "bit_xor(y)": ("bitwise_xor", "bitwiseXOR", "xor", "bitxor"),
+        "bit_not()": ("bitwise_not", "bitwiseNOT", "bitnot"),
+        "shift_left(bits)": ("shiftleft", "shiftLeft", "bit_shift_left"),
+        "shift_right(bits)": ("shiftright", "shiftRight", "bit_shift_right"),
+        "trim()": ("strip", "strip_chars", "btrim"),
+        "ltrim()": ("lstrip", "strip_chars_start", "trim_start"),
+        "rtrim()": ("rstrip", "strip_chars_end", "trim_end"),
+        'lpad(8, "0")': ("pad_start", "zfill", "rjust"),
+        "rpad(8)": ("pad_end", "ljust"),
+        'split_part(",", 1)': ("split", "splitn", "split_exact", "substring_index"),
+        "position(part)": ("strpos", "instr", "locate", "find", "index", "charindex", "indexOf"),
+        "initcap()": ("capitalize", "title", "to_titlecase"),
+        "levenshtein(y)": ("edit_distance", "editdist3", "levenshtein_distance"),
+        'regexp_like("...")': ("rlike", "match", "regexp", "regexp_matches", "similar_to"),
+        'regexp_extract("...", 1)': ("extract", "regexp_substr"),
+        'regexp_replace("...", new)': ("replace_all", "regex_replace"),
+        'lower().like("...")': ("ilike",),
+        "sha256()": ("sha2", "sha", "hash", "sha_256"),
+        'json("$.a")': (
+            "get_json_object",
+            "json_extract",
+            "json_extract_string",
+            "json_path_match",
+            "json_value",
+            "json_query",
+        ),
+        "to_uuid()": ("uuid", "as_uuid"),
+        "length()": ("len_chars", "char_length", "character_length"),
+        "upper()": ("to_uppercase", "toupper", "ucase"),
+        "lower()": ("to_lowercase", "tolower", "lcase"),
+        "substring(1, n)": ("slice", "substr", "left", "head"),
+        "starts_with(y)": ("startswith", "startsWith"),
+        "ends_with(y)": ("endswith", "endsWith"),
+        "is_null()": ("isnull", "isNull", "isna"),
+        "is_not_null()": ("notnull", "isNotNull", "notna"),
+    }
+)
+METHODS_CALLED_OTHERWISE: Mapping[str, str] = MappingProxyType(
+    {name: f"write r.x.{ours}" for ours, names in _OTHER_NAMES.items() for name in names}
+)
+
 #: What other libraries ask of values.
 VALUE_METHODS: Mapping[str, str] = MappingProxyType(
-    dict.fromkeys(
+    dict(METHODS_CALLED_OTHERWISE)
+    | dict.fromkeys(
         ("alias", "label", "named", "name", "as_"), "a value gets its name where it is computed: select(y=r.x + 1)"
     )
-    | dict.fromkeys(("like", "ilike", "rlike", "match", "regexp"), "there are starts_with, ends_with and contains")
     | dict.fromkeys(("str",), "its methods are those of the value: r.x.upper(), r.x.contains(...)")
     | dict.fromkeys(
         ("dt",), 'its methods are those of the value: r.time.hour(); tg.floor(r.time, "1h") is the start of the hour'
@@ -275,6 +329,8 @@ def function_hint(name: str, functions: Iterable[str], methods: Iterable[str]) -
         return FUNCTIONS[name]
     if name in methods:
         return f"it is a method of values: r.x.{name}(...)"
+    if name in METHODS_CALLED_OTHERWISE:
+        return METHODS_CALLED_OTHERWISE[name]
     near = nearest(name, functions)
     return f"did you mean {' or '.join(f'tg.{one}' for one in near)}?" if near else ""
 

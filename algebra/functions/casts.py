@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -100,6 +101,16 @@ def _double_to_int(x: float) -> int:
     return int(x)
 
 
+def _double_text(x: float) -> str:
+    return {math.inf: "Infinity", -math.inf: "-Infinity"}.get(x) or ("NaN" if math.isnan(x) else repr(x + 0.0))
+
+
+def _decimal_text(value: int, scale: int) -> str:
+    digits = str(abs(value)).rjust(scale + 1, "0")
+    sign = "-" if value < 0 else ""
+    return f"{sign}{digits[:-scale]}.{digits[-scale:]}" if scale else sign + digits
+
+
 BOOL_TO_INT = Kernel("bool_to_int", int)
 DOUBLE_TO_INT = Kernel("double_to_int", _double_to_int, failure=BAD_CAST, mentions=2)
 PARSE_INT = Kernel("parse_int", _parse_int, failure=BAD_CAST, mentions=2)
@@ -107,12 +118,14 @@ PARSE_DOUBLE = Kernel("parse_double", _parse_double, failure=BAD_CAST, mentions=
 PARSE_DATE = Kernel("parse_date", _parse_date, failure=BAD_CAST, mentions=12)
 PARSE_TIMESTAMP = Kernel("parse_timestamp", _parse_timestamp, failure=BAD_CAST, mentions=24)
 INT_TO_STRING = Kernel("int_to_string", str)
+DOUBLE_TO_STRING = Kernel("double_to_string", _double_text)
+DECIMAL_TO_STRING = Kernel("decimal_to_string", _decimal_text, mentions=4)
 BOOL_TO_STRING = Kernel("bool_to_string", lambda a: "true" if a else "false")
 FORMAT_DATE = Kernel("format_date", _format_date, failure=BAD_CAST, mentions=4)
 FORMAT_TIMESTAMP = Kernel("format_timestamp", _format_timestamp, failure=BAD_CAST, mentions=16)
 KERNELS: Final = (
     BOOL_TO_INT, DOUBLE_TO_INT, PARSE_INT, PARSE_DOUBLE, PARSE_DATE, PARSE_TIMESTAMP,
-    INT_TO_STRING, BOOL_TO_STRING, FORMAT_DATE, FORMAT_TIMESTAMP,
+    INT_TO_STRING, DOUBLE_TO_STRING, DECIMAL_TO_STRING, BOOL_TO_STRING, FORMAT_DATE, FORMAT_TIMESTAMP,
 )  # fmt: skip
 
 # --- rules -----------------------------------------------------------------------------------------------------------
@@ -126,6 +139,7 @@ _CASTS: Mapping[tuple[Kind, str], Kernel] = MappingProxyType(
         (Kind.STRING, "date"): PARSE_DATE,
         (Kind.STRING, "timestamp"): PARSE_TIMESTAMP,
         (Kind.BIGINT, "string"): INT_TO_STRING,
+        (Kind.DOUBLE, "string"): DOUBLE_TO_STRING,
         (Kind.BOOLEAN, "string"): BOOL_TO_STRING,
         (Kind.DATE, "string"): FORMAT_DATE,
         (Kind.TIMESTAMP, "string"): FORMAT_TIMESTAMP,
@@ -139,6 +153,7 @@ _SAME = frozenset(
 #: Casts that change the unit of what is held.
 _OTHER = frozenset(
     {(Kind.DATE, "timestamp"), (Kind.TIMESTAMP, "date"), (Kind.DECIMAL, "bigint")}
+    | {(Kind.DECIMAL, "string")}
     | {(kind, "double") for kind in (Kind.BIGINT, Kind.DECIMAL)}
 )
 _TARGETS: Mapping[str, DataType] = MappingProxyType(
@@ -182,6 +197,8 @@ def cast(name: str) -> Operation:
             return apply(FLOOR_DIV, args, to, call, DAY)
         if kind is Kind.DECIMAL and to == BIGINT:
             return apply(UNSCALE, args, to, call, 10**arg.type.scale)
+        if kind is Kind.DECIMAL and to == STRING:
+            return apply(DECIMAL_TO_STRING, args, to, call, arg.type.scale)
         if to == DOUBLE and arg.type.is_numeric:
             return coerce(arg, to)
         kernel = _CASTS.get((kind, target))
@@ -196,9 +213,8 @@ def cast(name: str) -> Operation:
 def _cast_hint(kind: Kind, target: str) -> str:
     """Where no cast leads from one type to the other, two do: all types become bigint, and bigint becomes all."""
     if kind is Kind.DOUBLE and target.startswith("decimal"):
-        return 'doubles are not rounded, but cut: take .cast("bigint") first, of x * 100 for hundredths'
-    why = "engines print doubles differently; " if (kind, target) == (Kind.DOUBLE, "string") else ""
-    return why + 'take .cast("bigint") first'
+        return 'a double is no exact number: take .cast("bigint") first, of (x * 100).round() for hundredths'
+    return 'take .cast("bigint") first'
 
 
 def _decimal_cast(to: DataType, lenient: bool) -> Rule:

@@ -20,7 +20,7 @@ class Operation:
 
     `written`: in Python, over x, y and z. `symbol`: how terms print it, None for `name(...)`. `temporal`: whether instants moved
     by it are instants to the analysis (TSA Def. 2). `counts` and `constants`: with how many operands, and with which constants
-    after them, engines are compared on it.
+    after them (before them with `constants_first`), engines are compared on it.
     """
 
     name: str
@@ -33,6 +33,7 @@ class Operation:
     doc: str = ""
     counts: tuple[int, ...] = (1, 2)
     constants: tuple[tuple[Lit, ...], ...] = ((),)
+    constants_first: bool = False
 
 
 # --- conversions -----------------------------------------------------------------------------------------------------

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from tidegate.algebra.functions.hints import mismatch
-from tidegate.algebra.functions.rules import Operation, arity, coerce, fixed
-from tidegate.algebra.kernels import Kernel
-from tidegate.algebra.terms import Call, Lit
+from tidegate.algebra.functions.rules import Operation, Rule, arity, coerce, constant, fixed
+from tidegate.algebra.kernels import Kernel, never
+from tidegate.algebra.terms import Call, Lit, Value
 from tidegate.algebra.typed import Typed, apply
 from tidegate.algebra.types import BIGINT, BOOLEAN, NULL, STRING
 
@@ -22,6 +23,49 @@ def _substring(text: str, start: int, length: int) -> str:
     return text[first - 1 : max(end - 1, 0)] if end > first else ""
 
 
+def padding(fill: str, length: int) -> str:
+    """As much of a repeated fill as is ever needed."""
+    return (fill * length)[:length]
+
+
+def _lpad(text: str, length: int, fill: str) -> str:
+    return text[:length] if len(text) >= length else padding(fill, length - len(text)) + text
+
+
+def _rpad(text: str, length: int, fill: str) -> str:
+    return text[:length] if len(text) >= length else text + padding(fill, length - len(text))
+
+
+def _split_part(text: str, separator: str, number: int) -> str:
+    parts = text.split(separator)
+    place = number - 1 if number > 0 else number
+    return parts[place] if -len(parts) <= place < len(parts) else ""
+
+
+def _concat_ws(*given: Value) -> str:
+    *parts, separator = given
+    return str(separator).join(str(part) for part in parts if part is not None)
+
+
+_WORD: Final = re.compile(r"[A-Za-z0-9]+")
+
+
+def _initcap(text: str) -> str:
+    return _WORD.sub(lambda word: word[0][0].upper() + word[0][1:].lower(), text)
+
+
+def _levenshtein(one: str, other: str) -> int:
+    costs = list(range(len(other) + 1))
+    for row, character in enumerate(one, 1):
+        last, costs[0] = costs[0], row
+        for column, against in enumerate(other, 1):
+            last, costs[column] = (
+                costs[column],
+                min(costs[column] + 1, costs[column - 1] + 1, last + (character != against)),
+            )
+    return costs[-1]
+
+
 CONCAT = Kernel("concat", lambda *parts: "".join(parts))
 LOWER = Kernel("lower", lambda s: s.translate(_TO_LOWER))
 UPPER = Kernel("upper", lambda s: s.translate(_TO_UPPER))
@@ -32,7 +76,20 @@ STARTS_WITH = Kernel("starts_with", lambda s, part: s.startswith(part))
 ENDS_WITH = Kernel("ends_with", lambda s, part: s.endswith(part))
 CONTAINS = Kernel("contains", lambda s, part: part in s)
 REPLACE = Kernel("replace", lambda s, old, new: s.replace(old, new))
-KERNELS: Final = (CONCAT, LOWER, UPPER, LENGTH, SUBSTRING, TRIM, STARTS_WITH, ENDS_WITH, CONTAINS, REPLACE)
+LTRIM = Kernel("ltrim", lambda s: s.lstrip(" "))
+RTRIM = Kernel("rtrim", lambda s: s.rstrip(" "))
+LPAD = Kernel("lpad", _lpad, mentions=4)
+RPAD = Kernel("rpad", _rpad, mentions=4)
+SPLIT_PART = Kernel("split_part", _split_part, mentions=2)
+CONCAT_WS = Kernel("concat_ws", _concat_ws, takes_null=True, nullable=never)
+REVERSE = Kernel("reverse", lambda s: s[::-1])
+POSITION = Kernel("position", lambda s, part: s.find(part) + 1, mentions=4)
+INITCAP = Kernel("initcap", _initcap)
+LEVENSHTEIN = Kernel("levenshtein", _levenshtein)
+KERNELS: Final = (
+    CONCAT, LOWER, UPPER, LENGTH, SUBSTRING, TRIM, STARTS_WITH, ENDS_WITH, CONTAINS, REPLACE, LTRIM, RTRIM, LPAD, RPAD, SPLIT_PART,
+    CONCAT_WS, REVERSE, POSITION, INITCAP, LEVENSHTEIN,
+)  # fmt: skip
 
 # --- rules -----------------------------------------------------------------------------------------------------------
 
@@ -57,6 +114,49 @@ def _replace(call: Call, args: tuple[Typed, ...]) -> Typed:
     return apply(REPLACE, args, STRING, call)
 
 
+#: Longer padding would make one value of megabytes.
+_MOST_PADDED: Final = 10_000
+
+
+def _pad(kernel: Kernel) -> Rule:
+    def rule(call: Call, args: tuple[Typed, ...]) -> Typed:
+        takes = f"a string, a constant length up to {_MOST_PADDED:,}, and a constant string that is not empty"
+        arity(call, args, 2, 3, takes)
+        length = constant(args[1], BIGINT)
+        fill = " " if len(args) == 2 else constant(args[2], STRING)
+        if args[0].type not in (STRING, NULL) or not isinstance(length, int) or not isinstance(fill, str):
+            raise mismatch(call, args, takes)
+        if not 0 <= length <= _MOST_PADDED or not fill:
+            raise mismatch(call, args, takes)
+        return apply(kernel, (coerce(args[0], STRING),), STRING, call, length, fill)
+
+    return rule
+
+
+def _split(call: Call, args: tuple[Typed, ...]) -> Typed:
+    takes = "a string, a constant string that is not empty, and a constant number of a part, from 1 or from -1"
+    arity(call, args, 3, 3, takes)
+    separator, number = constant(args[1], STRING), constant(args[2], BIGINT)
+    if args[0].type not in (STRING, NULL) or not isinstance(separator, str) or not separator:
+        raise mismatch(call, args, takes)
+    if not isinstance(number, int) or not 0 < abs(number) < 2**31:
+        raise mismatch(call, args, takes)
+    return apply(SPLIT_PART, (coerce(args[0], STRING),), STRING, call, separator, number)
+
+
+def _with_separator(call: Call, args: tuple[Typed, ...]) -> Typed:
+    takes = "a constant string, and strings"
+    arity(call, args, 2, None, takes)
+    separator = constant(args[0], STRING)
+    if not isinstance(separator, str) or any(arg.type not in (STRING, NULL) for arg in args[1:]):
+        raise mismatch(call, args, takes, '.cast("string") makes a string of a number, boolean, date or timestamp')
+    return apply(CONCAT_WS, tuple(coerce(arg, STRING) for arg in args[1:]), STRING, call, separator)
+
+
+_PADDED = tuple((Lit(length, BIGINT), Lit(fill, STRING)) for length, fill in ((0, "x"), (3, "x"), (7, "a𝄞-")))
+_PARTS = tuple(
+    (Lit(separator, STRING), Lit(number, BIGINT)) for separator in ("-", " ", "00", "a") for number in (1, 2, -1, -3)
+)
 _REPLACED = tuple(
     (Lit(old, STRING), Lit(new, STRING)) for old, new in (("a", "bb"), ("ab", ""), (" ", "$0\\1"), ("aa", "a"))
 )
@@ -70,5 +170,15 @@ OPERATIONS: Final = (
     Operation("starts_with", "two strings", fixed(STARTS_WITH, (STRING, STRING), BOOLEAN), "x.starts_with(y)"),
     Operation("ends_with", "two strings", fixed(ENDS_WITH, (STRING, STRING), BOOLEAN), "x.ends_with(y)"),
     Operation("contains", "two strings", fixed(CONTAINS, (STRING, STRING), BOOLEAN), "x.contains(y)"),
+    Operation("ltrim", "a string", fixed(LTRIM, (STRING,), STRING), "x.ltrim()", counts=(1,), doc="Spaces (U+0020) only."),
+    Operation("rtrim", "a string", fixed(RTRIM, (STRING,), STRING), "x.rtrim()", counts=(1,), doc="Spaces (U+0020) only."),
+    Operation("lpad", "a string and constants", _pad(LPAD), 'x.lpad(5, "0")', counts=(1,), constants=_PADDED, doc="What is longer is cut at its end."),
+    Operation("rpad", "a string and constants", _pad(RPAD), 'x.rpad(5, "0")', counts=(1,), constants=_PADDED, doc="What is longer is cut at its end."),
+    Operation("position", "two strings", fixed(POSITION, (STRING, STRING), BIGINT), "x.position(y)", counts=(2,), doc="Where the second begins in the first; the first character is at 1, and 0 is nowhere."),
+    Operation("split_part", "a string and constants", _split, 'x.split_part("-", 1)', counts=(1,), constants=_PARTS, doc="The part with this number, from the end if negative; empty where there is none."),
+    Operation("concat_ws", "a constant and strings", _with_separator, 'tg.concat_ws("-", x, y)', counts=(1, 2), constants=tuple((Lit(one, STRING),) for one in ("", "-")), constants_first=True, doc="With the separator between them; NULL is left out, and the result never NULL."),
+    Operation("reverse", "a string", fixed(REVERSE, (STRING,), STRING), "x.reverse()", counts=(1,), doc="By code points."),
+    Operation("initcap", "a string", fixed(INITCAP, (STRING,), STRING), "x.initcap()", counts=(1,), doc="The first letter of each word large, the others small; words are of ASCII letters and digits."),
+    Operation("levenshtein", "two strings", fixed(LEVENSHTEIN, (STRING, STRING), BIGINT), "x.levenshtein(y)", counts=(2,), doc="How many code points are to be changed, added or left out."),
     Operation("replace", "a string and two constants", _replace, "x.replace(old, new)", counts=(1,), constants=_REPLACED, doc="Every occurrence, left to right."),
 )  # fmt: skip

@@ -16,7 +16,7 @@ from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Term, Value
 from tidegate.algebra.typed import Typed, typed_nodes
 from tidegate.algebra.types import DataType
-from tidegate.runtime.eval.functions import casts, doubles, instants, logic, numbers, rounding, text
+from tidegate.runtime.eval.functions import casts, doubles, encoded, instants, logic, numbers, patterns, rounding, text
 from tidegate.runtime.eval.functions.frame import Compiled, Expressions, checked_forms, is_leaf, leaf_name
 from tidegate.runtime.eval.functions.shared import held_type as held_type
 
@@ -24,7 +24,9 @@ from tidegate.runtime.eval.functions.shared import held_type as held_type
 class PolarsTerms(Expressions[pl.Expr]):
     """Expressions of Polars."""
 
-    forms = checked_forms("Polars", *(one.FORMS for one in (logic, numbers, rounding, doubles, instants, text, casts)))
+    forms = checked_forms(
+        "Polars", *(one.FORMS for one in (logic, numbers, rounding, doubles, instants, text, patterns, encoded, casts))
+    )
 
     def literal(self, value: Value, type_: DataType) -> pl.Expr:
         return pl.lit(value, dtype=held_type(type_))

@@ -126,7 +126,7 @@ def _samples(name: str) -> Iterator[Sample]:
         schema = Schema(tuple(Attribute(f"a{i}", type_) for i, type_ in enumerate(types)))
         own = tuple(Attr(attribute) for attribute in schema.names)
         for constants in operation(name).constants:
-            term = Call(name, (*own, *constants))
+            term = Call(name, (*constants, *own) if operation(name).constants_first else (*own, *constants))
             try:
                 resolve(term, schema)
             except QueryError:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import tidegate as tg
+from tidegate.algebra.dsl.suggestions import METHODS_CALLED_OTHERWISE
 
 library: Any = tg
 users = tg.stream("U", "usr string, t bigint", progress="t")
@@ -73,6 +74,7 @@ def test_attributes_of_a_situation_are_found_below_its_name() -> None:
     [
         (lambda: library.lag, "the row before is joined"),
         (lambda: library.sin, "it is a method of values: r.x.sin"),
+        (lambda: library.instr, "r.x.position"),
         (lambda: library.blorp, ""),
         (lambda: library.cout, "did you mean tg.count"),
         (lambda: library.explain, r"tg.program\(Out=r\)"),
@@ -94,6 +96,15 @@ def test_names_that_are_not_there_get_the_right_hint_or_none(asked: Any, said: s
     hint = str(caught.value).partition("hint")[2]
     assert bool(hint) == bool(said)
     assert re.search(said, hint)
+
+
+def test_other_names_of_methods_lead_to_methods_that_there_are() -> None:
+    methods = set(dir(tg.Expression))
+    for name, hint in METHODS_CALLED_OTHERWISE.items():
+        assert set(re.findall(r"[.](\w+)\(", hint)) <= methods
+        assert name not in methods
+        with pytest.raises(AttributeError, match=re.escape(hint)):
+            getattr(events.x, name)
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,8 @@ def test_types(op: str, types: tuple[DataType, ...], result: str) -> None:
         ("and", (BOOLEAN, BIGINT), "compare with something"),
         ("add", (TIMESTAMP, TIMESTAMP), ""),
         ("floor", (TIMESTAMP, DURATION), "a duration as its unit"),
-        ("cast_string", (DOUBLE,), "print doubles differently"),
+        ("cast_decimal_9_2", (DOUBLE,), "for hundredths"),
+        ("cast_string", (DURATION,), '.cast("bigint") first'),
         ("mul", (decimal(18, 10), decimal(18, 10)), "smaller scale"),
         ("coalesce", (NULL, NULL), ""),
         ("not", (BOOLEAN, BOOLEAN), ""),
@@ -339,3 +340,56 @@ def test_operations_are_called_temporal_that_make_instants_of_instants() -> None
     operands: list[tuple[Term, ...]] = [(Attr("t"),), (Attr("t"), shift), (Attr("t"), Attr("u"))]
     found = {name for name in OPERATIONS if any(temporal_term(Call(name, args), schema) for args in operands)}
     assert found == {name for name, one in OPERATIONS.items() if one.temporal}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "why"),
+    [
+        ("(a*)*", "can match no characters"),
+        ("(a)+", "a group that is repeated"),
+        (r"\bx", "not the same on all engines"),
+        ("(?=a)", "engines know differently"),
+        ("a)", "was not opened"),
+        ("(a", "is not closed"),
+        ("[a", "is not closed"),
+        ("[]", "without a character"),
+        ("[b-a]", "from the later to the earlier"),
+        ("a**", "a repetition of a repetition"),
+        ("a{2,1}", "the smaller number first"),
+        ("a{9999}", "up to 1000"),
+        ("a{x}", "begins no repetition"),
+        ("*a", "without what it belongs to"),
+        ("a\\", "nothing follows"),
+        ("[[a]]", "inside of a"),
+    ],
+)
+def test_patterns_that_are_none_or_differ_between_engines_are_refused(pattern: str, why: str) -> None:
+    with pytest.raises(QueryError, match="TG134") as refused:
+        resolve(call("regexp_like", Attr("s"), Lit(pattern, STRING)), {"s": Attribute("s", STRING)})
+    assert why in str(refused.value)
+
+
+def test_a_pattern_that_matches_nothing_is_not_replaced() -> None:
+    with pytest.raises(QueryError, match="matches no characters"):
+        resolve(
+            call("regexp_replace", Attr("s"), *(Lit(one, STRING) for one in ("a*", ""))), {"s": Attribute("s", STRING)}
+        )
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("$.a", "x\ny"),
+        ("$.b[1]", "1.50"),
+        ('$["c d"]', '{"e":[true,null,"é\\""]}'),
+        ("$.c", None),
+        ("$.b[7]", None),
+        ("$.n", None),
+        ("$.half", None),
+    ],
+)
+def test_json_by_path(path: str, value: str | None) -> None:
+    text = r'{"a": "x\ny", "b": [0, 1.50], "c d": {"e": [true, null, "\u00e9\""]}, "n": null, "half": "\ud800"}'
+    term = call("json", Attr("s"), Lit(path, STRING))
+    assert evaluate_term(term, {"s": text}, {"s": Attribute("s", STRING)}) == value
+    assert evaluate_term(term, {"s": text[:-1]}, {"s": Attribute("s", STRING)}) is None

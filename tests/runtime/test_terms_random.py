@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.runtime.test_terms_conformance import spark_failures
 from tidegate.algebra.evaluation import EvaluationError, evaluator, key_of
-from tidegate.algebra.operations import resolve
+from tidegate.algebra.operations import operation, resolve
 from tidegate.algebra.pretty import term_text
 from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.terms import Attr, Call, Lit, Term, Value, attributes_of, call, term_type
@@ -45,7 +45,8 @@ def overloads() -> Iterator[Overload]:
         for sample in row.samples:
             assert isinstance(sample.term, Call)
             takes = tuple(attribute.type for attribute in sample.schema.attributes)
-            constants = sample.term.args[len(takes) :]
+            first = row.operation.constants_first
+            constants = sample.term.args[: -len(takes)] if first else sample.term.args[len(takes) :]
             yield Overload(sample.term.op, takes, constants, term_type(sample.term, sample.schema))
 
 
@@ -61,9 +62,10 @@ def random_term(rng: random.Random, depth: int, wanted: DataType | None = None) 
     # Operations, not overloads, are equally likely: comparisons have hundreds.
     op = rng.choice(sorted({o.op for o in (lazy if lazy and rng.random() < 0.25 else fitting)}))
     chosen = rng.choice([o for o in fitting if o.op == op])
-    return Call(
-        op, (*(random_term(rng, rng.randrange(max(depth, 1)), type_) for type_ in chosen.takes), *chosen.constants)
-    )
+    operands = [random_term(rng, rng.randrange(max(depth, 1)), type_) for type_ in chosen.takes]
+    if operation(op).constants_first:
+        return Call(op, (*chosen.constants, *operands))
+    return Call(op, (*operands, *chosen.constants))
 
 
 def random_leaf(rng: random.Random, type_: DataType) -> Term:

@@ -12,6 +12,7 @@ from tidegate.algebra.functions.casts import DATE_TEXT, INSTANT_TEXT, INTEGER_TE
 from tidegate.algebra.kernels import DAY, FIRST_DAY, LAST_DAY
 from tidegate.runtime.eval.functions.frame import Form
 from tidegate.runtime.eval.functions.instants import date, year
+from tidegate.runtime.eval.functions.shared import by_python
 
 
 def _digits(value: pl.Expr, width: int) -> pl.Expr:
@@ -84,6 +85,12 @@ class _Civil:
         return year * 365 + year // 4 - year // 100 + year // 400 + of_year - 719_468
 
 
+def _decimal_text(a: pl.Expr, scale: int) -> pl.Expr:
+    whole = (a.abs() // 10**scale).cast(pl.String)
+    sign = pl.when(a < 0).then(pl.lit("-")).otherwise(pl.lit(""))
+    return pl.format("{}{}.{}", sign, whole, _digits(a.abs() % 10**scale, scale)) if scale else a.cast(pl.String)
+
+
 def _integer(a: pl.Expr) -> pl.Expr:
     return a.cast(pl.Int64, strict=False)
 
@@ -99,6 +106,8 @@ FORMS: Final[Mapping[str, Form[pl.Expr]]] = {
     ),
     "parse_timestamp": Form(_timestamp, fails=_no_timestamp),
     "int_to_string": Form(lambda a: a.cast(pl.String)),
+    "double_to_string": by_python("double_to_string"),
+    "decimal_to_string": Form(_decimal_text),
     "bool_to_string": Form(lambda a: a.cast(pl.String)),
     "format_date": Form(_date_text, fails=lambda a: ~a.is_between(FIRST_DAY, LAST_DAY)),
     "format_timestamp": Form(_instant_text, fails=lambda a: ~a.is_between(FIRST_DAY * DAY, LAST_DAY * DAY + DAY - 1)),

@@ -20,7 +20,17 @@ from tidegate.algebra.schema import Attribute
 from tidegate.algebra.terms import Term, Value
 from tidegate.algebra.typed import Typed, typed_nodes
 from tidegate.algebra.types import DataType, Kind
-from tidegate.runtime.engines.spark.eval.functions import casts, doubles, instants, logic, numbers, rounding, text
+from tidegate.runtime.engines.spark.eval.functions import (
+    casts,
+    doubles,
+    encoded,
+    instants,
+    logic,
+    numbers,
+    patterns,
+    rounding,
+    text,
+)
 from tidegate.runtime.eval.functions.frame import Compiled, Expressions, checked_forms, is_leaf, leaf_name
 
 
@@ -42,7 +52,9 @@ def held_type(type_: DataType) -> str:
 class SparkTerms(Expressions[Column]):
     """Columns of Spark; `names` as in `compile_pair`."""
 
-    forms = checked_forms("Spark", *(one.FORMS for one in (logic, numbers, rounding, doubles, instants, text, casts)))
+    forms = checked_forms(
+        "Spark", *(one.FORMS for one in (logic, numbers, rounding, doubles, instants, text, patterns, encoded, casts))
+    )
 
     def __init__(self, names: Mapping[str, str]) -> None:
         self._names = names

@@ -13,6 +13,7 @@ from tidegate.algebra.functions.casts import DATE_TEXT, INSTANT_TEXT, INTEGER_TE
 from tidegate.algebra.kernels import DAY, FIRST_DAY, LAST_DAY
 from tidegate.runtime.engines.spark.eval.functions.forms import divided, floor_div, java, long, surely
 from tidegate.runtime.engines.spark.eval.functions.instants import date, year
+from tidegate.runtime.engines.spark.eval.functions.shared import by_polars
 from tidegate.runtime.eval.functions.frame import Form
 
 
@@ -94,6 +95,14 @@ class _Civil:
         return year * 365 + leaps + of_year - 719_468
 
 
+def _decimal_text(a: Column, scale: int) -> Column:
+    if not scale:
+        return a.cast("string")
+    unit, sign = long(10**scale), F.when(a < 0, "-").otherwise("")
+    # The remainder first: what failed before may be the least integer, which has no absolute value.
+    return F.concat(sign, F.abs(divided(a, unit)).cast("string"), F.lit("."), _digits(F.abs(a % unit), scale))
+
+
 FORMS: Final[Mapping[str, Form[Column]]] = {
     "bool_to_int": Form(lambda a: a.cast("bigint")),
     "double_to_int": Form(lambda a: F.when(_in_int64(a), a).try_cast("bigint"), fails=lambda a: ~_in_int64(a)),
@@ -111,6 +120,8 @@ FORMS: Final[Mapping[str, Form[Column]]] = {
     ),
     "parse_timestamp": Form(_timestamp, fails=_no_timestamp),
     "int_to_string": Form(lambda a: a.cast("string")),
+    "double_to_string": by_polars("double_to_string"),
+    "decimal_to_string": Form(_decimal_text),
     "bool_to_string": Form(lambda a: a.cast("string")),
     "format_date": Form(_date_text, fails=lambda a: ~a.between(FIRST_DAY, LAST_DAY)),
     "format_timestamp": Form(_instant_text, fails=lambda a: ~a.between(FIRST_DAY * DAY, LAST_DAY * DAY + DAY - 1)),

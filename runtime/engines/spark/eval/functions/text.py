@@ -9,6 +9,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from tidegate.runtime.engines.spark.eval.functions.forms import long
+from tidegate.runtime.engines.spark.eval.functions.shared import by_polars
 from tidegate.runtime.eval.functions.frame import Form
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -32,6 +33,16 @@ FORMS: Final[Mapping[str, Form[Column]]] = {
     "length": Form(lambda a: F.length(a).cast("bigint")),
     "substring": Form(_substring),
     "trim": Form(lambda a: F.trim(a)),
+    "ltrim": Form(lambda a: F.ltrim(a)),
+    "rtrim": Form(lambda a: F.rtrim(a)),
+    "lpad": Form(lambda a, length, fill: F.lpad(a, length, fill)),
+    "rpad": Form(lambda a, length, fill: F.rpad(a, length, fill)),
+    "split_part": Form(lambda a, separator, number: F.split_part(a, F.lit(separator), F.lit(number))),
+    "concat_ws": Form(lambda *given: F.concat_ws(given[-1], *given[:-1])),
+    "reverse": Form(lambda a: F.reverse(a)),
+    "position": Form(lambda a, b: F.call_function("instr", a, b).cast("bigint")),
+    "initcap": by_polars("initcap"),
+    "levenshtein": Form(lambda a, b: F.levenshtein(a, b).cast("bigint")),
     "starts_with": Form(lambda a, b: F.startswith(a, b)),
     "ends_with": Form(lambda a, b: F.endswith(a, b)),
     "contains": Form(lambda a, b: F.contains(a, b)),

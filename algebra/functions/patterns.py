@@ -1,0 +1,299 @@
+"""Patterns of text: LIKE, and the regular expressions that mean the same in Python, Polars (Rust) and Spark (Java).
+
+A pattern is read, checked and written anew for each of them. What differs between them is refused with the reason.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.functions.hints import mismatch
+from tidegate.algebra.functions.rules import Operation, Rule, arity, coerce, constant
+from tidegate.algebra.kernels import Kernel, always
+from tidegate.algebra.terms import Call, Lit
+from tidegate.algebra.typed import Typed, apply
+from tidegate.algebra.types import BIGINT, BOOLEAN, NULL, STRING, DataType
+
+# --- regular expressions ---------------------------------------------------------------------------------------------
+
+_CLASSES: Final = {"d": "0-9", "w": "0-9A-Za-z_", "s": r" \t\n\r\x0B\x0C"}
+_CONTROLS: Final = frozenset("nrt")
+_SPECIAL: Final = frozenset("\\^$.|?*+()[]{}")
+_END: Final = "\0end"
+#: Larger repetitions would make programs of megabytes of Rust's patterns.
+_MOST_REPEATED: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A regular expression as all engines understand it, but for the end of the text; how many groups it has."""
+
+    text: str
+    groups: int
+    empty: bool  # whether it can match no characters
+
+    def for_python(self) -> str:
+        return self.text.replace(_END, r"\Z")
+
+    def for_others(self) -> str:
+        """For Rust and Java, where `\\Z` is unknown, or also matches before a last line break."""
+        return self.text.replace(_END, r"\z")
+
+
+@lru_cache(1 << 10)
+def read_pattern(text: str) -> Pattern:
+    """The pattern; `QueryError` TG134 for what is none, or would not mean the same on all engines."""
+    reader = _Reader(text)
+    written, empty = reader.alternatives(repeated=False)
+    if reader.place < len(text):
+        raise reader.refused("a parenthesis is closed that was not opened")
+    return Pattern(written, reader.groups, empty)
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self.text, self.place, self.groups = text, 0, 0
+
+    def refused(self, why: str, hint: str = "") -> QueryError:
+        marked = f"{self.text!r}, at character {self.place + 1}"
+        return QueryError(
+            "TG134",
+            f"no regular expression: {why}: {marked}",
+            hint=hint or "there are literals, . ^ $ | ( ) (?: ) [ ] \\d \\w \\s, and * + ? {2,5} with ? after them",
+        )
+
+    def _next(self) -> str:
+        return self.text[self.place : self.place + 1]
+
+    def _take(self, wanted: str) -> bool:
+        if self.text.startswith(wanted, self.place):
+            self.place += len(wanted)
+            return True
+        return False
+
+    def alternatives(self, *, repeated: bool) -> tuple[str, bool]:
+        """Text and whether it can match nothing, up to the end or a closing parenthesis."""
+        start, parts, empty = self.place, [], False
+        while True:
+            one, can_be_empty = self._sequence(repeated=repeated)
+            parts.append(one)
+            empty |= can_be_empty
+            if not self._take("|"):
+                break
+        del start
+        return "|".join(parts), empty
+
+    def _sequence(self, *, repeated: bool) -> tuple[str, bool]:
+        parts, empty = [], True
+        while self._next() not in ("", "|", ")"):
+            before = self.groups
+            start = self.place
+            one, can_be_empty = self._atom(repeated=repeated)
+            quantifier, least, most = self._quantifier()
+            if quantifier:
+                if most is None or most > 1:
+                    if can_be_empty:
+                        self.place = start
+                        raise self.refused(
+                            "what is repeated can match no characters", "engines end such loops differently"
+                        )
+                    if self.groups > before:
+                        self.place = start
+                        raise self.refused("a group that is repeated", "write (?:...) around what is repeated")
+                one, can_be_empty = one + quantifier, can_be_empty or least == 0
+            parts.append(one)
+            empty &= can_be_empty
+        return "".join(parts), empty
+
+    def _quantifier(self) -> tuple[str, int, int | None]:
+        for sign, least, most in (("*", 0, None), ("+", 1, None), ("?", 0, 1)):
+            if self._take(sign):
+                return self._lazy(sign), least, most
+        if self._next() != "{":
+            return "", 1, 1
+        found = re.compile(r"\{(\d{1,4})(,(\d{0,4}))?\}").match(self.text, self.place)
+        if found is None:
+            raise self.refused("{ begins no repetition", "write \\{ for the character")
+        least = int(found[1])
+        most = least if found[2] is None else int(found[3]) if found[3] else None
+        if max(least, most or 0) > _MOST_REPEATED or (most is not None and most < least):
+            raise self.refused(f"repetitions go up to {_MOST_REPEATED}, the smaller number first")
+        self.place = found.end()
+        return self._lazy(found[0]), least, most
+
+    def _lazy(self, quantifier: str) -> str:
+        if self._next() in ("*", "+", "{"):
+            raise self.refused("a repetition of a repetition")
+        return quantifier + "?" if self._take("?") else quantifier
+
+    def _atom(self, *, repeated: bool) -> tuple[str, bool]:
+        if self._take("("):
+            plain = self._take("?:")
+            if not plain:
+                if self._next() == "?":
+                    raise self.refused("(? begins a group that engines know differently", "there are (...) and (?:...)")
+                self.groups += 1
+            inside, empty = self.alternatives(repeated=repeated)
+            if not self._take(")"):
+                raise self.refused("a parenthesis is not closed")
+            return f"({'?:' if plain else ''}{inside})", empty
+        if self._take("["):
+            return self._set(), False
+        for sign, written, empty in ((".", r"[^\n]", False), ("^", r"\A", True), ("$", _END, True)):
+            if self._take(sign):
+                return written, empty
+        if self._take("\\"):
+            if self._next() in _CLASSES:
+                return f"[{_CLASSES[self._character()]}]", False
+            if self._next().lower() in _CLASSES:
+                return f"[^{_CLASSES[self._character().lower()]}]", False
+            return self._escaped(), False
+        if self._next() in _SPECIAL:
+            raise self.refused(
+                f"{self._next()} without what it belongs to", f"write \\{self._next()} for the character"
+            )
+        return literal(self._character()), False
+
+    def _character(self) -> str:
+        self.place += 1
+        return self.text[self.place - 1]
+
+    def _escaped(self) -> str:
+        if not self._next():
+            raise self.refused("nothing follows the last \\")
+        if self._next() in _CONTROLS:
+            return "\\" + self._character()
+        if self._next().isalnum():
+            raise self.refused(f"\\{self._next()} is not the same on all engines")
+        return literal(self._character())
+
+    def _set(self) -> str:
+        parts = ["^" if self._take("^") else ""]
+        while not self._take("]"):
+            if not self._next():
+                raise self.refused("a [ is not closed")
+            if self._next() == "[":
+                raise self.refused("a [ inside of a [ ]", "write \\[ for the character")
+            if self._take("\\") and self._next() in _CLASSES:
+                parts.append(_CLASSES[self._character()])
+                continue
+            low = self._member(escaped=self.text[self.place - 1] == "\\")
+            if self._next() == "-" and self.text[self.place + 1 : self.place + 2] not in ("]", ""):
+                self.place += 1
+                high = self._member(escaped=self._take("\\"))
+                if high[-1] < low[-1]:
+                    raise self.refused("a range of characters from the later to the earlier")
+                low += "-" + high
+            parts.append(low)
+        if len(parts) == 1:
+            raise self.refused("[ ] without a character")
+        return f"[{''.join(parts)}]"
+
+    def _member(self, *, escaped: bool) -> str:
+        return self._escaped() if escaped else literal(self._character())
+
+
+def literal(character: str) -> str:
+    """A character as itself in every dialect, in a set and outside."""
+    plain = character.isalnum() or not character.isascii() or character in "_<> \n\t\r"
+    return character if plain else "\\" + character
+
+
+@lru_cache(1 << 10)
+def like_pattern(text: str) -> Pattern:
+    """A pattern of LIKE as a regular expression: % is any characters, _ one; \\ takes the next as itself."""
+    parts, place = [], 0
+    while place < len(text):
+        character = text[place]
+        if character == "\\" and place + 1 < len(text):
+            place += 1
+            parts.append(literal(text[place]))
+        else:
+            parts.append({"%": r"[\s\S]*", "_": r"[\s\S]"}.get(character, literal(character)))
+        place += 1
+    return Pattern(rf"\A{''.join(parts)}{_END}", 0, empty=False)
+
+
+# --- kernels ---------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(1 << 10)
+def _compiled(pattern: Pattern) -> re.Pattern[str]:
+    return re.compile(pattern.for_python())
+
+
+def _like(text: str, pattern: str) -> bool:
+    return _compiled(like_pattern(pattern)).match(text) is not None
+
+
+def _matches(text: str, pattern: str) -> bool:
+    return _compiled(read_pattern(pattern)).search(text) is not None
+
+
+def _extract(text: str, pattern: str, group: int) -> str | None:
+    found = _compiled(read_pattern(pattern)).search(text)
+    return None if found is None else found[group] or ""
+
+
+def _replace(text: str, pattern: str, new: str) -> str:
+    return _compiled(read_pattern(pattern)).sub(lambda _: new, text)
+
+
+LIKE = Kernel("like", _like)
+MATCHES = Kernel("regexp_like", _matches)
+EXTRACT = Kernel("regexp_extract", _extract, nullable=always, mentions=2)
+REPLACE = Kernel("regexp_replace", _replace)
+KERNELS: Final = (LIKE, MATCHES, EXTRACT, REPLACE)
+
+# --- rules -----------------------------------------------------------------------------------------------------------
+
+
+def _pattern_rule(kernel: Kernel, takes: str, result: DataType, check: Callable[..., bool], *types: DataType) -> Rule:
+    """A string, a constant pattern, and more constants of these types; `check` takes all constants."""
+
+    def rule(call: Call, args: tuple[Typed, ...]) -> Typed:
+        arity(call, args, 2 + len(types), 2 + len(types), takes)
+        constants = [constant(arg, type_) for arg, type_ in zip(args[1:], (STRING, *types), strict=True)]
+        given = [value for value in constants if isinstance(value, str | int)]
+        if args[0].type not in (STRING, NULL) or len(given) < len(constants) or not check(*given):
+            raise mismatch(call, args, takes)
+        return apply(kernel, (coerce(args[0], STRING),), result, call, *given)
+
+    return rule
+
+
+def _has_group(pattern: str, group: int) -> bool:
+    return 0 <= group <= read_pattern(pattern).groups
+
+
+def _replaceable(pattern: str, _: str) -> bool:
+    if read_pattern(pattern).empty:
+        raise QueryError(
+            "TG134",
+            f"a pattern that matches no characters is replaced differently by engines: {pattern!r}",
+            hint="take + instead of *",
+        )
+    return True
+
+
+def _readable(pattern: str) -> bool:
+    return bool(read_pattern(pattern))
+
+
+def _texts(*values: str) -> tuple[Lit, ...]:
+    return tuple(Lit(value, STRING) for value in values)
+
+
+_SAMPLES = (r"a", r"^\d+$", r"(?:a|aa)b?", r"[^a-c\s]+", r"\.[0-9]{1,3}|T", r"^$", r".", r"e.?x?", r"\w+?\W", "[é\\-z]")
+_WITH_GROUPS = ((r"(\d+)-(\d+)", 2), (r"(a)|(b)", 2), (r"^(.)(.*)$", 1), (r"[A-Z]", 0), (r"(\d{2}):?(?:\d{2})?", 1))
+OPERATIONS: Final = (
+    Operation("like", "a string and a constant", _pattern_rule(LIKE, "a string and a constant pattern", BOOLEAN, lambda _: True), 'x.like("a%")', counts=(1,), constants=tuple(_texts(one) for one in ("%", "a%", "%b", "_", "%a%b%", "1.5\\\\%", "__", "")), doc="% is any characters, _ is one; \\ takes the next as itself."),
+    Operation("regexp_like", "a string and a constant", _pattern_rule(MATCHES, "a string and a constant pattern", BOOLEAN, _readable), 'x.regexp_like("^a+$")', counts=(1,), constants=tuple(_texts(one) for one in _SAMPLES), doc="Whether the pattern matches somewhere."),
+    Operation("regexp_extract", "a string and constants", _pattern_rule(EXTRACT, "a string, a constant pattern and the number of one of its groups", STRING, _has_group, BIGINT), 'x.regexp_extract("(a+)b", 1)', counts=(1,), constants=tuple((Lit(one, STRING), Lit(group, BIGINT)) for one, group in _WITH_GROUPS), doc="The group of the first match, 0 is all of it; NULL where there is none, empty where the group is no part of it."),
+    Operation("regexp_replace", "a string and constants", _pattern_rule(REPLACE, "a string, a constant pattern and a constant string", STRING, _replaceable, STRING), 'x.regexp_replace("a+", "b")', counts=(1,), constants=tuple(_texts(one, "$0\\1-") for one in (r"\d", r"a+", r"[^\w]", r"(a)|b")), doc="Every match, left to right, by the text as it is."),
+)  # fmt: skip
