@@ -9,7 +9,7 @@ from typing import Final
 from tidegate.algebra.dsl.calls import checked_calls
 from tidegate.algebra.pretty import count_of
 from tidegate.algebra.time import Extended
-from tidegate.runtime.batch.status import Line, Status, asides, fates, finals, joined, kept
+from tidegate.runtime.batch.status import Line, Status, asides, fates, finals, joined, kept, unreadables
 from tidegate.runtime.plan.placement import Limits
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.state.inputs.positions import SparkBatch
@@ -85,10 +85,6 @@ class BatchReport:
                     Payments  0 rows
         """
         final = finals(self.plan, self.progress)
-        unreadable = (
-            Line("in", name, f"{count_of(files, 'file')} that cannot be read")
-            for name, files in self.unreadable.items()
-        )
         out = (
             Line(
                 "out",
@@ -99,7 +95,13 @@ class BatchReport:
         )
         return Status(
             f"batch {self.seq}, {1000 * sum(self.seconds.values()):,.0f} ms",
-            (*fates("in", self.counts), *unreadable, *out, *asides(self.set_aside), *kept(self.plan, self.live_rows)),
+            (
+                *fates("in", self.counts),
+                *unreadables(self.unreadable),
+                *out,
+                *asides(self.set_aside),
+                *kept(self.plan, self.live_rows),
+            ),
         )
 
     def _missed(self, query: str) -> str:

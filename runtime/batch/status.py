@@ -12,7 +12,7 @@ from tidegate.algebra.pretty import count_of, listed, printable
 from tidegate.analysis.patterns.inner_queries import owner_of, stage_names
 from tidegate.runtime.batch.instants import moment
 from tidegate.runtime.plan.steps import one_of
-from tidegate.runtime.state.manifest import added, set_aside_rows
+from tidegate.runtime.state.manifest import added, set_aside_rows, unreadable_files
 
 if TYPE_CHECKING:
     from tidegate.algebra.time import Extended
@@ -96,6 +96,11 @@ def asides(counts: Mapping[str, Mapping[str, int]]) -> tuple[Line, ...]:
     )
 
 
+def unreadables(files: Mapping[str, int]) -> tuple[Line, ...]:
+    """A line for each source of which files cannot be read."""
+    return tuple(Line("in", name, f"{count_of(count, 'file')} that cannot be read") for name, count in files.items())
+
+
 def finals(plan: Plan, progress: Mapping[str, Mapping[str, Extended]]) -> dict[str, str]:
     """Of each query up to which instants its result is final; stages, whose results nobody reads, are left out."""
     schemas = {query.name: query.facts.output.schema for query in plan.queries if not query.facts.query.inner}
@@ -151,6 +156,7 @@ def standing(title: str, runner: Runner) -> Status:
         title,
         (
             *fates("in", dict(runner.counts)),
+            *unreadables({} if last is None else unreadable_files(last)),
             *(Line("out", name, text) for name, text in finals(runner.plan, runner.progress.queries).items()),
             *asides({} if last is None else set_aside_rows(last)),
             *kept(runner.plan, runner.live_rows()),

@@ -102,6 +102,17 @@ class Directory:
             else:
                 self._order = None
 
+    def passed_over(self) -> str | None:
+        """Of a directory without a file to read, one that lies there and is not read, by its name or pattern; None for others."""
+        if self._count:
+            return None
+        for folder, folders, names in os.walk(self._top):
+            folders[:] = sorted(name for name in folders if self.files.enters(name))
+            for name in sorted(names):
+                if not self.files.reads(name):
+                    return os.path.relpath(os.path.join(folder, name), self._top)
+        return None
+
     def close(self) -> None:
         """Watch it no more; the next look is a whole one."""
         if self._watch is not None:

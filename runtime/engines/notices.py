@@ -16,7 +16,7 @@ from tidegate.analysis.patterns.inner_queries import stage_names
 from tidegate.runtime.batch.instants import moment
 from tidegate.runtime.connectors.sources import Files, Source
 from tidegate.runtime.engines.rejections import MENDS, all_rejected, example, is_rejected, last_of
-from tidegate.runtime.state.manifest import SourceCounts, added
+from tidegate.runtime.state.manifest import UNREADABLE, SourceCounts, added
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -94,7 +94,7 @@ class Notices:
     said: set[str] = field(default_factory=set)
     rejecting: dict[str, _Rejecting] = field(default_factory=dict)
     set_aside: dict[str, dict[str, int]] = field(default_factory=dict)
-    """Rows that were set aside since the run began, by query and reason."""
+    """Rows that were set aside since the run began, by query and reason, and files, by source."""
     gone: set[str] = field(default_factory=set)
     """The sources whose directory was not there when it was looked at last."""
     judged_at_end: bool = False
@@ -117,14 +117,16 @@ class Notices:
                 self._say(name, name, _stands_still(name, pushed=self._is_pushed(name)))
 
     def _tell_aside(self, report: BatchReport) -> None:
-        """Warns of rows that queries set aside as they are evaluated: tied events, and rows without a value."""
+        """Warns of files that cannot be read, and of rows that queries set aside: tied events, and rows without a value."""
         names = stage_names(self.setup.plan.facts)
-        before, self.set_aside = self.set_aside, added(self.set_aside, report.set_aside)
-        for query, reasons in report.set_aside.items():
+        found = {**report.set_aside, **{name: {UNREADABLE: files} for name, files in report.unreadable.items()}}
+        before, self.set_aside = self.set_aside, added(self.set_aside, found)
+        for query, reasons in found.items():
             for reason in reasons:
                 rows, told = self.set_aside[query][reason], before.get(query, {}).get(reason, 0)
                 if not told or rows >= due_after(told):
-                    text = f"{names.get(query, query)} set aside {count_of(rows, 'row')} up to batch {report.seq}: {reason}"
+                    many = count_of(rows, "file" if reason == UNREADABLE else "row")
+                    text = f"{names.get(query, query)} set aside {many} up to batch {report.seq}: {reason}"
                     latest = [row for one in self._kept(report.clock) for row in last_of(one, query, reason)]
                     self._warn(
                         query,
@@ -162,8 +164,24 @@ class Notices:
             where = f" in batch {last}" if first == last else f" in batches {first} to {last}"
             self._warn(name, all_rejected(self.setup.streams[name], rejecting.row, self._kept(rejecting.clock), where))
 
-    def ended(self) -> None:
-        """Warns, as the run ends, of batches of rejected rows of which no warning told."""
+    def ended(self, counts: Mapping[str, SourceCounts]) -> None:
+        """Warns, as the run ends, of batches of rejected rows of which no warning told, and of inputs of which nothing was
+        read though files are there.
+        """
+        for name, directory in self.setup.directories.items():
+            nothing = not counts[name].rows_in and name not in self.set_aside and self.batches > 0
+            if nothing and self.sources[name].bounded and (other := directory.passed_over()):
+                files = directory.files
+                read = f"names that fit pattern={files.pattern!r} are read" if files.pattern else "others are read"
+                self._warn(
+                    name,
+                    Problem(
+                        "TG436",
+                        f"{name}: no file of {files.directory} was read",
+                        because=(f"{other} is there, but {read}, and none that begins with . or _",),
+                        hint="correct the pattern or the directory, or leave the source out where there is nothing",
+                    ),
+                )
         for name, one in self.rejecting.items():
             if one.is_untold and f"{name} ended" not in self.said:
                 where = f" in {one.batches:,} batches, which brought no others,"

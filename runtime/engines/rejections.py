@@ -12,6 +12,7 @@ from tidegate.algebra.pretty import count_of, printable, term_text
 from tidegate.algebra.terms import conjuncts
 from tidegate.algebra.types import Kind
 from tidegate.runtime.ingest.values import MISSING
+from tidegate.runtime.state.manifest import UNREADABLE
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,6 +54,7 @@ MENDS: Final = {
     "tie": 'name an attribute that orders events of one instant: partition_by(..., tie="sequence")',
     "unevaluable": "leave such rows out with where(...), or give the term a value for each: with tg.when(...), or NULL by its try_ form",
     "unparseable": _TYPES,
+    UNREADABLE: "correct the file where it comes from, and put it there under another name",
     "wrong type": _TYPES,
 }
 
@@ -118,7 +120,12 @@ def last_of(batch: pa.RecordBatch, source: str, reason: str) -> list[dict[str, A
 
 
 def example(row: Mapping[str, Any]) -> Iterator[str]:
-    """A rejected row with its place and the reason, and what its file says of columns where one is missing."""
+    """A rejected row with its place and the reason, and what its file says of columns where one is missing; or a file that
+    cannot be read.
+    """
+    if row["reason"] == UNREADABLE:
+        yield printable(f"such as {row['error']}")
+        return
     attribute = "" if row["attribute"] is None else f", for {row['attribute']}"
     text = row["row"] if len(row["row"]) <= _ROW else f"{row['row'][:_ROW]}…"
     is_file = os.sep in row["origin"]

@@ -11,7 +11,8 @@ from tidegate.algebra.dsl.calls import checked_calls
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.shown import shown
-from tidegate.runtime.batch.status import Line, Status, asides, fates
+from tidegate.runtime.batch.status import Status, asides, fates, unreadables
+from tidegate.runtime.state.manifest import UNREADABLE
 
 if TYPE_CHECKING:
     import pandas
@@ -253,13 +254,13 @@ class Results:
         return f"<div>{tables}{self._inputs()._repr_html_()}</div>"
 
     def _inputs(self) -> Status:
-        return Status("rows by their fate", (*fates("in", self.counts), *self._aside()))
-
-    def _aside(self) -> tuple[Line, ...]:
         keys = ["source", "origin", "reason"]
         found = self.quarantine.arrow().group_by(keys, use_threads=False).aggregate([([], "count_all")])
-        counts: dict[str, dict[str, int]] = {}
+        aside: dict[str, dict[str, int]] = {}
+        files: dict[str, int] = {}
         for row in found.to_pylist():
-            if row["origin"] == f"query {row['source']}":
-                counts.setdefault(row["source"], {})[row["reason"]] = row["count_all"]
-        return asides(counts)
+            if row["reason"] == UNREADABLE:
+                files[row["source"]] = files.get(row["source"], 0) + 1
+            elif row["origin"] == f"query {row['source']}":
+                aside.setdefault(row["source"], {})[row["reason"]] = row["count_all"]
+        return Status("rows by their fate", (*fates("in", self.counts), *unreadables(files), *asides(aside)))

@@ -371,3 +371,33 @@ def test_rows_for_a_stream_that_goes_on_are_not_told() -> None:
         for minute in range(3):
             session.push("E", [(minute, f"2026-01-01T00:0{minute}")])
             session.step()
+
+
+def test_files_that_cannot_be_read_are_warned_of_and_shown(tmp_path: Path) -> None:
+    (tmp_path / "bad.csv").write_bytes(b"n,t\n\xff,\xff\n")
+    source = {"E": tg.csv(tmp_path, on_bad_file="quarantine", bounded=True)}
+    told = rf"TG435 E set aside 1 file up to batch 1: unreadable(?s:.*)such as TG412 {tmp_path}/bad.csv"
+    with pytest.warns(tg.RunWarning, match=told):
+        results = program.run(source)
+    assert "1 file that cannot be read" in str(results)
+    with program.session(sources=source) as session:
+        with pytest.warns(tg.RunWarning, match=told):
+            session.step()
+        assert "1 file that cannot be read" in str(session)
+
+
+def test_a_pattern_that_no_file_fits_is_warned_of(tmp_path: Path) -> None:
+    folder = written(tmp_path / "in")
+    told = rf"TG436 E: no file of {folder} was read\n  because +1.parquet is there, but names that fit pattern='\*.json' are read"
+    with pytest.warns(tg.RunWarning, match=told):
+        program.run({"E": tg.parquet(folder, pattern="*.json")})
+    (folder / "1.parquet").rename(folder / "_1.parquet")
+    with pytest.warns(tg.RunWarning, match="TG436(?s:.*)_1.parquet is there"):
+        program.run({"E": tg.parquet(folder)})
+    (folder / "_1.parquet").unlink()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        program.run({"E": tg.parquet(folder)})
+        (folder / "_1.parquet").touch()
+        with program.session(sources={"E": tg.parquet(folder, delay="1m")}) as session:  # they may come yet
+            session.step()

@@ -576,7 +576,7 @@ class Session:
         self._closed = True
         self._ahead.close()
         self._setup.close()
-        self._notices.ended()
+        self._notices.ended(self._runner.counts)
 
     def __enter__(self) -> Session:
         return self

@@ -227,7 +227,7 @@ class SparkRun:
         if self.watching is not None:
             self.watching.stop()
         self.setup.close()
-        self.notices.ended()
+        self.notices.ended(self.runner.counts)
 
 
 def _oldest_first(files: Sequence[SourceFile]) -> tuple[str, ...]:

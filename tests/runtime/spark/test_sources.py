@@ -166,9 +166,9 @@ def test_triggers_and_garbage_collection_are_checked_before_anything_runs(spark:
         with pytest.raises(tg.QueryError, match=code):
             program.start(spark, sources=sources, checkpoint=tmp_path / "wrong", name=name)  # type: ignore[arg-type]
     assert not (tmp_path / "wrong").exists()
-    assert repr(query) == f"query 'out' of Out in {tmp_path}/timed, running, after batch 1"
+    assert repr(query).splitlines()[0] == f"query 'out' of Out in {tmp_path}/timed, running, after batch 1"
     query.stop()
-    assert repr(query) == f"query 'out' of Out in {tmp_path}/timed, ended, after batch 1"
+    assert repr(query).splitlines()[0] == f"query 'out' of Out in {tmp_path}/timed, ended, after batch 1"
     html = query._repr_html_()
     assert html.startswith(f"<div><p>query &#x27;out&#x27; of Out in {tmp_path}/timed, ended, after batch 1</p>")
     assert [re.sub("<.*?>", " ", row).split() for row in html.split("</tr>")[:-1]][1:] == [
