@@ -56,5 +56,5 @@ def run(name: str, folder: Path) -> tuple[float, pl.DataFrame]:
     with Session(queries.program(name).facts, sources={"Events": source(folder)}) as session:
         session.process()
         taken = time.perf_counter() - began
-        (stream,) = (query.stream for query in session.plan.queries)
+        (stream,) = (query.stream for query in session._plan.queries)
         return taken, pl.DataFrame(session.table(stream))

@@ -95,6 +95,6 @@ def _run(
             live.append(sum(session.step().live_rows.values()))
         session.finish()
         session.step()
-        (result,) = (query.stream for query in session.plan.queries)
+        (result,) = (query.stream for query in session._plan.queries)
         found = pl.DataFrame(session.table(result))
     return live, time.perf_counter() - start, found.sort(found.columns)

@@ -68,7 +68,7 @@ def embedded(replay: Replay, where: Path, *, per_batch: int, on_batch: OnBatch) 
         while not reports or session.waiting_files():
             reports.append(session.step())
             on_batch(reports[-1])
-        return Ran("In this process", session.plan, tuple(reports), per_batch)
+        return Ran("In this process", reports[0].plan, tuple(reports), per_batch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,4 +108,4 @@ class OnSpark:
             query.awaitTermination()
         finally:
             query.stop()
-        return Ran(f"Spark {spark.version} on {spark.sparkContext.master}", query.plan, tuple(reports), per_batch)
+        return Ran(f"Spark {spark.version} on {spark.sparkContext.master}", reports[0].plan, tuple(reports), per_batch)

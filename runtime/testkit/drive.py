@@ -105,7 +105,7 @@ class Embedded:
 
     def __post_init__(self) -> None:
         self.session = self._open(MemoryStore() if self.directory is None else LocalStore(self.directory))
-        self.plan = self.session.plan
+        self.plan = self.session._plan
 
     def _open(self, store: Store) -> Session:
         given = dict(self.sources)

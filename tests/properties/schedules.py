@@ -115,7 +115,7 @@ class Run:
         if self.garbage != "off" and any(self.session.live_rows().values()):
             raise Broken(f"rows are still stored after the end of all input: {self.session.live_rows()}")
         if self.garbage == "exact" and not self.unreported:
-            for use in state_use(self.session.plan, self.reports):
+            for use in state_use(self.session._plan, self.reports):
                 self._check_bound(use, tally)
         tally.increments += sum(len(report.results) for report in self.reports)
         tally.lagged += sum(self._lags(report) for report in self.reports)
@@ -128,7 +128,7 @@ class Run:
 
     def _check_bound(self, use: StateUse, tally: Tally) -> None:
         """Live rows against what the stream brings in the time that the bound and the lag allow."""
-        buffer = next(buffer for buffer in self.session.plan.buffers if buffer.id == use.buffer)
+        buffer = next(buffer for buffer in self.session._plan.buffers if buffer.id == use.buffer)
         bound = use.bound
         if use.span is None or not isinstance(bound, Bounded) or bound.tables:
             return

@@ -176,7 +176,7 @@ def test_notebooks_show_everything_escaped() -> None:
     explanation = program.explain()
     relation = orders.where(orders.order_id < 5)
     with program.session() as session:
-        why = session.why(session.plan.queries[0].stream)
+        why = session.why(session._plan.queries[0].stream)
     assert repr(explanation.plan) == explanation.plan
     shown_here = [
         (program, repr(program)),

@@ -38,7 +38,7 @@ def test_skew_and_lag_are_those_of_the_run() -> None:
             reports.append(session.step())
         session.finish()
         reports.append(session.step())
-        use = {one.stream: one for one in state_use(session.plan, reports)}
+        use = {one.stream: one for one in state_use(session._plan, reports)}
     assert isinstance(use["E"].bound, Bounded)
     # Rows up to 13 came at b = 10, later rows up to 23 at b = 20: a skew of 3; E is 7 ahead of O.
     assert use["E"].span == use["E"].bound.horizon + 3 + 7
@@ -60,7 +60,7 @@ def test_rows_that_wait_for_a_stream_that_has_not_begun_are_bounded_by_nothing()
     with Session(answered().facts) as session:
         session.push("E", [row(1), row(2)])
         session.advance("E", {"t": 2})
-        (use,) = (one for one in state_use(session.plan, [session.step()]) if one.stream == "E")
+        (use,) = (one for one in state_use(session._plan, [session.step()]) if one.stream == "E")
     assert use.span == INF
     assert use.most == 2
 
@@ -69,7 +69,7 @@ def test_an_unbounded_reader_decides() -> None:
     e, o = events.as_("e"), others.as_("o")
     program = tg.program(Later=e.join(o, e.t <= o.t).select(k=e.k, at=o.t))
     with Session(program.facts) as session:
-        found = {one.stream: one for one in state_use(session.plan, [session.step()])}
+        found = {one.stream: one for one in state_use(session._plan, [session.step()])}
     assert isinstance(found["E"].bound, Unbounded)
     assert found["E"].span is None
     assert isinstance(found["O"].bound, Bounded)
@@ -92,7 +92,7 @@ def test_a_row_that_matches_several_table_rows_counts_once() -> None:
             session.advance("E", {"t": t})
             session.advance("O", {"t": t})
             reports.append(session.step())
-        use = {one.stream: one for one in state_use(session.plan, reports)}["E"]
+        use = {one.stream: one for one in state_use(session._plan, reports)}["E"]
     assert use.span is not None
     assert use.most == use.span
 
@@ -100,7 +100,7 @@ def test_a_row_that_matches_several_table_rows_counts_once() -> None:
 def test_rows_pushed_before_the_first_progress_are_bounded_by_nothing() -> None:
     with Session(tg.program(Some=events.where(events.k > 0)).facts, collect_garbage="exact") as session:
         session.push("E", [row(t) for t in range(0, 1000, 10)])
-        (use,) = state_use(session.plan, [session.step()])
+        (use,) = state_use(session._plan, [session.step()])
     assert use.most == 100
     assert use.span == INF
 

@@ -40,7 +40,7 @@ def live(session: Session) -> dict[str, int]:
 
 
 def advance(session: Session, t: int) -> None:
-    for name in session.plan.facts.program.inputs:
+    for name in session._plan.facts.program.inputs:
         session.advance(name.name, {"t": t})
 
 

@@ -301,9 +301,9 @@ def test_live_state_is_within_the_bound_of_a_query_that_lags() -> None:
             session.push("E", [(1, t)])
             session.advance("E", {"t": t})
             session.step()
-        (use,) = state_use(session.plan, reports)
+        (use,) = state_use(session._plan, reports)
         assert use.span == INF  # until its first turn a query is behind by all there is
-        (use,) = state_use(session.plan, reports[9:])
+        (use,) = state_use(session._plan, reports[9:])
     assert isinstance(use.bound, Bounded)
     assert use.bound.span() < use.most == 9
     assert use.span == use.bound.span() + 9

@@ -107,7 +107,7 @@ def test_counts_are_those_of_the_files_and_none_outlives_what_is_said(
     store = LocalStore(tmp_path)
     stated: list[tuple[int | float, int]] = []
     with program(within).session(checkpoint=tmp_path, collect_garbage="exact") as session:
-        shapes = {q.name: KeptShapes(start_operator(q.ordered)) for q in session.plan.queries if q.ordered is not None}
+        shapes = {q.name: KeptShapes(start_operator(q.ordered)) for q in session._plan.queries if q.ordered is not None}
         for t in range(60):
             # The latter half is quiet: what is over may go, and nothing new comes.
             session.push("R", [(k, t, rng.choice((0, 3, 9)) if t < 30 else 3) for k in range(3)])

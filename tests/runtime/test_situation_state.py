@@ -96,7 +96,7 @@ def _keeps_its_bounds(seed: int) -> bool:
             events.append((when, stream.name, tuple(row.values())))
     events.sort(key=lambda event: event[0])
     with Session(facts, MemoryStore()) as run:
-        ordered = {query.name: query.ordered for query in run.plan.queries if query.ordered is not None}
+        ordered = {query.name: query.ordered for query in run._plan.queries if query.ordered is not None}
         bounds = {
             (name, place): bound.most
             for name, one in ordered.items()
@@ -119,7 +119,7 @@ def _keeps_its_bounds(seed: int) -> bool:
                 for key, size in held(run).items():
                     assert size <= bounds[key], (seed, key)
                 for query, one in ordered.items():
-                    stream_name = next(q.stream for q in run.plan.queries if q.name == query)
+                    stream_name = next(q.stream for q in run._plan.queries if q.name == query)
                     if stream_name.startswith(query) and "~" not in query:
                         new = run.table(stream_name).arrow().to_pylist()[seen.get(query, 0) :]
                         seen[query] = seen.get(query, 0) + len(new)

@@ -155,7 +155,7 @@ def results(threshold: Threshold | None, value: float | None = None) -> dict[str
             session.step()
         session.finish()
         session.step()
-        for query in session.plan.queries:
+        for query in session._plan.queries:
             table = session.table(query.stream).arrow()
             found[query.name] = sorted(zip(*(column.to_pylist() for column in table.columns), strict=True), key=repr)
     return found
@@ -178,7 +178,7 @@ def from_files(
             session.step()
         with session_of(folder) as session:
             session.process()
-            tables = {query.name: session.table(query.stream).arrow() for query in session.plan.queries}
+            tables = {query.name: session.table(query.stream).arrow() for query in session._plan.queries}
     return {
         name: sorted(zip(*(column.to_pylist() for column in table.columns), strict=True), key=repr)
         for name, table in tables.items()

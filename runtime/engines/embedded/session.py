@@ -172,17 +172,12 @@ class Session:
                     Payments  2 rows
         """
         last = self._setup.checkpoint.manifest
-        where = f"session of {asked(self.plan)} in {self._store.where}, after batch {last.seq if last else 0}"
+        where = f"session of {asked(self._plan)} in {self._store.where}, after batch {last.seq if last else 0}"
         return standing(where + (", closed" if self._closed else ""), self._runner)
 
     @property
-    def plan(self) -> Plan:
-        """How the program runs: buffers, and the increment of each query.
-
-        Examples:
-            >>> [buffer.id for buffer in program.session().plan.buffers]
-            ['Orders#0', 'Payments#0']
-        """
+    def _plan(self) -> Plan:
+        """How the program runs: buffers, and the increment of each query."""
         return self._setup.plan
 
     def push(self, stream: str, rows: Rows) -> None:
@@ -281,9 +276,9 @@ class Session:
             >>> session.results("Fast")
             [{'car': 'blue', 'ts': 1, 'te': 9}]
         """
-        ticks = closing_instant(self.plan, at)
+        ticks = closing_instant(self._plan, at)
         if self._runner.closing is not None:
-            self._runner.closing.check_open(self.plan, self._runner.progress, ticks)
+            self._runner.closing.check_open(self._plan, self._runner.progress, ticks)
         self._close_at = ticks
 
     def step(self) -> BatchReport:
@@ -443,7 +438,7 @@ class Session:
             ['Bob', 'Ada']
         """
         self._notices.asked(self._runner.progress.inputs | self._advances, self._runner.counts)
-        return read_results(self.plan, self._store, self._setup.checkpoint.manifest, self._sinks, name)
+        return read_results(self._plan, self._store, self._setup.checkpoint.manifest, self._sinks, name)
 
     def results(self, name: str) -> list[dict[str, Any]]:
         """`table` as rows.
@@ -485,7 +480,7 @@ class Session:
         check_known(name, self._facts.streams, "result")
         executor = self._runner.executor
         assert isinstance(executor, EmbeddedExecutor)
-        return executor.operators.orders([query.name for query in self.plan.queries if query.stream == name])
+        return executor.operators.orders([query.name for query in self._plan.queries if query.stream == name])
 
     @property
     def counts(self) -> dict[str, SourceCounts]:

@@ -60,7 +60,6 @@ from tidegate.runtime.plan.lower import PurgeMode
 from tidegate.runtime.plan.placement import limits_of
 from tidegate.runtime.plan.schedule import Schedule
 from tidegate.runtime.plan.sharding import DRIVER_BYTES, SHARD_BYTES
-from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.state.checkpoint import inspect
 from tidegate.runtime.state.store.local import LocalStore
 
@@ -102,18 +101,10 @@ class RunningQuery(StreamingQuery):
         state = "running" if self.isActive else "failed" if self.exception() else "ended"
         named = f" {self.name!r}" if self.name else ""
         where = self._run.setup.checkpoint.store.where
-        title = f"query{named} of {asked(self.plan)} in {where}, {state}, after batch {last.seq if last else 0}"
+        title = (
+            f"query{named} of {asked(self._run.setup.plan)} in {where}, {state}, after batch {last.seq if last else 0}"
+        )
         return standing(title, self._run.runner)
-
-    @property
-    def plan(self) -> Plan:
-        """How the program runs: buffers, and the increment of each query.
-
-        Examples:
-            >>> [buffer.id for buffer in query.plan.buffers]
-            ['Orders#0', 'Payments#0']
-        """
-        return self._run.setup.plan
 
     @property
     def reports(self) -> list[BatchReport]:

@@ -225,7 +225,7 @@ def go_on(one: Scenario, store: Store, until: int | None = None) -> None:
 def outcome(one: Scenario, store: Store) -> Outcome:
     """What a finished run left; also checks that nothing else lies about, and that opening it again changes nothing."""
     with opened(one, again(store)) as session:
-        outputs = {query.stream for query in session.plan.queries}
+        outputs = {query.stream for query in session._plan.queries}
         seen = again(store)
         found = Outcome(
             {
@@ -247,7 +247,7 @@ def outcome(one: Scenario, store: Store) -> Outcome:
 
 def feeding(session: Session, name: str) -> list[str]:
     """The queries whose rows make a result stream."""
-    return [query.name for query in session.plan.queries if query.stream == name]
+    return [query.name for query in session._plan.queries if query.stream == name]
 
 
 def check_tidy(store: Store) -> None:

@@ -56,7 +56,7 @@ def run(made: tg.Program, place: Path, names: Any = NAMES, key: tuple[str, ...] 
         if not rows:
             session.finish()
             session.step()
-        return sorted(map(str, session.results(session.plan.queries[0].stream)))
+        return sorted(map(str, session.results(session._plan.queries[0].stream)))
 
 
 CHANGES: dict[str, tuple[Callable[[], tg.Program], dict[str, Any]]] = {

@@ -106,7 +106,7 @@ def test_files_give_the_embedded_results_at_every_place(
     assert published(tmp_path / "out") == expected(range(4))
     places: set[str] = {place for report in query.reports for place in report.places.values() if place}
     assert {report.limits for report in query.reports} == {Limits(driver_bytes, shard_bytes)}
-    assert Limits(driver_bytes, shard_bytes).describe(query.plan.queries[0]) in query.explanation().plan
+    assert Limits(driver_bytes, shard_bytes).describe(query._run.setup.plan.queries[0]) in query.explanation().plan
     assert places == wanted
     assert len(query.reports) == 2
     assert query.lastProgress is not None

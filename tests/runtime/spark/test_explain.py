@@ -37,7 +37,7 @@ def test_the_explanation_of_a_run_is_that_of_the_plan_that_runs(spark: SparkSess
     query.awaitTermination()
     assert "freed when" in program.explain().plan
     assert "freed when" not in query.explanation().plan
-    assert query.explanation().lowered() is query.plan
+    assert query.explanation().lowered() is query._run.setup.plan
 
 
 FILE = """\
