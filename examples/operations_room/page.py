@@ -96,9 +96,9 @@ _LEAD: Final = (
     "come could change it."
 )
 _PICTURE: Final = (
-    "A column is a day, a row an hour of it, in New York's time. Below are the hours of the day with less than three miles of "
-    "visibility, and the flights that had not left two hours after their time; the number is that of the highest bar. Pointing at "
-    "a day shows its figures. All of it is drawn from the results."
+    "A column is a day, a row an hour of it, in New York's time. The bars below are the hours of the day with less than three miles "
+    "of visibility, and the flights that had not left two hours after their time; at the left is what a bar of full height stands "
+    "for. Pointing at a day shows its figures. All of it is drawn from the results."
 )
 _RESULTS: Final = (
     "Of each result the rows that tell most. Times are New York's. The same questions were also answered by plain Polars over the "

@@ -156,12 +156,12 @@ def svg_picture(picture: Picture, width: int = 1200) -> str:
         out += _hours(picture, lane, left, y, wide, row)
         y += 24 * row + 6
         out.append(_strip("poor", [day.poor / DAY for day in days], left, y + strip, wide, strip, FOG))
-        out.append(_named(left, plot, y + strip, "24 h", "poor visibility", strip))
+        out.append(_named(left, plot, y + strip, "up to 24 h", "poor visibility", strip))
         y += strip + 6
         out.append(
             _strip("missing", [day.missing / (most or 1) for day in days], left, y + strip, wide, strip, MISSING)
         )
-        out.append(_named(left, plot, y + strip, str(most), "did not leave", strip))
+        out.append(_named(left, plot, y + strip, f"up to {most}", "did not leave", strip))
         out += _pointed(picture, days, left, top + pitch * number, wide, pitch - gap)
         out.append("</g>")
     out.append("</svg>")
