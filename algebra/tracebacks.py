@@ -1,7 +1,8 @@
 """Tracebacks of errors that users can mend: their own frames alone, since nothing inside the library is theirs to mend.
 
 An error loses the frames of the library where it leaves a public call, so whoever prints it, a logger or a thread, prints the
-short one. `TIDEGATE_TRACEBACK=full` in the environment keeps all frames, as errors of ours (`InternalError`) always do.
+short one. So does an error of a function that the user gave to the library, a clock for instance. `TIDEGATE_TRACEBACK=full` in the
+environment keeps all frames, as errors of ours (`InternalError`) always do, and those of packages that the library calls.
 """
 
 from __future__ import annotations
@@ -47,6 +48,21 @@ def of_user(trace: TracebackType | None) -> TracebackType | None:
     return kept
 
 
+def of_users_function(trace: TracebackType | None) -> bool:
+    """Whether what the library called last, before an error came, is a function of the user and not of an installed package."""
+    called: TracebackType | None = None
+    while trace is not None:
+        if is_ours(trace.tb_frame):
+            called = trace.tb_next
+        trace = trace.tb_next
+    if called is None:
+        return False
+    import sysconfig  # takes milliseconds
+
+    installed = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    return not called.tb_frame.f_code.co_filename.startswith(("<frozen", *installed))
+
+
 def trim(error: BaseException | None) -> None:
     """Takes the frames of the library from an error that its user can mend, and from its causes."""
     while error is not None and not isinstance(error, InternalError):
@@ -55,7 +71,7 @@ def trim(error: BaseException | None) -> None:
 
 
 def trimmed(function: Callable[_P, _T]) -> Callable[_P, _T]:
-    """The function, whose errors leave it without frames of the library. A bare `raise` adds none for this one."""
+    """The function; what users can mend leaves it without frames of the library. A bare `raise` adds none for this one."""
 
     @functools.wraps(function)
     def call(*arguments: _P.args, **named: _P.kwargs) -> _T:
@@ -63,6 +79,10 @@ def trimmed(function: Callable[_P, _T]) -> Callable[_P, _T]:
             return function(*arguments, **named)
         except TidegateError as error:
             trim(error)
+            raise
+        except Exception as error:
+            if of_users_function(error.__traceback__):
+                trim(error)
             raise
 
     call.trims = True  # type: ignore[attr-defined]  # by which tests know it

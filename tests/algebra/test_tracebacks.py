@@ -60,6 +60,33 @@ def test_all_frames_are_shown_to_who_asks(tmp_path: Path) -> None:
     assert "relation.py" in frames(said(SCRIPT, tmp_path, TIDEGATE_TRACEBACK="full"))
 
 
+CLOCK = """
+import json
+import tidegate as tg
+
+def clock():
+    return json.loads(BAD)
+
+events = tg.stream("E", "n bigint, t timestamp", progress="t")
+with tg.program(All=events).session(clock=clock) as session:
+    session.step()
+"""
+
+
+@pytest.mark.parametrize(("bad", "inside"), [("0 / 0", []), ("'no json'", ["__init__.py", "decoder.py", "decoder.py"])])
+def test_an_error_of_a_function_of_the_user_has_no_frame_of_ours_either(
+    tmp_path: Path, bad: str, inside: list[str]
+) -> None:
+    text = said(CLOCK.replace("BAD", bad), tmp_path)
+    assert frames(text) == ["mine.py", "mine.py", *inside]
+    assert "session.py" in frames(said(CLOCK.replace("BAD", bad), tmp_path, TIDEGATE_TRACEBACK="full"))
+
+
+def test_an_error_of_a_package_that_the_library_calls_keeps_all_frames(tmp_path: Path) -> None:
+    text = said(CLOCK.replace("clock=clock", "clock=json.loads").replace("BAD", "0"), tmp_path)
+    assert "session.py" in frames(text)
+
+
 def refused() -> tg.Relation:
     events = tg.stream("E", "n bigint, t timestamp", progress="t")
     return events.where(events.m > 1)
