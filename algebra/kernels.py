@@ -105,3 +105,10 @@ def civil(day: int) -> tuple[int, int, int]:
     era, within = divmod(day, ERA_DAYS)
     date = dt.date.fromordinal(dt.date(1970, 1, 1).toordinal() + within)
     return date.year + era * ERA_YEARS, date.month, date.day
+
+
+def day_number(year: int, month: int, day: int) -> int:
+    """The number of a day, for any year; the day is counted from the first of its month."""
+    era, within = divmod(year, ERA_YEARS)
+    first = dt.date(within + ERA_YEARS, month, 1).toordinal() - dt.date(1970, 1, 1).toordinal()
+    return first + (era - 1) * ERA_DAYS + day - 1

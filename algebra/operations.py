@@ -13,7 +13,18 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, assert_never
 
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.functions import casts, doubles, encoded, instants, logic, numbers, patterns, rounding, text
+from tidegate.algebra.functions import (
+    calendar,
+    casts,
+    doubles,
+    encoded,
+    instants,
+    logic,
+    numbers,
+    patterns,
+    rounding,
+    text,
+)
 from tidegate.algebra.functions.rules import Operation, common_type
 from tidegate.algebra.kernels import Kernel
 from tidegate.algebra.terms import Attr, Call, Lit, Param, Term, unknown_attribute
@@ -31,7 +42,7 @@ SECTIONS: Mapping[str, tuple[Operation, ...]] = MappingProxyType(
     {
         "Conditions": logic.OPERATIONS,
         "Numbers": (*numbers.OPERATIONS, *rounding.OPERATIONS, *doubles.OPERATIONS, *numbers.TRY_OPERATIONS),
-        "Time": instants.OPERATIONS,
+        "Time": (*instants.OPERATIONS, *calendar.OPERATIONS),
         "Strings": (*text.OPERATIONS, *patterns.OPERATIONS, *encoded.OPERATIONS),
         "Casts": casts.OPERATIONS,
     }
@@ -40,7 +51,7 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType({one.name: one for rows i
 KERNELS: Mapping[str, Kernel] = MappingProxyType(
     {
         kernel.name: kernel
-        for family in (logic, numbers, rounding, doubles, instants, text, patterns, encoded, casts)
+        for family in (logic, numbers, rounding, doubles, instants, calendar, text, patterns, encoded, casts)
         for kernel in family.KERNELS
     }
 )

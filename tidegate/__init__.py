@@ -26,6 +26,7 @@ from tidegate.algebra.dsl.functions import (
     concat,
     concat_ws,
     days,
+    days_between,
     duration,
     floor,
     hours,
@@ -146,6 +147,7 @@ __all__ = [
     "coalesce",
     "concat",
     "concat_ws",
+    "days_between",
     # windows
     "floor",
     "ceil",

@@ -1038,6 +1038,122 @@ class Expression:
         """
         return build("to_timestamp", self)
 
+    def quarter(self) -> Expression:
+        """The quarter of a timestamp (in UTC) or date, 1 to 4.
+
+        Examples:
+            >>> show(orders.ordered.quarter())
+            1, 1, 1
+        """
+        return build("quarter", self)
+
+    def week(self) -> Expression:
+        """The week of a timestamp (in UTC) or date as ISO 8601 counts, 1 to 53; `week_year` is the year that it belongs to.
+
+        Examples:
+            >>> show(orders.ordered.week())
+            10, 10, 10
+        """
+        return build("week", self)
+
+    def week_year(self) -> Expression:
+        """The year that the week of a timestamp (in UTC) or date belongs to, as ISO 8601 counts.
+
+        Examples:
+            >>> show((orders.ordered - tg.days(64)).week_year())
+            2025, 2025, 2026
+        """
+        return build("week_year", self)
+
+    def day_of_year(self) -> Expression:
+        """The day of the year of a timestamp (in UTC) or date, 1 to 366.
+
+        Examples:
+            >>> show(orders.ordered.day_of_year())
+            61, 61, 62
+        """
+        return build("day_of_year", self)
+
+    def truncate(self, unit: str) -> Expression:
+        """The beginning of the year, quarter, month, week (Monday), day, hour, minute or second of a timestamp (in UTC) or date.
+
+        Windows of any length are `tg.floor(x, "15m")`, which the analysis of progress understands.
+
+        Examples:
+            >>> show(orders.ordered.truncate("month"))
+            2026-03-01 00:00:00+00:00, 2026-03-01 00:00:00+00:00, 2026-03-01 00:00:00+00:00
+        """
+        with Here():
+            return build("truncate", self, constant(literal(unit, STRING)))
+
+    def add_months(self, months: int) -> Expression:
+        """The same day of another month, which is a constant number of months later; the last day of a month that has fewer.
+
+        Examples:
+            >>> show(tg.timestamp("2026-01-31").add_months(1))
+            2026-02-28 00:00:00+00:00, 2026-02-28 00:00:00+00:00, 2026-02-28 00:00:00+00:00
+        """
+        with Here():
+            return build("add_months", self, constant(literal(months, BIGINT)))
+
+    def to_local(self, zone: str) -> Expression:
+        """What a clock in a constant time zone shows at an instant: a timestamp whose parts are those of local time.
+
+        `QueryError` TG102 for a zone that is not known.
+
+        Examples:
+            >>> show(orders.ordered.to_local("Europe/Berlin").hour())
+            13, 13, 10
+        """
+        with Here():
+            return build("to_local", self, constant(literal(zone, STRING)))
+
+    def from_local(self, zone: str) -> Expression:
+        """The instant at which a clock in a constant time zone shows a timestamp.
+
+        An hour that there is twice is the first of them; one that there is not is read as before the clock changed.
+
+        Examples:
+            >>> show(orders.ordered.from_local("Europe/Berlin").hour())
+            11, 11, 8
+        """
+        with Here():
+            return build("from_local", self, constant(literal(zone, STRING)))
+
+    def format(self, pattern: str) -> Expression:
+        """A timestamp (in UTC) or date as text by a constant pattern; a row beyond the years 1 to 9999 has no value (TG303).
+
+        There are %Y %m %d %H %M %S, %f (microseconds), %j (day of the year), %I and %p, %b %B %a %A (in English), %z and %%.
+
+        Examples:
+            >>> show(orders.ordered.format("%d.%m.%Y %H:%M"))
+            02.03.2026 12:00, 02.03.2026 12:07, 03.03.2026 09:40
+        """
+        with Here():
+            return build("format", self, constant(literal(pattern, STRING)))
+
+    def parse_timestamp(self, pattern: str) -> Expression:
+        """The timestamp that a text of a constant form says, with the parts of `format`; a row with other text has no value (TG303).
+
+        What the form lacks is 1 or 0; it has the year, and UTC is meant where it has no %z.
+
+        Examples:
+            >>> show(tg.lit("02.03.2026 14h").parse_timestamp("%d.%m.%Y %Hh"))
+            2026-03-02 14:00:00+00:00, 2026-03-02 14:00:00+00:00, 2026-03-02 14:00:00+00:00
+        """
+        with Here():
+            return build("parse_timestamp", self, constant(literal(pattern, STRING)))
+
+    def try_parse_timestamp(self, pattern: str) -> Expression:
+        """The timestamp that a text of a constant form says; NULL for other text.
+
+        Examples:
+            >>> show(orders.voucher.try_parse_timestamp("%Y"))
+            None, None, None
+        """
+        with Here():
+            return build("try_parse_timestamp", self, constant(literal(pattern, STRING)))
+
 
 def duration_given(value: Any) -> Any:
     """A duration of a query, such as `tg.minutes(5)`, and one of numpy as the `timedelta` that it is; others unchanged."""

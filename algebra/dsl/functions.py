@@ -20,7 +20,7 @@ from tidegate.algebra.errors import QueryError
 from tidegate.algebra.shown import shown
 from tidegate.algebra.terms import Lit
 from tidegate.algebra.time import DurationLike, duration_ticks
-from tidegate.algebra.types import BOOLEAN, DURATION, NULL, DataType
+from tidegate.algebra.types import BOOLEAN, DURATION, NULL, TIMESTAMP, DataType
 
 
 @called()
@@ -299,3 +299,16 @@ def concat_ws(separator: str, value: Operand, *others: Operand) -> Expression:
         Ada, 10, Bob, Ada, Ten off
     """
     return build("concat_ws", separator, value, *others)
+
+
+@called()
+def days_between(start: Operand, end: Operand) -> Expression:
+    """How many days a date, or the day of a timestamp (in UTC), is after another; negative where it is before.
+
+    Examples:
+        >>> show(tg.days_between(tg.timestamp("2026-03-01T23:00Z"), orders.ordered))
+        1, 1, 2
+    """
+    with Here():
+        days = [part.to_date() if part.type == TIMESTAMP else part for part in map(to_expression, (start, end))]
+        return build("sub", days[1], days[0], shift=True)

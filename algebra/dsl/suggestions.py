@@ -144,7 +144,8 @@ FUNCTIONS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("session", "session_window"), _SESSION)
     | dict.fromkeys(("now", "current_timestamp", "current_date", "unix_timestamp"), _NO_CLOCK)
     | dict.fromkeys(("row_number", "rank", "dense_rank", "ntile"), _NO_NEIGHBOURS)
-    | dict.fromkeys(("date_trunc", "trunc"), 'tg.floor(r.time, "1d") is the start of the day')
+    | {"date_trunc": 'tg.floor(r.time, "1d") is the start of the day, r.time.truncate("month") of the month'}
+    | dict.fromkeys(("datediff", "date_diff", "dateDiff"), "did you mean tg.days_between?")
     | dict.fromkeys(("interval", "weeks", "to_duration"), 'durations are text or tg.days(7): r.time + "5m"')
     | dict.fromkeys(
         ("collect_list", "collect_set", "array_agg", "variance", "percentile", "median", "quantile"), _AGGREGATES
@@ -211,6 +212,16 @@ _OTHER_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         ),
         "to_uuid()": ("uuid", "as_uuid"),
         "length()": ("len_chars", "char_length", "character_length"),
+        "day_of_year()": ("dayofyear", "ordinal_day", "doy", "day_of_the_year"),
+        "day_of_week()": ("dayofweek", "weekday", "isodow"),
+        "week()": ("weekofyear", "week_of_year", "isoweek"),
+        "week_year()": ("iso_year", "isoyear", "yearofweek"),
+        'truncate("month")': ("month_start", "start_of_month", "date_trunc", "trunc_date"),
+        "add_months(1)": ("offset_by", "plus_months", "date_add_months"),
+        'to_local("Europe/Berlin")': ("from_utc_timestamp", "convert_time_zone", "tz_convert", "at_time_zone"),
+        'from_local("Europe/Berlin")': ("to_utc_timestamp", "replace_time_zone", "tz_localize"),
+        'format("%d.%m.%Y")': ("strftime", "date_format", "to_char", "to_string", "dt_strftime"),
+        'parse_timestamp("%d.%m.%Y")': ("strptime", "to_datetime", "str_to_date", "parse_datetime"),
         "upper()": ("to_uppercase", "toupper", "ucase"),
         "lower()": ("to_lowercase", "tolower", "lcase"),
         "substring(1, n)": ("slice", "substr", "left", "head"),
@@ -234,7 +245,6 @@ VALUE_METHODS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(
         ("dt",), 'its methods are those of the value: r.time.hour(); tg.floor(r.time, "1h") is the start of the hour'
     )
-    | dict.fromkeys(("truncate", "trunc", "date_trunc"), 'write tg.floor(r.time, "1h")')
     | dict.fromkeys(("date",), _DATE)
     | dict.fromkeys(
         ("total_seconds", "total_minutes", "total_hours", "total_days", "seconds", "minutes", "hours"),

@@ -16,7 +16,18 @@ from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Term, Value
 from tidegate.algebra.typed import Typed, typed_nodes
 from tidegate.algebra.types import DataType
-from tidegate.runtime.eval.functions import casts, doubles, encoded, instants, logic, numbers, patterns, rounding, text
+from tidegate.runtime.eval.functions import (
+    calendar,
+    casts,
+    doubles,
+    encoded,
+    instants,
+    logic,
+    numbers,
+    patterns,
+    rounding,
+    text,
+)
 from tidegate.runtime.eval.functions.frame import Compiled, Expressions, checked_forms, is_leaf, leaf_name
 from tidegate.runtime.eval.functions.shared import held_type as held_type
 
@@ -25,7 +36,8 @@ class PolarsTerms(Expressions[pl.Expr]):
     """Expressions of Polars."""
 
     forms = checked_forms(
-        "Polars", *(one.FORMS for one in (logic, numbers, rounding, doubles, instants, text, patterns, encoded, casts))
+        "Polars",
+        *(one.FORMS for one in (logic, numbers, rounding, doubles, instants, calendar, text, patterns, encoded, casts)),
     )
 
     def literal(self, value: Value, type_: DataType) -> pl.Expr:
@@ -68,8 +80,8 @@ class PolarsTerms(Expressions[pl.Expr]):
             is_elementwise=True,
         )
 
-    def beyond(self, term: Typed, args: Sequence[pl.Expr], value: pl.Expr) -> pl.Expr:
-        return numbers.beyond(term, args, value)
+    def beyond(self, value: pl.Expr, low: int, high: int) -> pl.Expr:
+        return numbers.outside(value, low, high)
 
     def folded(self, term: Typed) -> Compiled[pl.Expr] | None:
         """A term without attributes, evaluated now: functions of literals have length 1, which no frame stretches."""

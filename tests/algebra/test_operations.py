@@ -393,3 +393,51 @@ def test_json_by_path(path: str, value: str | None) -> None:
     term = call("json", Attr("s"), Lit(path, STRING))
     assert evaluate_term(term, {"s": text}, {"s": Attribute("s", STRING)}) == value
     assert evaluate_term(term, {"s": text[:-1]}, {"s": Attribute("s", STRING)}) is None
+
+
+@pytest.mark.parametrize(
+    ("op", "constant", "given", "wanted"),
+    [
+        ("truncate", "quarter", "2026-05-31", "2026-04-01T00:00:00.000000Z"),
+        ("truncate", "week", "2026-03-01T05:00", "2026-02-23T00:00:00.000000Z"),
+        ("truncate", "year", "1969-12-31T23:59:59.5", "1969-01-01T00:00:00.000000Z"),
+        ("truncate", "minute", "1969-12-31T23:59:59.5", "1969-12-31T23:59:00.000000Z"),
+        ("to_local", "Europe/Berlin", "2026-07-01T12:00", "2026-07-01T14:00:00.000000Z"),
+        # The hour that there is twice, and the hour that there is not.
+        ("from_local", "Europe/Berlin", "2026-10-25T02:30", "2026-10-25T00:30:00.000000Z"),
+        ("from_local", "Europe/Berlin", "2026-03-29T02:30", "2026-03-29T01:30:00.000000Z"),
+        ("format", "%A %d %B %y", None, None),
+        ("format", "%a %d %b %Y %I%p %j %z 100%%", "2026-03-02T00:05", "Mon 02 Mar 2026 12AM 061 +0000 100%"),
+        ("parse_timestamp", "%d %b %Y %I:%M%p %z", "02 Mar 2026 12:05AM -01:30", "2026-03-02T01:35:00.000000Z"),
+        ("parse_timestamp", "%Y/%j", "2024/366", "2024-12-31T00:00:00.000000Z"),
+        ("parse_timestamp", "%Y/%j", "2025/366", "TG303"),
+        ("parse_timestamp", "%d.%m.%Y", "31.02.2026", "TG303"),
+        ("parse_timestamp", "%d.%m", None, None),
+    ],
+)
+def test_instants_and_text(op: str, constant: str, given: str | None, wanted: str | None) -> None:
+    type_ = STRING if op == "parse_timestamp" else TIMESTAMP
+    term = call(op, Attr("x"), Lit(constant, STRING))
+    attributes = {"x": Attribute("x", type_)}
+    if given is None:
+        with pytest.raises(QueryError, match="TG102"):
+            resolve(term, attributes)
+        return
+    value: Value = (
+        given if type_ == STRING else of("cast_timestamp", (given if "T" in given else given + "T00:00", STRING))
+    )
+    if wanted == "TG303":
+        with pytest.raises(EvaluationError, match=wanted):
+            evaluate_term(term, {"x": value}, attributes)
+        return
+    found = evaluate_term(term, {"x": value}, attributes)
+    assert (found if op == "format" else of("cast_string", (found, TIMESTAMP))) == wanted
+
+
+@pytest.mark.parametrize(
+    ("day", "months", "wanted"), [("2024-01-31", 1, "2024-02-29"), ("2026-03-31", -13, "2025-02-28")]
+)
+def test_months_are_added_up_to_the_last_day(day: str, months: int, wanted: str) -> None:
+    term = call("add_months", Attr("x"), Lit(months, BIGINT))
+    found = evaluate_term(term, {"x": of("cast_date", (day, STRING))}, {"x": Attribute("x", DATE)})
+    assert of("cast_string", (found, DATE)) == wanted

@@ -150,6 +150,15 @@ def test_division_is_rounded_alike_for_constants_and_single_rows() -> None:
         assert set(frame.select(x=compile_term(term, schema))["x"]) == {1000.0 / -0.000149}
 
 
+@pytest.mark.parametrize("exponent", [0.5, 2.0, 3.0, -1.0])
+def test_powers_are_alike_for_constant_exponents(exponent: float) -> None:
+    schema = Schema((Attribute("a", DOUBLE),))
+    frame = pl.DataFrame({"a": [-0.000149, 0.1, 3.7, 1e100]})
+    term = call("power", Attr("a"), Lit(exponent, DOUBLE))
+    wanted = [evaluator(resolve(term, schema))({"a": a}) for a in frame["a"]]
+    assert list(map(repr, frame.select(x=compile_term(term, schema))["x"])) == list(map(repr, wanted))
+
+
 def test_nothing_fails_on_no_rows() -> None:
     constant = call("idiv", Lit(1, BIGINT), Lit(0, BIGINT))
     assert frame_of([]).filter(compile_term(constant, SCHEMA) == 1).is_empty()

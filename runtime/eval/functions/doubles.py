@@ -10,11 +10,13 @@ import polars as pl
 
 from tidegate.algebra.functions.doubles import TRIGONOMETRY
 from tidegate.runtime.eval.functions.frame import Form
+from tidegate.runtime.eval.functions.numbers import by_rows
 from tidegate.runtime.eval.functions.shared import by_python
 
 
 def _power(a: pl.Expr, b: pl.Expr) -> pl.Expr:
     """As Java's pow: unlike in C, NaN to any power but 0 and 1 to an infinite or NaN power are NaN."""
+    a, b = by_rows(a, b)
     base = pl.when(a == 0.0).then(0.0).otherwise(a)
     undefined = (b != 0.0) & (a.is_nan() | b.is_nan() | (b.is_infinite() & (a.abs() == 1.0)))
     found = pl.when(undefined).then(float("nan")).otherwise(base.pow(b))

@@ -47,7 +47,8 @@ class Form(Generic[E]):
 
     `value`: over the operands, then the constants, where the kernel does not fail; NULL where an operand is. With `typed` it
     takes the typed term first. `fails`: where no operand is NULL, whether the kernel fails, besides overflow; with `null_fails`
-    where the value is NULL then. `once`: it mentions each operand once, whatever the kernel does elsewhere.
+    where the value is NULL then. `beyond`: over term, operands and value, whether an integer is out of the limits of its type; None
+    where the engine can tell by the value. `once`: it mentions each operand once, whatever the kernel does elsewhere.
     """
 
     value: Callable[..., E]
@@ -55,6 +56,7 @@ class Form(Generic[E]):
     typed: bool = False
     null_fails: bool = False
     once: bool = False
+    beyond: Callable[[Typed, Sequence[E], E], E] | None = None
 
     def over(self, term: Typed, args: Sequence[E]) -> E:
         return self.value(term, *args, *term.constants) if self.typed else self.value(*args, *term.constants)
@@ -129,8 +131,8 @@ class Expressions(ABC, Generic[E]):
         """The body over names that stand for the values: each is computed once. `type_` is its type, None for a code."""
 
     @abstractmethod
-    def beyond(self, term: Typed, args: Sequence[E], value: E) -> E:
-        """Whether the integer result is out of the limits of its type."""
+    def beyond(self, value: E, low: int, high: int) -> E:
+        """Whether an integer that a kernel has made is out of these limits, by the value alone."""
 
     def folded(self, term: Typed) -> Compiled[E] | None:
         """What is put in place of a term before it is compiled."""
@@ -197,7 +199,9 @@ class Expressions(ABC, Generic[E]):
             fails = _not(self.present(value)) if form.fails is None else form.fails(*args, *term.constants)
             found.append((fails, code))
         if can_overflow(term):
-            found.append((self.beyond(term, args, value), OVERFLOW))
+            test = self.forms[term.kernel.name].beyond
+            beyond = self.beyond(value, *term.limits) if test is None else test(term, args, value)
+            found.append((beyond, OVERFLOW))
         return found
 
     def _or_none(self, error: E | None) -> E:

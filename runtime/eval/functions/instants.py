@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import polars as pl
 
 from tidegate.algebra.kernels import ERA_DAYS, ERA_YEARS
+from tidegate.algebra.typed import Typed
 from tidegate.runtime.eval.functions.frame import Form
+from tidegate.runtime.eval.functions.numbers import literal
 
 
 def date(day: pl.Expr) -> pl.Expr:
@@ -25,9 +27,19 @@ def _ceil(a: pl.Expr, unit: pl.Expr) -> pl.Expr:
     return a + pl.when(rest == 0).then(0).otherwise(unit - rest)
 
 
+def _floor_beyond(term: Typed, args: Sequence[pl.Expr], _: pl.Expr) -> pl.Expr:
+    unit = literal(term.args[1]) or 1
+    return args[0] < -(-term.limits[0] // unit) * unit
+
+
+def _ceil_beyond(term: Typed, args: Sequence[pl.Expr], _: pl.Expr) -> pl.Expr:
+    unit = literal(term.args[1]) or 1
+    return args[0] > term.limits[1] // unit * unit
+
+
 FORMS: Final[Mapping[str, Form[pl.Expr]]] = {
-    "floor_int": Form(lambda a, unit: a - a % unit),
-    "ceil_int": Form(_ceil),
+    "floor_int": Form(lambda a, unit: a - a % unit, beyond=_floor_beyond),
+    "ceil_int": Form(_ceil, beyond=_ceil_beyond),
     "floor_div": Form(lambda a, unit: a // unit),
     "part": Form(lambda a, whole, unit: a % whole // unit),
     "year": Form(year),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import or_
 from typing import Final
@@ -15,14 +15,20 @@ from tidegate.algebra.types import INT64_MAX, INT64_MIN, Kind
 from tidegate.runtime.eval.functions.frame import Form
 
 
-def divided(a: pl.Expr, b: pl.Expr) -> pl.Expr:
-    """Division of doubles, correctly rounded.
+def by_rows(a: pl.Expr, b: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
+    """Both operands as columns with a value for each row, as fields of a struct are.
 
-    Where the divisor is one value for all rows Polars multiplies by its reciprocal, which differs in the last bit and
-    would make a result depend on the batch it is computed in. Fields of a struct are never one value.
+    Of what is one value for all rows Polars computes some functions in another way: division multiplies by its reciprocal,
+    a third power is a product. The last bit differs then, and a result would depend on the batch it is computed in.
     """
     both = pl.struct(a.alias("a"), b.alias("b"))
-    return both.struct.field("a") / both.struct.field("b")
+    return both.struct.field("a"), both.struct.field("b")
+
+
+def divided(a: pl.Expr, b: pl.Expr) -> pl.Expr:
+    """Division of doubles, correctly rounded."""
+    a, b = by_rows(a, b)
+    return a / b
 
 
 def _idiv(a: pl.Expr, b: pl.Expr) -> pl.Expr:
@@ -62,38 +68,8 @@ def _no_divisor(_: pl.Expr, b: pl.Expr) -> pl.Expr:
     return b == 0
 
 
-FORMS: Final[Mapping[str, Form[pl.Expr]]] = {
-    "add_int": Form(lambda a, b: a + b),
-    "sub_int": Form(lambda a, b: a - b),
-    "mul_int": Form(lambda a, b: a * b),
-    "idiv_int": Form(_idiv, fails=_no_divisor),
-    "floordiv_int": Form(lambda a, b: a // b, fails=_no_divisor),
-    "mod_int": Form(_mod, fails=_no_divisor),
-    "neg_int": Form(lambda a: -a),
-    "abs_int": Form(lambda a: a.abs()),
-    "add_double": Form(lambda a, b: a + b),
-    "sub_double": Form(lambda a, b: a - b),
-    "mul_double": Form(lambda a, b: a * b),
-    "div_double": Form(divided, fails=_no_divisor),
-    "neg_double": Form(lambda a: -a),
-    "abs_double": Form(lambda a: a.abs()),
-    "least": Form(_least, typed=True),
-    "greatest": Form(_greatest, typed=True),
-    "rescale": Form(lambda a, factor: a if factor == 1 else a * factor),
-    "rescale_clamped": Form(_clamped),
-    "int_to_double": Form(lambda a: a.cast(pl.Float64)),
-    "decimal_to_double": Form(lambda a, factor: divided(a.cast(pl.Float64), pl.lit(float(factor)))),
-}
-
-
 # --- overflow --------------------------------------------------------------------------------------------------------
-
-
-def beyond(term: Typed, args: Sequence[pl.Expr], value: pl.Expr) -> pl.Expr:
-    """Exact tests for results beyond the limits."""
-    test = _BEYOND.get(term.kernel.name)
-    # Decimals have 18 digits: sums of two fit int64, and only the result needs a look.
-    return outside(value, *term.limits) if test is None else test(term, args, value)
+# Tests are exact. Decimals have 18 digits: sums of two fit int64, and only the result needs a look.
 
 
 def outside(value: pl.Expr, low: int, high: int) -> pl.Expr:
@@ -105,7 +81,7 @@ def outside(value: pl.Expr, low: int, high: int) -> pl.Expr:
 def _sum_beyond(term: Typed, args: Sequence[pl.Expr], value: pl.Expr) -> pl.Expr:
     low, high = term.limits
     for place in (1, 0):
-        shift = _literal(term.args[place])
+        shift = literal(term.args[place])
         if shift is not None:
             return outside(args[1 - place], low - shift, high - shift)
     if (low, high) != (INT64_MIN, INT64_MAX):
@@ -116,7 +92,7 @@ def _sum_beyond(term: Typed, args: Sequence[pl.Expr], value: pl.Expr) -> pl.Expr
 
 def _difference_beyond(term: Typed, args: Sequence[pl.Expr], value: pl.Expr) -> pl.Expr:
     low, high = term.limits
-    shift = _literal(term.args[1])
+    shift = literal(term.args[1])
     if shift is not None:
         return outside(args[0], low + shift, high + shift)
     if (low, high) != (INT64_MIN, INT64_MAX):
@@ -128,7 +104,7 @@ def _difference_beyond(term: Typed, args: Sequence[pl.Expr], value: pl.Expr) -> 
 def _product_beyond(term: Typed, args: Sequence[pl.Expr], value: pl.Expr) -> pl.Expr:
     low, high = term.limits
     for place in (1, 0):
-        factor = _literal(term.args[place])
+        factor = literal(term.args[place])
         if factor is not None:
             return outside(args[1 - place], *_factor_range(low, high, factor))
     a, b = args
@@ -136,7 +112,7 @@ def _product_beyond(term: Typed, args: Sequence[pl.Expr], value: pl.Expr) -> pl.
     return wraps | outside(value, low, high)
 
 
-def _literal(term: Typed) -> int | None:
+def literal(term: Typed) -> int | None:
     value = term.source.value if isinstance(term.source, Lit) and not term.args else None
     return value if isinstance(value, int) else None
 
@@ -163,25 +139,25 @@ def _quotient_beyond(_: Typed, args: Sequence[pl.Expr], __: pl.Expr) -> pl.Expr:
     return (args[0] == INT64_MIN) & (args[1] == -1)
 
 
-def _floor_beyond(term: Typed, args: Sequence[pl.Expr], _: pl.Expr) -> pl.Expr:
-    unit = _literal(term.args[1]) or 1
-    return args[0] < -(-term.limits[0] // unit) * unit
-
-
-def _ceil_beyond(term: Typed, args: Sequence[pl.Expr], _: pl.Expr) -> pl.Expr:
-    unit = _literal(term.args[1]) or 1
-    return args[0] > term.limits[1] // unit * unit
-
-
-_BEYOND: Final[Mapping[str, Callable[[Typed, Sequence[pl.Expr], pl.Expr], pl.Expr]]] = {
-    "add_int": _sum_beyond,
-    "sub_int": _difference_beyond,
-    "mul_int": _product_beyond,
-    "rescale": _rescaled_beyond,
-    "neg_int": _least_integer,
-    "abs_int": _least_integer,
-    "idiv_int": _quotient_beyond,
-    "floordiv_int": _quotient_beyond,
-    "floor_int": _floor_beyond,
-    "ceil_int": _ceil_beyond,
+FORMS: Final[Mapping[str, Form[pl.Expr]]] = {
+    "add_int": Form(lambda a, b: a + b, beyond=_sum_beyond),
+    "sub_int": Form(lambda a, b: a - b, beyond=_difference_beyond),
+    "mul_int": Form(lambda a, b: a * b, beyond=_product_beyond),
+    "idiv_int": Form(_idiv, fails=_no_divisor, beyond=_quotient_beyond),
+    "floordiv_int": Form(lambda a, b: a // b, fails=_no_divisor, beyond=_quotient_beyond),
+    "mod_int": Form(_mod, fails=_no_divisor),
+    "neg_int": Form(lambda a: -a, beyond=_least_integer),
+    "abs_int": Form(lambda a: a.abs(), beyond=_least_integer),
+    "add_double": Form(lambda a, b: a + b),
+    "sub_double": Form(lambda a, b: a - b),
+    "mul_double": Form(lambda a, b: a * b),
+    "div_double": Form(divided, fails=_no_divisor),
+    "neg_double": Form(lambda a: -a),
+    "abs_double": Form(lambda a: a.abs()),
+    "least": Form(_least, typed=True),
+    "greatest": Form(_greatest, typed=True),
+    "rescale": Form(lambda a, factor: a if factor == 1 else a * factor, beyond=_rescaled_beyond),
+    "rescale_clamped": Form(_clamped),
+    "int_to_double": Form(lambda a: a.cast(pl.Float64)),
+    "decimal_to_double": Form(lambda a, factor: divided(a.cast(pl.Float64), pl.lit(float(factor)))),
 }

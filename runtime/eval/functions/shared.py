@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, assert_never
 
 import polars as pl
@@ -11,7 +11,7 @@ from tidegate.algebra.kernels import Kernel, KernelFailure
 from tidegate.algebra.operations import KERNELS
 from tidegate.algebra.terms import Value
 from tidegate.algebra.typed import Typed
-from tidegate.algebra.types import DataType, Kind
+from tidegate.algebra.types import INT64_MAX, INT64_MIN, DataType, Kind
 from tidegate.runtime.eval.functions.frame import Form
 
 
@@ -31,7 +31,7 @@ def held_type(type_: DataType) -> pl.DataType:
 
 
 def by_python(name: str) -> Form[pl.Expr]:
-    """The kernel of this name as Python computes it, each combination of operands once; NULL where it fails."""
+    """The kernel of this name as Python computes it, each combination of operands once; NULL where it fails or leaves int64."""
     kernel = KERNELS[name]
     function = kernel.python
     assert function is not None, name
@@ -50,13 +50,18 @@ def by_python(name: str) -> Form[pl.Expr]:
 
         return row.map_batches(computed, return_dtype=held, is_elementwise=True)
 
-    return Form(over, typed=True, null_fails=kernel.failure is not None, once=True)
+    return Form(over, typed=True, null_fails=kernel.failure is not None, once=True, beyond=_is_null)
+
+
+def _is_null(_: Typed, __: Sequence[pl.Expr], value: pl.Expr) -> pl.Expr:
+    return value.is_null()
 
 
 def _value(kernel: Kernel, function: Callable[..., Value], row: tuple[Value, ...], constants: tuple[Any, ...]) -> Value:
     if not kernel.takes_null and None in row:
         return None
     try:
-        return function(*row, *constants)
+        value = function(*row, *constants)
     except KernelFailure:
         return None
+    return None if isinstance(value, int) and not INT64_MIN <= value <= INT64_MAX else value

@@ -9,6 +9,7 @@ import polars as pl
 
 from tidegate.algebra.functions.text import padding
 from tidegate.runtime.eval.functions.frame import Form
+from tidegate.runtime.eval.functions.numbers import by_rows
 from tidegate.runtime.eval.functions.shared import by_python
 
 _LETTERS = list("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
@@ -43,6 +44,7 @@ def _split_part(a: pl.Expr, separator: str, number: int) -> pl.Expr:
 
 
 def _position(a: pl.Expr, b: pl.Expr) -> pl.Expr:
+    a, b = by_rows(a, b)
     before = a.str.splitn(b, 2).struct.field("field_0").str.len_chars().cast(pl.Int64)
     found = pl.when(b == "").then(1).when(a.str.contains(b, literal=True)).then(before + 1).otherwise(0)
     return pl.when(a.is_not_null() & b.is_not_null()).then(found)

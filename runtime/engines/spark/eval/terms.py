@@ -18,9 +18,10 @@ from tidegate.algebra.operations import resolve
 from tidegate.algebra.pretty import term_text
 from tidegate.algebra.schema import Attribute
 from tidegate.algebra.terms import Term, Value
-from tidegate.algebra.typed import Typed, typed_nodes
+from tidegate.algebra.typed import typed_nodes
 from tidegate.algebra.types import DataType, Kind
 from tidegate.runtime.engines.spark.eval.functions import (
+    calendar,
     casts,
     doubles,
     encoded,
@@ -53,7 +54,8 @@ class SparkTerms(Expressions[Column]):
     """Columns of Spark; `names` as in `compile_pair`."""
 
     forms = checked_forms(
-        "Spark", *(one.FORMS for one in (logic, numbers, rounding, doubles, instants, text, patterns, encoded, casts))
+        "Spark",
+        *(one.FORMS for one in (logic, numbers, rounding, doubles, instants, calendar, text, patterns, encoded, casts)),
     )
 
     def __init__(self, names: Mapping[str, str]) -> None:
@@ -89,8 +91,8 @@ class SparkTerms(Expressions[Column]):
         bound = F.transform(row, lambda s: body([s.getField(f"v{place}") for place in range(len(values))]))
         return F.element_at(bound, 1)
 
-    def beyond(self, term: Typed, args: Sequence[Column], value: Column) -> Column:
-        return numbers.beyond(term, value)
+    def beyond(self, value: Column, low: int, high: int) -> Column:
+        return numbers.beyond(value, low, high)
 
 
 def _column(name: str, names: Mapping[str, str]) -> Column:

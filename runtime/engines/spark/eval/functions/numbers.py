@@ -102,8 +102,7 @@ FORMS: Final[Mapping[str, Form[Column]]] = {
 }
 
 
-def beyond(term: Typed, value: Column) -> Column:
+def beyond(value: Column, low: int, high: int) -> Column:
     """Whether a result is beyond the limits: every kernel that can leave int64 yields NULL there; decimals end earlier."""
-    low, high = term.limits
     lost = value.isNull()
     return lost if (low, high) == (INT64_MIN, INT64_MAX) else lost | (value < low) | (value > high)
