@@ -105,7 +105,7 @@ def _mend(stream: StreamDef, reason: str, row: Mapping[str, Any] | None) -> str:
         return f"{attribute} is declared `not null`: leave that out of the schema, or correct the rows"
     if hint is _TYPES:
         return (_LARGER if reason == "out of range" else _TEXTS).get(stream.schema[attribute].type.kind, hint)
-    if row is not None and reason == MISSING and ".csv" in row["origin"]:
+    if row is not None and reason == MISSING and ".csv" in row["origin"] and "," not in _columns(row["origin"]):
         return f'{hint}; columns of a file are apart by commas: read others with Polars, pl.scan_csv("in.csv", separator=";")'
     return hint
 

@@ -217,6 +217,7 @@ def test_a_rejected_row_of_a_file_is_told_with_its_place_and_the_columns_there(t
         program.run({"E": getattr(tg, kind)(place)})
     said = str(caught.value)
     assert f"such as row 0 of {place}: " in said
+    assert "separator" not in said
     assert f"the columns of the file are: {'n,time' if kind == 'csv' else 'n, time'}" in said
 
 
