@@ -189,7 +189,10 @@ def list_state(store: Store, *, check: bool = False) -> StateListing:
 
 
 def _listing(where: str, snapshot: Snapshot) -> StateListing:
-    layout = parse_plain(Layout, snapshot.meta.layout, code=MANIFEST, where="the layout in meta.json")
+    stored = snapshot.meta.layout
+    if isinstance(stored, dict):
+        stored = {"names": {}} | stored  # checkpoints that were made before parts had names have none
+    layout = parse_plain(Layout, stored, code=MANIFEST, where="the layout in meta.json")
     manifest = snapshot.manifest
     _check(layout, manifest)
     buffers = [_buffer(layout, held, manifest) for held in layout.buffers]

@@ -294,6 +294,17 @@ def test_a_layout_that_does_not_fit_is_refused(poison: Any, tmp_path: Path, caps
     assert refused(tmp_path, capsys).startswith("TG504 the layout in meta.json")
 
 
+def test_a_checkpoint_that_was_made_before_parts_had_names_is_listed(tmp_path: Path) -> None:
+    store = LocalStore(filled(tmp_path))
+    meta = read_meta(store)
+    assert meta is not None
+    assert isinstance(meta.layout, dict)
+    before = str(list_state(store))
+    layout = {key: value for key, value in meta.layout.items() if key != "names"}
+    (tmp_path / "meta.json").write_bytes(encode("meta", replace(meta, layout=layout)))
+    assert str(list_state(store)) == before
+
+
 def test_dates_and_integers_are_written_as_such(tmp_path: Path) -> None:
     days = tg.stream("Days", "day date", progress="day")
     with tg.program(Busy=days.group_by("day").agg(n=tg.count())).session(checkpoint=tmp_path / "d") as session:
