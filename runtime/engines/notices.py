@@ -95,6 +95,8 @@ class Notices:
     rejecting: dict[str, _Rejecting] = field(default_factory=dict)
     set_aside: dict[str, dict[str, int]] = field(default_factory=dict)
     """Rows that were set aside since the run began, by query and reason, and files, by source."""
+    over: bool = False
+    """Whether the run has ended: it may be closed several times."""
     gone: set[str] = field(default_factory=set)
     """The sources whose directory was not there when it was looked at last."""
     judged_at_end: bool = False
@@ -168,6 +170,9 @@ class Notices:
         """Warns, as the run ends, of batches of rejected rows of which no warning told, and of inputs of which nothing was
         read though files are there.
         """
+        if self.over:
+            return
+        self.over = True
         for name, directory in self.setup.directories.items():
             nothing = not counts[name].rows_in and name not in self.set_aside and self.batches > 0
             if nothing and self.sources[name].bounded and (other := directory.passed_over()):
@@ -182,11 +187,14 @@ class Notices:
                         hint="correct the pattern or the directory, or leave the source out where there is nothing",
                     ),
                 )
-        for name, one in self.rejecting.items():
+        rejecting, self.rejecting = (
+            self.rejecting,
+            {},
+        )  # whoever waits for a query on Spark ends it too, perhaps at once
+        for name, one in rejecting.items():
             if one.is_untold and f"{name} ended" not in self.said:
                 where = f" in {one.batches:,} batches, which brought no others,"
                 self._warn(name, all_rejected(self.setup.streams[name], one.total, (), where))
-        self.rejecting.clear()
 
     def looked(self) -> None:
         """Warns of each directory that is gone, whenever it goes; called after a look at the directories."""
@@ -194,7 +202,6 @@ class Notices:
             if not directory.is_gone:
                 self.gone.discard(name)
             elif name not in self.gone:
-                self.gone.add(name)
                 self._warn(
                     name,
                     Problem(
@@ -203,6 +210,7 @@ class Notices:
                         hint="once it is there again, its new files are read; another start would fail without it",
                     ),
                 )
+                self.gone.add(name)
 
     def advanced(self, known: Mapping[tuple[str, str], Extended], told: Mapping[tuple[str, str], Extended]) -> None:
         """Warns of an advance to before what a stream has progressed to: progress never goes back."""

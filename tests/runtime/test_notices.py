@@ -281,6 +281,18 @@ def test_a_directory_that_goes_is_told_whenever_it_goes(tmp_path: Path) -> None:
         assert session.progress["All"] == {"t": INF}
 
 
+def test_a_directory_that_is_gone_fails_every_step_where_warnings_are_errors(tmp_path: Path) -> None:
+    folder = written(tmp_path / "in")
+    with program.session(sources={"E": tg.parquet(folder, delay="1m")}) as session, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        away = folder.rename(tmp_path / "away")
+        for _ in range(2):
+            with pytest.raises(tg.RunWarning, match="TG434"):
+                session.step()
+        away.rename(folder)
+        assert session.step().counts["E"].accepted == 1
+
+
 @pytest.mark.parametrize("engine", ["session", "start", "command"])
 def test_sources_are_looked_for_before_anything_that_takes_long(tmp_path: Path, engine: str) -> None:
     (tmp_path / "shop.py").write_text(
@@ -402,3 +414,14 @@ def test_a_pattern_that_no_file_fits_is_warned_of(tmp_path: Path) -> None:
         (folder / "_1.parquet").touch()
         with program.session(sources={"E": tg.parquet(folder, delay="1m")}) as session:  # they may come yet
             session.step()
+
+
+def test_what_is_told_in_the_end_is_told_once(tmp_path: Path) -> None:
+    source = tg.parquet(written(tmp_path / "in"), pattern="*.json", bounded=True)
+    with (
+        warnings.catch_warnings(record=True, action="always") as caught,
+        program.session(sources={"E": source}) as session,
+    ):
+        session.step()
+        session.close()
+    assert [str(one.message)[:5] for one in caught] == ["TG436"]

@@ -20,7 +20,7 @@ from tidegate.runtime.batch.executor import Work
 from tidegate.runtime.batch.loop import Runner
 from tidegate.runtime.batch.report import KEPT_REPORTS, BatchReport
 from tidegate.runtime.engines.clock import Clock, read_clock, system_clock
-from tidegate.runtime.engines.notices import Notices
+from tidegate.runtime.engines.notices import Notices, RunWarning
 from tidegate.runtime.engines.setup import Setup
 from tidegate.runtime.engines.spark.calls import ProgressCalls
 from tidegate.runtime.engines.spark.closing import ClosingCall
@@ -120,7 +120,7 @@ class SparkRun:
                 self.setup.unread()
                 self.notices.looked()
                 due = self.reading.is_left(self.setup.directories) or (clock and self.by_clock)
-            except TidegateError:  # the batch looks as well, and the query ends with what it finds
+            except (TidegateError, RunWarning):  # the batch looks as well, and the query ends with what it finds
                 due = True
             if due:
                 self.wake_ups.wake()
