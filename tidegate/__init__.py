@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING
 
 from tidegate.algebra.dsl.aggregates import (
     AggregateExpression,
+    any_value,
+    arg_max,
+    arg_min,
     avg,
+    bool_and,
+    bool_or,
     count,
     count_distinct,
+    count_if,
     first,
     last,
     max,
@@ -162,6 +168,12 @@ __all__ = [
     "max",
     "first",
     "last",
+    "any_value",
+    "arg_max",
+    "arg_min",
+    "bool_and",
+    "bool_or",
+    "count_if",
     # what the functions above yield
     "Relation",
     "Partitioned",

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, NoReturn, overload
 
 from tidegate.algebra.dsl.calls import called, checked_calls
-from tidegate.algebra.dsl.expression import Expression, Operand, build, to_expression
+from tidegate.algebra.dsl.expression import Expression, Operand, build, constant, to_expression
 from tidegate.algebra.dsl.here import Here, unknown_name
 from tidegate.algebra.dsl.suggestions import aggregate_hint
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.nodes import Aggregate, Function
 from tidegate.algebra.operations import aggregate_type
+from tidegate.algebra.terms import Lit
+from tidegate.algebra.types import BOOLEAN, NULL
 
 _NO_ARGUMENT = ("TG132", "name what it aggregates: tg.sum(r.x); only count() works without, and counts rows")
 _NO_ORDER = ("TG132", "name what the rows are ordered by: by=r.time")
@@ -67,7 +69,10 @@ class AggregateExpression:
     __hash__: ClassVar[None] = None  # type: ignore[assignment]  # as expressions
 
 
-def _aggregate(function: Function, argument: object | None, by: object | None = None) -> AggregateExpression:
+def _aggregate(
+    function: Function, argument: object | None, by: object | None = None, filter: Expression | None = None
+) -> AggregateExpression:
+    """With `filter` the argument is NULL in other rows, which every aggregate skips."""
     with Here() as site:
         for text in (argument, by):
             if isinstance(text, str):
@@ -77,26 +82,42 @@ def _aggregate(function: Function, argument: object | None, by: object | None = 
                     hint=f"write relation.{text}" if text.isidentifier() else "write relation.name",
                 )
         of = None if argument is None else to_expression(argument)
+        if filter is not None:
+            of = build("if", _condition(filter), to_expression(True) if of is None else of, constant(Lit(None, NULL)))
         order = None if by is None else to_expression(by)
         described = Aggregate("", function, None if of is None else of._term, None if order is None else order._term)
         aggregate_type(described, None if of is None else of.type, None if order is None else order.type)
         return AggregateExpression(function, of, order, site)
 
 
+def _condition(given: object) -> Expression:
+    test = to_expression(given)
+    if test.type not in (BOOLEAN, NULL):
+        raise QueryError(
+            "TG102", f"a condition must be boolean, {test!r} is {test.type}", hint="compare it with something"
+        )
+    return test
+
+
 @called()
-def count(argument: Expression | None = None) -> AggregateExpression:
+def count(argument: Expression | None = None, *, filter: Expression | None = None) -> AggregateExpression:
     """Number of rows, or of rows in which the argument is not NULL.
+
+    With `filter`, which every aggregate takes, only rows count for which the condition is true.
 
     Examples:
         >>> show(daily.agg(orders=tg.count(), vouchers=tg.count(orders.voucher)))
         2026-03-02 00:00:00+00:00, 2, 1
         2026-03-03 00:00:00+00:00, 1, 1
+        >>> show(daily.agg(large=tg.count(filter=orders.amount > 10), of_ada=tg.sum(orders.amount, filter=orders.customer == "Ada")))
+        2026-03-02 00:00:00+00:00, 2, 12.5
+        2026-03-03 00:00:00+00:00, 0, 8.0
     """
-    return _aggregate(Function.COUNT, argument)
+    return _aggregate(Function.COUNT, argument, filter=filter)
 
 
 @called(argument=_NO_ARGUMENT)
-def count_distinct(argument: Expression) -> AggregateExpression:
+def count_distinct(argument: Expression, *, filter: Expression | None = None) -> AggregateExpression:
     """Number of different values, NULL not counted.
 
     Examples:
@@ -104,11 +125,11 @@ def count_distinct(argument: Expression) -> AggregateExpression:
         2026-03-02 00:00:00+00:00, 2
         2026-03-03 00:00:00+00:00, 1
     """
-    return _aggregate(Function.COUNT_DISTINCT, argument)
+    return _aggregate(Function.COUNT_DISTINCT, argument, filter=filter)
 
 
 @called(argument=_NO_ARGUMENT)
-def sum(argument: Operand) -> AggregateExpression:
+def sum(argument: Operand, *, filter: Expression | None = None) -> AggregateExpression:
     """Sum; one of integers that does not fit its type is NULL and reported, or fails the batch, as `on_error` says.
 
     It is NULL where there is no value. `QueryError` TG102 for what is no number and no duration.
@@ -118,11 +139,11 @@ def sum(argument: Operand) -> AggregateExpression:
         2026-03-02 00:00:00+00:00, 42.5
         2026-03-03 00:00:00+00:00, 8.0
     """
-    return _aggregate(Function.SUM, argument)
+    return _aggregate(Function.SUM, argument, filter=filter)
 
 
 @called(argument=_NO_ARGUMENT)
-def try_sum(argument: Operand) -> AggregateExpression:
+def try_sum(argument: Operand, *, filter: Expression | None = None) -> AggregateExpression:
     """Sum; NULL where one of integers does not fit its type.
 
     Examples:
@@ -130,11 +151,11 @@ def try_sum(argument: Operand) -> AggregateExpression:
         2026-03-02 00:00:00+00:00, None
         2026-03-03 00:00:00+00:00, 9223372036854775802
     """
-    return _aggregate(Function.TRY_SUM, argument)
+    return _aggregate(Function.TRY_SUM, argument, filter=filter)
 
 
 @called(argument=_NO_ARGUMENT)
-def avg(argument: Operand) -> AggregateExpression:
+def avg(argument: Operand, *, filter: Expression | None = None) -> AggregateExpression:
     """Mean, as a double; NULL where there is no value.
 
     Examples:
@@ -142,11 +163,11 @@ def avg(argument: Operand) -> AggregateExpression:
         2026-03-02 00:00:00+00:00, 21.25
         2026-03-03 00:00:00+00:00, 8.0
     """
-    return _aggregate(Function.AVG, argument)
+    return _aggregate(Function.AVG, argument, filter=filter)
 
 
 @called(argument=_NO_ARGUMENT, by=_NO_ORDER)
-def first(argument: Operand, *, by: Operand) -> AggregateExpression:
+def first(argument: Operand, *, by: Operand, filter: Expression | None = None) -> AggregateExpression:
     """The value that is not NULL in the row in which `by` is least; among ties the smallest value.
 
     As every aggregate, it skips rows in which the argument is NULL, and those in which `by` is. In `derive`, by the
@@ -157,11 +178,11 @@ def first(argument: Operand, *, by: Operand) -> AggregateExpression:
         2026-03-02 00:00:00+00:00, Ada
         2026-03-03 00:00:00+00:00, Ada
     """
-    return _aggregate(Function.FIRST, argument, by)
+    return _aggregate(Function.FIRST, argument, by, filter)
 
 
 @called(argument=_NO_ARGUMENT, by=_NO_ORDER)
-def last(argument: Operand, *, by: Operand) -> AggregateExpression:
+def last(argument: Operand, *, by: Operand, filter: Expression | None = None) -> AggregateExpression:
     """The value that is not NULL in the row in which `by` is greatest; among ties the smallest value.
 
     As every aggregate, it skips rows in which the argument is NULL, and those in which `by` is. In `derive`, by the
@@ -172,15 +193,20 @@ def last(argument: Operand, *, by: Operand) -> AggregateExpression:
         2026-03-02 00:00:00+00:00, Bob
         2026-03-03 00:00:00+00:00, Ada
     """
-    return _aggregate(Function.LAST, argument, by)
+    return _aggregate(Function.LAST, argument, by, filter)
+
+
+def _no_filter(filter: Expression | None) -> None:
+    if filter is not None:
+        raise QueryError("TG132", "only aggregates of one argument take filter=", hint="in a row, write tg.when(...)")
 
 
 @overload
-def min(argument: Operand, /) -> AggregateExpression: ...
+def min(argument: Operand, /, *, filter: Expression | None = None) -> AggregateExpression: ...
 @overload
 def min(argument: Operand, second: Operand, /, *others: Operand) -> Expression: ...
 @called()
-def min(*arguments: Operand) -> Expression | AggregateExpression:
+def min(*arguments: Operand, filter: Expression | None = None) -> Expression | AggregateExpression:
     """Of one argument, the least value in a group; of several, the least of them in the row (the earliest instant).
 
     In a group NULLs are skipped; in a row the result is NULL if one of the values is.
@@ -193,15 +219,18 @@ def min(*arguments: Operand) -> Expression | AggregateExpression:
         10.0, 10.0, 8.0
     """
     with Here():
-        return build("least", *arguments) if len(arguments) > 1 else _aggregate(Function.MIN, *(arguments or (None,)))
+        if len(arguments) > 1:
+            _no_filter(filter)
+            return build("least", *arguments)
+        return _aggregate(Function.MIN, arguments[0] if arguments else None, filter=filter)
 
 
 @overload
-def max(argument: Operand, /) -> AggregateExpression: ...
+def max(argument: Operand, /, *, filter: Expression | None = None) -> AggregateExpression: ...
 @overload
 def max(argument: Operand, second: Operand, /, *others: Operand) -> Expression: ...
 @called()
-def max(*arguments: Operand) -> Expression | AggregateExpression:
+def max(*arguments: Operand, filter: Expression | None = None) -> Expression | AggregateExpression:
     """Of one argument, the greatest value in a group; of several, the greatest of them in the row (the latest instant).
 
     In a group NULLs are skipped; in a row the result is NULL if one of the values is.
@@ -214,6 +243,84 @@ def max(*arguments: Operand) -> Expression | AggregateExpression:
         12.5, 30.0, 10.0
     """
     with Here():
-        return (
-            build("greatest", *arguments) if len(arguments) > 1 else _aggregate(Function.MAX, *(arguments or (None,)))
-        )
+        if len(arguments) > 1:
+            _no_filter(filter)
+            return build("greatest", *arguments)
+        return _aggregate(Function.MAX, arguments[0] if arguments else None, filter=filter)
+
+
+@called(condition=_NO_ARGUMENT)
+def count_if(condition: Expression) -> AggregateExpression:
+    """Number of rows for which a condition is true; as `tg.count(filter=condition)`.
+
+    Examples:
+        >>> show(daily.agg(large=tg.count_if(orders.amount > 10)))
+        2026-03-02 00:00:00+00:00, 2
+        2026-03-03 00:00:00+00:00, 0
+    """
+    return _aggregate(Function.COUNT, None, filter=condition)
+
+
+@called(condition=_NO_ARGUMENT)
+def bool_and(condition: Operand, *, filter: Expression | None = None) -> AggregateExpression:
+    """Whether a condition is true of all rows in which it is not NULL; NULL where there are none. As `tg.min` of it.
+
+    Examples:
+        >>> show(daily.agg(all_large=tg.bool_and(orders.amount > 10)))
+        2026-03-02 00:00:00+00:00, True
+        2026-03-03 00:00:00+00:00, False
+    """
+    return _of_condition(Function.MIN, condition, filter)
+
+
+@called(condition=_NO_ARGUMENT)
+def bool_or(condition: Operand, *, filter: Expression | None = None) -> AggregateExpression:
+    """Whether a condition is true of a row; NULL where it is NULL in all. As `tg.max` of it.
+
+    Examples:
+        >>> show(daily.agg(any_large=tg.bool_or(orders.amount > 20)))
+        2026-03-02 00:00:00+00:00, True
+        2026-03-03 00:00:00+00:00, False
+    """
+    return _of_condition(Function.MAX, condition, filter)
+
+
+def _of_condition(function: Function, condition: object, filter: Expression | None) -> AggregateExpression:
+    with Here():
+        return _aggregate(function, _condition(condition), filter=filter)
+
+
+@called(argument=_NO_ARGUMENT, by=_NO_ORDER)
+def arg_min(argument: Operand, by: Operand, *, filter: Expression | None = None) -> AggregateExpression:
+    """The value in the row in which another is least; among ties the smallest value. As `tg.first(argument, by=by)`.
+
+    Examples:
+        >>> show(daily.agg(customer=tg.arg_min(orders.customer, orders.amount)))
+        2026-03-02 00:00:00+00:00, Ada
+        2026-03-03 00:00:00+00:00, Ada
+    """
+    return _aggregate(Function.FIRST, argument, by, filter)
+
+
+@called(argument=_NO_ARGUMENT, by=_NO_ORDER)
+def arg_max(argument: Operand, by: Operand, *, filter: Expression | None = None) -> AggregateExpression:
+    """The value in the row in which another is greatest; among ties the smallest value. As `tg.last(argument, by=by)`.
+
+    Examples:
+        >>> show(daily.agg(customer=tg.arg_max(orders.customer, orders.amount)))
+        2026-03-02 00:00:00+00:00, Bob
+        2026-03-03 00:00:00+00:00, Ada
+    """
+    return _aggregate(Function.LAST, argument, by, filter)
+
+
+@called(argument=_NO_ARGUMENT)
+def any_value(argument: Operand, *, filter: Expression | None = None) -> AggregateExpression:
+    """A value of the group that is not NULL: always the smallest, so that results do not depend on the order of rows.
+
+    Examples:
+        >>> show(daily.agg(customer=tg.any_value(orders.customer)))
+        2026-03-02 00:00:00+00:00, Ada
+        2026-03-03 00:00:00+00:00, Ada
+    """
+    return _aggregate(Function.MIN, argument, filter=filter)

@@ -139,6 +139,11 @@ FUNCTIONS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys((*_ROLLING, "hopping", "sliding", "hop", "slide"), _OVERLAPPING)
     | dict.fromkeys(("len", "size"), "did you mean tg.count?")
     | dict.fromkeys(("n_unique", "nunique", "approx_n_unique", "countDistinct"), "did you mean tg.count_distinct?")
+    | dict.fromkeys(("countIf", "sum_if"), "every aggregate takes a condition: tg.sum(r.x, filter=r.ok)")
+    | dict.fromkeys(("every_value", "bool_all", "logical_and", "all"), "did you mean tg.bool_and?")
+    | dict.fromkeys(("some", "bool_any", "logical_or", "any"), "did you mean tg.bool_or?")
+    | dict.fromkeys(("argmin", "min_by", "argMin"), "did you mean tg.arg_min?")
+    | dict.fromkeys(("argmax", "max_by", "argMax"), "did you mean tg.arg_max?")
     | dict.fromkeys(("date", "to_date"), _DATE)
     | dict.fromkeys(("if_else", "iff", "case", "case_when"), _CONDITIONAL)
     | dict.fromkeys(("session", "session_window"), _SESSION)
@@ -316,7 +321,7 @@ MEMBERS: Mapping[tuple[str, str], str] = MappingProxyType(
 
 #: What other libraries ask of aggregates.
 AGGREGATE_METHODS: Mapping[str, str] = MappingProxyType(
-    dict.fromkeys(("filter", "where", "when"), "aggregate what the condition lets through: tg.sum(tg.when(r.ok, r.x))")
+    dict.fromkeys(("filter", "where", "when"), "the condition is said inside: tg.sum(r.x, filter=r.ok)")
     | dict.fromkeys(("alias", "as_", "named", "name"), "an aggregate gets its name in agg: .agg(n=tg.count())")
     | dict.fromkeys(("over", "partition_by"), _GROUP)
 )

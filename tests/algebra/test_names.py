@@ -82,7 +82,7 @@ def test_attributes_of_a_situation_are_found_below_its_name() -> None:
         (lambda: library.anti_join, r"r.anti_join\("),
         (lambda: library.stddev, "tg.sum"),
         (lambda: untyped(events.x).blorp(), "there are"),
-        (lambda: untyped(tg.count()).filter(events.x > 1), r"tg.sum\(tg.when"),
+        (lambda: untyped(tg.count()).filter(events.x > 1), r"tg.sum\(r.x, filter=r.ok\)"),
         (lambda: untyped(tg.count()).alias("n"), "gets its name in agg"),
         (lambda: untyped(tg.program(A=events)).sesion(), "did you mean session"),
         (lambda: untyped(events.partition_by("k")).drive(), "did you mean derive"),
