@@ -6,18 +6,19 @@ Each reference to a stream is an occurrence of its own, also where a subtree is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from enum import Enum
-from typing import Final, Literal, assert_never
+from typing import Final, Literal, Protocol, assert_never
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.formulas import temporal_term
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
-from tidegate.algebra.terms import Attr, Call, Term, conjuncts, term_type, unknown_attribute
+from tidegate.algebra.terms import Attr, Call, Term, Value, conjuncts, term_type, unknown_attribute
 from tidegate.algebra.types import BOOLEAN
 
 
-class _Hashed:
+class Hashed:
     """Caches what is derived from an immutable node: its hash, its schema, its streams, and whether it is row-wise."""
 
     __slots__ = ("_hash", "_row_wise", "_schema", "_streams")
@@ -41,12 +42,12 @@ class _Hashed:
             one, two = pairs.pop()
             if one is two:
                 continue
-            if isinstance(one, _Hashed):
+            if isinstance(one, Hashed):
                 if type(one) is not type(two) or hash(one) != hash(two):
                     return False
                 names: tuple[str, ...] = one.__match_args__  # type: ignore[attr-defined]  # always a dataclass
                 pairs += [(getattr(one, name), getattr(two, name)) for name in names]
-            elif isinstance(one, tuple) and isinstance(two, tuple) and one and isinstance(one[0], _Hashed):
+            elif isinstance(one, tuple) and isinstance(two, tuple) and one and isinstance(one[0], Hashed):
                 if len(one) != len(two):
                     return False
                 pairs += zip(one, two, strict=True)
@@ -60,20 +61,24 @@ class _Hashed:
         try:
             return self._schema
         except AttributeError:
-            schema = _schema_of(self)  # type: ignore[arg-type]  # the union below is closed over the subclasses
+            schema = self.infer_schema()
             object.__setattr__(self, "_schema", schema)
             return schema
 
+    def infer_schema(self) -> Schema:
+        """The attributes of the node's result; `QueryError` for what it reads and its input lacks."""
+        return _schema_of(self)  # type: ignore[arg-type]  # the relational operators below; all others say it themselves
+
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scan(_Hashed):
+class Scan(Hashed):
     """The rows of a stream, a result stream or a static table."""
 
     stream: StreamDef
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Select(_Hashed):
+class Select(Hashed):
     """σ: rows for which the condition is true (Def. 12)."""
 
     input: Node
@@ -81,7 +86,7 @@ class Select(_Hashed):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Project(_Hashed):
+class Project(Hashed):
     """π: keeps some attributes, in this order; duplicates stay (Def. 14 on bags)."""
 
     input: Node
@@ -89,7 +94,7 @@ class Project(_Hashed):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rename(_Hashed):
+class Rename(Hashed):
     """δ: new names for some attributes, as pairs (old, new)."""
 
     input: Node
@@ -97,7 +102,7 @@ class Rename(_Hashed):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Imbed(_Hashed):
+class Imbed(Hashed):
     """ι: a new attribute defined by a term; a relative timestamp where the term is temporal (Def. 13)."""
 
     input: Node
@@ -136,7 +141,7 @@ class Aggregate:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Group(_Hashed):
+class Group(Hashed):
     """γ: one row per combination of keys, NULLs together; grouping nothing yields no row (Def. 15)."""
 
     input: Node
@@ -145,25 +150,29 @@ class Group(_Hashed):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Distinct(_Hashed):
+class Distinct(Hashed):
     """Each row once."""
 
     input: Node
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Product(_Hashed):
+class Product(Hashed):
     """×: every row of one side with every row of the other (Def. 16)."""
 
     left: Node
     right: Node
 
 
+Row = tuple[Value, ...]
+#: The value of an aggregate over some rows of a relation.
+Aggregation = Callable[[Aggregate, list[Row], Schema], Value]
+
 JoinKind = Literal["inner", "left", "semi", "anti"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Join(_Hashed):
+class Join(Hashed):
     """⋈, its left outer form, ⋉ and the anti-join, by a condition over both sides.
 
     anti: left rows for which the condition is true with no right row; semi: with at least one; left: anti rows are
@@ -177,104 +186,101 @@ class Join(_Hashed):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Union(_Hashed):
+class Union(Hashed):
     """∪ of bags: rows of all inputs, matched by attribute name (Def. 17)."""
 
     inputs: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Difference(_Hashed):
+class Difference(Hashed):
     """∖: left rows for which no equal right row exists, NULL equal to NULL (Def. 18)."""
 
     left: Node
     right: Node
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Derive(_Hashed):
-    """Situations: the longest runs of a partition's events for which the condition is true (TPStream Def. 5 to 8).
-
-    Events are ordered by `time`, ties by `tie`; NULL is not true. A situation is valid in [ts, te): from its first event to
-    the first event after it for which the condition is not true. It takes `at_least` to `at_most` ticks, one at least.
-    Aggregates are over its events, of which a first or last by `time` takes the order. What is open when the input ends is
-    not reported.
-    """
-
-    input: Node
-    keys: tuple[str, ...]
-    time: str
-    tie: str | None
-    condition: Term
-    at_least: int = 1
-    at_most: int | None = None
-    aggregates: tuple[Aggregate, ...] = ()
-
-    def orders(self, aggregate: Aggregate) -> bool:
-        """Whether the aggregate goes by the order of events, which leaves no ties: a first or last by their time."""
-        return aggregate.by == Attr(self.time)
-
-
 #: Marks fields that say how to evaluate, not what: a checkpoint does not depend on them.
 ADVICE: Final = {"advice": True}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Given(_Hashed):
-    """Rows as situations: each is valid in [ts, te), the instants `ts` and `te` of the row, in the partition of its `keys`.
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What an ordered operator reads of one of its inputs: these attributes, partition by partition.
 
-    Every row has ts < te; with `points`, ts <= te. Unlike derived situations those of a partition may overlap.
+    With `time` the rows are events: each is needed once, in order of `time`, ties by `tie`, and what is to be remembered of
+    those before is state of the operator. Without, they are stored for as long as the query's keep says so, and hold from
+    the first to the second instant of `interval`. `terms` are evaluated for each row; some of them may have no value.
+    `conditions`: beside partition and time only which of these are true matters of an event; empty where more does.
     """
 
     input: Node
     keys: tuple[str, ...]
-    points: bool = False
+    attributes: frozenset[str]
+    time: str | None = None
+    tie: str | None = None
+    terms: tuple[Term, ...] = ()
+    interval: tuple[str, str] | None = None
+    conditions: tuple[Term, ...] = ()
 
 
-Emission = Literal["earliest", "final"]
+class OrderedNode(Hashed):
+    """An operator that gathers the rows of a partition in order of time. A family of such operators is one subclass, or a few.
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Match(_Hashed):
-    """Temporal patterns: one situation per symbol, of one partition, such that the pattern holds (TPStream Def. 9 to 13).
-
-    The pattern speaks of the endpoints `symbol.ts` and `symbol.te`. `detected` is the instant at which the match is known.
-    final: the greatest `te`; the pattern holds, and all lies within a window. earliest: the first instant at which pattern
-    and durations are certain, whatever ends are still to come; `te` is NULL where it lies beyond it, aggregates cover the
-    events up to it, and the window reaches to it. What a given situation's row says is no news: its end counts as known from
-    that instant on, like any other, but the result has it and the row's other attributes in any case.
+    `completed_by` is the attribute of the result that holds the instant at which a row is complete: nothing later changes it.
     """
 
-    situations: tuple[Derive | Given, ...]
-    symbols: tuple[str, ...]
-    pattern: Term
-    within: int | None = None
-    emission: Emission = "earliest"
-    #: Symbols in the order in which to look for their situations; empty: as costs say. Results are the same.
-    order: tuple[str, ...] = field(default=(), metadata=ADVICE)
+    __slots__ = ()
 
     @property
-    def keys(self) -> tuple[str, ...]:
-        """The attributes by which all situations are partitioned."""
-        return self.situations[0].keys
+    def readings(self) -> tuple[Reading, ...]:
+        """What it reads, in the order of its inputs."""
+        raise NotImplementedError
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return tuple(reading.input for reading in self.readings)
+
+    def over(self, inputs: tuple[Node, ...]) -> OrderedNode:
+        """The same operator over other inputs."""
+        raise NotImplementedError
+
+    @property
+    def completed_by(self) -> str:
+        raise NotImplementedError
+
+    @property
+    def produces(self) -> str:
+        """What its rows are, as people say it, in the plural."""
+        raise NotImplementedError
+
+    @property
+    def prefixes(self) -> tuple[str, ...]:
+        """The prefixes that it gives to attributes of its result, so that they are told apart."""
+        return ()
+
+    @property
+    def parts(self) -> tuple[OrderedPart, ...]:
+        """The definitions that it is made of, one for each input, which are shown by themselves; or none."""
+        return ()
+
+    def rows(self, inputs: Sequence[Sequence[Row]], aggregation: Aggregation) -> list[Row]:
+        """Its result over all rows of its inputs, in no particular order: the meaning that every other evaluation is tested against."""
+        raise NotImplementedError
+
+    def text(self, inputs: Sequence[str]) -> str:
+        """The operator as people read it, over inputs, or parts, by these names."""
+        raise NotImplementedError
 
 
-Node = (
-    Scan
-    | Select
-    | Project
-    | Rename
-    | Imbed
-    | Group
-    | Distinct
-    | Product
-    | Join
-    | Union
-    | Difference
-    | Derive
-    | Given
-    | Match
-)
+class OrderedPart(Protocol):
+    """A definition that an ordered operator is made of."""
+
+    def text(self, inputs: Sequence[str]) -> str:
+        """The definition as people read it, over inputs by these names."""
+
+
+Node = Scan | Select | Project | Rename | Imbed | Group | Distinct | Product | Join | Union | Difference | OrderedNode
 
 
 def children(node: Node) -> tuple[Node, ...]:
@@ -282,14 +288,14 @@ def children(node: Node) -> tuple[Node, ...]:
     match node:
         case Scan():
             return ()
-        case Select() | Project() | Rename() | Imbed() | Group() | Distinct() | Derive() | Given():
+        case Select() | Project() | Rename() | Imbed() | Group() | Distinct():
             return (node.input,)
         case Product() | Join() | Difference():
             return (node.left, node.right)
         case Union():
             return node.inputs
-        case Match():
-            return node.situations
+        case OrderedNode():
+            return node.inputs
         case _:
             assert_never(node)
 
@@ -321,12 +327,8 @@ def with_children(node: Node, inputs: tuple[Node, ...]) -> Node:
             return Union(inputs)
         case Difference():
             return Difference(inputs[0], inputs[1])
-        case Derive() | Given():
-            return replace(node, input=inputs[0])
-        case Match():
-            situations = tuple(one for one in inputs if isinstance(one, Derive | Given))
-            assert len(situations) == len(inputs), "a match is over situations"
-            return replace(node, situations=situations)
+        case OrderedNode():
+            return node.over(inputs)
         case _:
             assert_never(node)
 
@@ -359,8 +361,6 @@ def occurrences(node: Node) -> tuple[StreamDef, ...]:
 
 
 def _schema_of(node: Node) -> Schema:
-    from tidegate.algebra.situations import given_schema, match_schema, situation_schema
-
     match node:
         case Scan(stream):
             return stream.schema
@@ -410,12 +410,8 @@ def _schema_of(node: Node) -> Schema:
         case Difference(left, right):
             _check_same_attributes(left.schema, right.schema, "difference")
             return left.schema
-        case Derive():
-            return situation_schema(node)
-        case Given():
-            return given_schema(node)
-        case Match():
-            return match_schema(node)
+        case OrderedNode():
+            return node.infer_schema()
         case _:
             assert_never(node)
 

@@ -23,15 +23,14 @@ from tidegate.algebra.formulas import (
 )
 from tidegate.algebra.nodes import (
     Aggregate,
-    Derive,
     Difference,
     Distinct,
-    Given,
     Group,
     Imbed,
     Join,
-    Match,
     Node,
+    OrderedNode,
+    OrderedPart,
     Product,
     Project,
     Rename,
@@ -206,7 +205,7 @@ def temporal_text(term: TemporalTerm, *, integer: bool = False) -> str:
 
 def node_text(node: Node) -> str:
     """The plan, one numbered relation after the other, inputs first: `r2 := select r1 where a < b`."""
-    numbers: dict[Node, int] = {}
+    numbers: dict[Node | OrderedPart, int] = {}
     lines: list[str] = []
 
     def visit(current: Node) -> None:
@@ -214,8 +213,13 @@ def node_text(node: Node) -> str:
             return
         for child in children(current):
             visit(child)
-        numbers[current] = len(numbers)
         inputs = [f"r{numbers[child]}" for child in children(current)]
+        for place, part in enumerate(current.parts if isinstance(current, OrderedNode) else ()):
+            if part not in numbers:
+                numbers[part] = len(numbers)
+                lines.append(f"r{numbers[part]} := {part.text([inputs[place]])}")
+            inputs[place] = f"r{numbers[part]}"
+        numbers[current] = len(numbers)
         lines.append(f"r{numbers[current]} := {_operator(current, inputs)}")
 
     visit(node)
@@ -248,38 +252,15 @@ def _operator(node: Node, inputs: list[str]) -> str:
             return f"union {', '.join(inputs)}"
         case Difference():
             return f"difference {inputs[0]} \\ {inputs[1]}"
-        case Derive():
-            return f"derive from {inputs[0]} {derivation_text(node)}: {situation_text(node)}"
-        case Given(_, keys, points):
-            return f"periods of {inputs[0]} by {', '.join(keys) or '()'}{', points among them' if points else ''}"
-        case Match(_, symbols, pattern, within, emission):
-            named = ", ".join(f"{symbol} = {input_}" for symbol, input_ in zip(symbols, inputs, strict=True))
-            window = "" if within is None else f" within {_ticks(within, node.situations[0])}"
-            return f"match {named} where {term_text(pattern)}{window}, {emission}"
+        case OrderedNode():
+            return node.text(inputs)
         case _:
             assert_never(node)
 
 
-def derivation_text(node: Derive) -> str:
-    """Of which events situations are: those of each partition in their order."""
-    order = node.time if node.tie is None else f"{node.time}, {node.tie}"
-    return f"by {', '.join(node.keys) or '()'} in order of {order}"
-
-
-def situation_text(node: Derive) -> str:
-    """What situations are: the condition, how long they last, and what is said of each."""
-    text = f"while {term_text(node.condition)}"
-    if node.at_least > 1:
-        text += f", at least {_ticks(node.at_least, node)}"
-    if node.at_most is not None:
-        text += f", at most {_ticks(node.at_most, node)}"
-    ties = {aggregate.name: node.tie for aggregate in node.aggregates if node.orders(aggregate)}
-    made = ", ".join(f"{one.name} = {aggregate_text(one, ties.get(one.name))}" for one in node.aggregates)
-    return text + (f": {made}" if made else "")
-
-
-def _ticks(amount: int, node: Derive | Given) -> str:
-    return format_duration(amount) if node.schema["ts"].type.kind is Kind.TIMESTAMP else str(amount)
+def ticks_text(amount: int, instants: DataType) -> str:
+    """So many ticks of instants of a type."""
+    return format_duration(amount) if instants.kind is Kind.TIMESTAMP else str(amount)
 
 
 def aggregate_text(aggregate: Aggregate, tie: str | None = None) -> str:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tidegate.algebra.nodes import (
-    Derive,
-    Given,
     Group,
     Imbed,
     Join,
-    Match,
     Node,
+    OrderedNode,
     Product,
     Project,
     Rename,
@@ -20,8 +18,7 @@ from tidegate.algebra.nodes import (
     children,
     occurrences,
 )
-from tidegate.algebra.situations import DETECTED, END
-from tidegate.algebra.terms import Term, attributes_of
+from tidegate.algebra.terms import Term
 
 
 def is_row_wise(node: Node) -> bool:
@@ -62,10 +59,13 @@ def row_terms(node: Node) -> Iterator[tuple[str, Node]]:
     """
     if is_row_wise(node):
         yield _row_wise_stream(node), node
-    elif isinstance(node, Group | Derive) and is_row_wise(node.input):
-        terms = [] if isinstance(node, Group) else [node.condition]
-        terms += [term for one in node.aggregates for term in (one.argument, one.by) if term is not None]
+    elif isinstance(node, Group) and is_row_wise(node.input):
+        terms = [term for one in node.aggregates for term in (one.argument, one.by) if term is not None]
         yield _row_wise_stream(node.input), with_terms(node.input, terms)
+    elif isinstance(node, OrderedNode):
+        for reading in node.readings:
+            row_wise = is_row_wise(reading.input)
+            yield from row_terms(with_terms(reading.input, reading.terms) if row_wise else reading.input)
     else:
         for child in children(node):
             yield from row_terms(child)
@@ -84,23 +84,21 @@ def with_terms(node: Node, terms: Iterable[Term]) -> Node:
     return node
 
 
-def ordered_operator(node: Node) -> Derive | Match | None:
+def ordered_operator(node: Node) -> OrderedNode | None:
     """The operator that gathers events in order, of a query that is nothing else but row-wise parts above and below it."""
     current = node
     while isinstance(current, Select | Project | Rename | Imbed):
         current = current.input
-    if not isinstance(current, Derive | Match) or completion(node) is None:
+    if not isinstance(current, OrderedNode) or completion(node) is None:
         return None
-    return current if all(is_row_wise(one.input) for one in periods(current)) else None
+    return current if all(map(is_row_wise, current.inputs)) else None
 
 
 def completion(node: Node) -> str | None:
-    """The attribute of such a query's result that says when a row was complete: the operator's `te` or `detected`."""
+    """The attribute of such a query's result that says when a row was complete."""
     match node:
-        case Derive():
-            return END
-        case Match():
-            return DETECTED
+        case OrderedNode():
+            return node.completed_by
         case Select(input_, _) | Imbed(input_, _, _):
             return completion(input_)
         case Project(input_, names):
@@ -113,20 +111,6 @@ def completion(node: Node) -> str | None:
             return None
 
 
-def periods(operator: Derive | Match) -> tuple[Derive | Given, ...]:
-    """The situations that an operator derives or is given."""
-    return (operator,) if isinstance(operator, Derive) else operator.situations
-
-
-def event_attributes(node: Derive | Given) -> frozenset[str]:
-    """What a derivation reads of its events; of given situations, all there is."""
-    if isinstance(node, Given):
-        return frozenset(node.schema)
-    terms = [node.condition, *(t for a in node.aggregates for t in (a.argument, a.by) if t is not None)]
-    named = (*node.keys, node.time, *(() if node.tie is None else (node.tie,)))
-    return frozenset(named).union(*map(attributes_of, terms))
-
-
 def has_ordered_operator(node: Node) -> bool:
     """Whether some part of a query gathers events in order."""
-    return isinstance(node, Derive | Match) or any(map(has_ordered_operator, children(node)))
+    return isinstance(node, OrderedNode) or any(map(has_ordered_operator, children(node)))

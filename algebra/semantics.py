@@ -24,19 +24,18 @@ from tidegate.algebra.evaluation import (
 )
 from tidegate.algebra.nodes import (
     Aggregate,
-    Derive,
     Difference,
     Distinct,
     Function,
-    Given,
     Group,
     Imbed,
     Join,
-    Match,
     Node,
+    OrderedNode,
     Product,
     Project,
     Rename,
+    Row,
     Scan,
     Select,
     Union,
@@ -48,11 +47,9 @@ from tidegate.algebra.operations import resolve
 from tidegate.algebra.program import ProgramDef
 from tidegate.algebra.row_wise import row_terms
 from tidegate.algebra.schema import Schema, StreamDef
-from tidegate.algebra.situation_semantics import matches, situations
 from tidegate.algebra.terms import Term, Value, conjunction, conjuncts, term_type
 from tidegate.algebra.types import BIGINT, DataType
 
-Row = tuple[Value, ...]
 Bag = Counter[tuple[object, ...]]
 
 #: A recursion over finite relations is given up after so many rounds: it goes on for ever, or nearly.
@@ -103,12 +100,8 @@ def evaluate(node: Node, relations: Mapping[str, Sequence[Row]]) -> list[Row]:
         case Difference(left, right):
             removed = {_key(row) for row in _aligned(evaluate(right, relations), right.schema, left.schema)}
             return [row for row in evaluate(left, relations) if _key(row) not in removed]
-        case Derive():
-            return situations(node, evaluate(node.input, relations), _aggregate)
-        case Given(input_):
-            return evaluate(input_, relations)
-        case Match():
-            return matches(node, [evaluate(one.input, relations) for one in node.situations], _aggregate)
+        case OrderedNode():
+            return node.rows([evaluate(one, relations) for one in node.inputs], _aggregate)
         case _:
             assert_never(node)
 
@@ -175,7 +168,7 @@ def evaluate_leniently(node: Node, relations: Mapping[str, Sequence[Row]]) -> li
                     case "semi" | "anti":
                         found += [one] if bool(partners) == (kind == "semi") else []
             return found
-        case Derive() | Given() | Match():
+        case OrderedNode():
             return evaluate(node, relations)
         case _:
             inputs = children(node)

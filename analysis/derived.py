@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tidegate.algebra.terms import TRUE, Attr, Lit, Term, call, conjunction
 from tidegate.algebra.types import BIGINT, DURATION, MAX_SHIFT, Kind
-from tidegate.analysis.federation.federation import Federation
+from tidegate.analysis.zones.federation import Federation
 from tidegate.analysis.zones.zone import Variable, hull, reduced
 
 

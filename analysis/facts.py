@@ -11,12 +11,12 @@ from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.terms import Term
 from tidegate.algebra.time import Extended
 from tidegate.analysis.components import Component
-from tidegate.analysis.federation.federation import Federation
 from tidegate.analysis.progress.pass_ import pass_condition
 from tidegate.analysis.progress.propagation import Propagation
 from tidegate.analysis.state.bounds import Bound
 from tidegate.analysis.state.keep import Keep
 from tidegate.analysis.state.relevance import Relevance
+from tidegate.analysis.zones.federation import Federation
 from tidegate.analysis.zones.grid import Grid, may_pass
 
 #: A stream and one of its attributes.

@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tidegate.algebra.errors import Problem, QueryError
-from tidegate.algebra.nodes import Given, Match, occurrences
+from tidegate.algebra.nodes import occurrences
 from tidegate.algebra.program import ProgramDef, Query
 from tidegate.algebra.row_wise import completion, ordered_operator
 from tidegate.algebra.schema import StreamDef
 from tidegate.analysis.components import Component, components
 from tidegate.analysis.derived import derived_relations
 from tidegate.analysis.facts import OccurrenceFacts, ProgramFacts, QueryFacts, Recursion
-from tidegate.analysis.federation.federation import Federation, federation
-from tidegate.analysis.patterns.detection import detection_of
-from tidegate.analysis.patterns.inner_queries import owner_of, staged
+from tidegate.analysis.federation.federation import federation
+from tidegate.analysis.inner_queries import owner_of, staged
+from tidegate.analysis.ordered.table import family_of
 from tidegate.analysis.progress.progress_sets import is_static
 from tidegate.analysis.progress.propagation import Propagation, propagations
 from tidegate.analysis.recursion import Standstill, recursion, standstill_problem
@@ -23,7 +23,6 @@ from tidegate.analysis.state.bounds import bound, multiplying_tables
 from tidegate.analysis.state.keep import keep
 from tidegate.analysis.state.relevance import relevance
 from tidegate.analysis.validity.mends import Mends
-from tidegate.analysis.validity.patterns import match_problems
 from tidegate.analysis.validity.validity import (
     contradictions,
     no_progress,
@@ -33,6 +32,7 @@ from tidegate.analysis.validity.validity import (
     schema_problems,
     static_problems,
 )
+from tidegate.analysis.zones.federation import Federation
 from tidegate.analysis.zones.grid import grids
 
 __all__ = ["OccurrenceFacts", "ProgramFacts", "QueryFacts", "analyse"]
@@ -160,15 +160,15 @@ def _analyse(query: Query, streams: Mapping[str, StreamDef], problems: list[Prob
             Problem(p.code, p.message, p.site or query.site, p.because, p.hint, query.name) for p in error.problems
         ]
         return None
-    contradictory = _pattern_problems(query) or contradictions(query, found)
+    contradictory = _operator_problems(query) or contradictions(query, found)
     problems += contradictory
     return None if contradictory else _Analysed(query, found, propagations(found), matching)
 
 
-def _pattern_problems(query: Query) -> list[Problem]:
-    """What is wrong with a query's temporal pattern."""
+def _operator_problems(query: Query) -> list[Problem]:
+    """What is wrong with the operator of a query that gathers rows in order."""
     operator = ordered_operator(query.node)
-    return match_problems(detection_of(operator), query) if isinstance(operator, Match) else []
+    return [] if operator is None else family_of(operator).problems(operator, query)
 
 
 def _fits(stream: StreamDef, streams: Mapping[str, StreamDef]) -> bool:
@@ -288,9 +288,9 @@ _ENDS = "let the stream progress on starts too, or declare how long a period may
 
 
 def _found_by(query: Query) -> str | None:
-    """The attribute that says when a match was detected, of a match with given situations."""
+    """The attribute that says when a row was complete, of an operator that reads intervals."""
     operator = ordered_operator(query.node)
-    if not isinstance(operator, Match) or not any(isinstance(one, Given) for one in operator.situations):
+    if operator is None or not any(reading.interval is not None for reading in operator.readings):
         return None
     return completion(query.node)
 

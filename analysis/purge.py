@@ -9,12 +9,12 @@ from itertools import permutations
 from tidegate.algebra.terms import Term
 from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.facts import QueryFacts
-from tidegate.analysis.federation.federation import Federation
 from tidegate.analysis.federation.views import MAX_VIEWS, Necessary, View, declared_matrix, necessary
 from tidegate.analysis.state.keep import keep_condition
 from tidegate.analysis.state.kill import Kill, kills
 from tidegate.analysis.state.origins import Sources
 from tidegate.analysis.state.partner import Partner, partner
+from tidegate.analysis.zones.federation import Federation
 from tidegate.analysis.zones.zone import Matrix, Variable, Zone, is_copy, rounded
 
 #: Of more streams not every pair is asked for partners: of a hundred, that would be 9,900.

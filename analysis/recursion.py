@@ -17,9 +17,9 @@ from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import DataType
 from tidegate.analysis.components import Component
 from tidegate.analysis.facts import Instant, QueryFacts, Rank, Recursion
-from tidegate.analysis.federation.sites import edge_lines, first_site
 from tidegate.analysis.progress.pass_ import at_most
 from tidegate.analysis.progress.propagation import Clause, Propagation
+from tidegate.analysis.zones.sites import edge_lines, first_site
 from tidegate.analysis.zones.wording import amount, shifted
 from tidegate.analysis.zones.wording import at_most as text_at_most
 from tidegate.analysis.zones.zone import Edge as Constraint

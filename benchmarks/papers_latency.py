@@ -9,8 +9,8 @@ import numpy as np
 import tidegate as tg
 from benchmarks.pattern_runs import Rows, at_once, pattern_of, periods
 from benchmarks.situations_data import GAP, SITUATION, booleans
-from tidegate.algebra.nodes import Match
-from tidegate.analysis.patterns.bounds import situation_bounds
+from tidegate.algebra.ordered.match import Match
+from tidegate.analysis.ordered.match.bounds import situation_bounds
 
 RATIOS = {"2:1": 0.5, "4:3": 0.75, "1:1": 1.0, "2:3": 1.5, "1:2": 2.0}
 RATES = (1_000_000, 100_000, 10_000, 1_000, 100, 10, 1)

@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks.situations_data import GAP, SITUATION, Ints, Span, attribute, intervals
 from tidegate.algebra.allen import ANY
-from tidegate.analysis.patterns.order import Statistics, best_order, initial_statistics
+from tidegate.analysis.ordered.match.order import Statistics, best_order, initial_statistics
 from tidegate.runtime.kernels.counting import Tail, count_matches, tails_of
 from tidegate.runtime.kernels.layout import NONE, Situations, arrange, find_triggers, purge
 from tidegate.runtime.kernels.partners import Partners, of_use

@@ -11,7 +11,7 @@ import polars as pl
 import tidegate as tg
 from benchmarks.figures import PAIRS, Figure, compared, declared
 from tidegate.runtime.engines.embedded.session import Session
-from tidegate.runtime.plan.lower import PurgeMode
+from tidegate.runtime.plan.steps import PurgeMode
 
 orders = tg.stream("Orders", "id bigint, t bigint", progress="t")
 payments = tg.stream("Payments", "id bigint, t bigint", progress="t")

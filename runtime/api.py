@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from tidegate.runtime.engines.spark.engine import RunningQuery
     from tidegate.runtime.ingest.quarantine import Keep
     from tidegate.runtime.inspect.results import Results
-    from tidegate.runtime.plan.lower import PurgeMode
     from tidegate.runtime.plan.schedule import Schedule
+    from tidegate.runtime.plan.steps import PurgeMode
 
 
 def session(

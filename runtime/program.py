@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from tidegate.runtime.inspect.results import Results
     from tidegate.runtime.inspect.timelines.timeline import Timeline
     from tidegate.runtime.inspect.why_answer import Why
-    from tidegate.runtime.plan.lower import PurgeMode
     from tidegate.runtime.plan.schedule import Schedule
+    from tidegate.runtime.plan.steps import PurgeMode
 
 
 @checked_calls

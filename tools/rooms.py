@@ -23,8 +23,9 @@ LAYERS = ("algebra", "analysis", "contexts", "runtime")
 #: A room may import those above it. What stands in `analysis/` or `runtime/` itself is named by its module.
 ROOMS = (
     "algebra",
+    "analysis/inner_queries",
     "analysis/zones",
-    "analysis/patterns",
+    "analysis/ordered",
     "analysis/federation",
     "analysis/progress",
     "analysis/components",

@@ -9,7 +9,7 @@ from tidegate.algebra.dsl.expression import Expression, Origin
 from tidegate.algebra.dsl.suggestions import condition_hint
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.formulas import And, Formula, Not, Opaque, Or, temporal_formula
-from tidegate.algebra.nodes import Match, Node, Rename, Scan, children
+from tidegate.algebra.nodes import Node, OrderedNode, Rename, Scan, children
 from tidegate.algebra.pretty import term_text
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.shown import kind_of, shown
@@ -48,8 +48,8 @@ def proper_prefixes(node: Node) -> frozenset[str]:
     waiting, seen = [node], {node}
     while waiting:
         current = waiting.pop()
-        if isinstance(current, Match):
-            found.update(current.symbols)
+        if isinstance(current, OrderedNode):
+            found.update(current.prefixes)
         elif isinstance(current, Scan):
             found.update(name.partition(".")[0] for name in current.schema if "." in name)
         for child in children(current):

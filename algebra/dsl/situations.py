@@ -25,12 +25,13 @@ from tidegate.algebra.dsl.literals import plain
 from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.dsl.relation_checks import check_condition, is_identifier, place, renamed, what_else
 from tidegate.algebra.errors import QueryError, Site
-from tidegate.algebra.nodes import Aggregate, Derive, Emission, Given, Match, Node, Project, Rename, children
-from tidegate.algebra.pretty import derivation_text, preformatted, printable, situation_text
+from tidegate.algebra.nodes import Aggregate, Node, Project, Rename, children
+from tidegate.algebra.ordered.derive import END, START, Derive, derivation_text, situation_text
+from tidegate.algebra.ordered.match import Emission, Given, Match
+from tidegate.algebra.pretty import preformatted, printable
 from tidegate.algebra.row_wise import is_static
 from tidegate.algebra.schema import checked_name
 from tidegate.algebra.shown import kind_of, shown
-from tidegate.algebra.situations import END, START
 from tidegate.algebra.terms import Lit, Term, conjunction, conjuncts
 from tidegate.algebra.time import duration_ticks, whole_days
 from tidegate.algebra.types import BIGINT, BOOLEAN, DURATION, DataType, Kind
@@ -587,7 +588,6 @@ def _intervals(symbol: str, node: Node, periods: Derive | Given, base: Relation,
     place(sites, prefixed, site)
     origin = IntervalOrigin(symbol)
     found = Intervals(prefixed, dict.fromkeys(prefixed.schema, origin), sites, base._results)
-    place(sites, periods, site)
     found._symbol, found._periods = symbol, periods
     object.__setattr__(origin, "intervals", found)
     return found

@@ -10,15 +10,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from tidegate.algebra.nodes import (
-    Derive,
     Difference,
     Distinct,
-    Given,
     Group,
     Imbed,
     Join,
-    Match,
     Node,
+    OrderedNode,
     Product,
     Project,
     Rename,
@@ -124,7 +122,7 @@ def reads(node: Node, needed: frozenset[str]) -> Iterator[tuple[Scan, frozenset[
         case Product(left, right):
             yield from reads(left, needed & left.schema.keys())
             yield from reads(right, needed & right.schema.keys())
-        case Distinct() | Union() | Difference() | Derive() | Given() | Match():
+        case Distinct() | Union() | Difference() | OrderedNode():
             for child in children(node):
                 yield from reads(child, frozenset(child.schema))
 

@@ -6,16 +6,14 @@ from collections.abc import Iterable
 
 from tidegate.algebra.nodes import (
     Aggregate,
-    Derive,
     Difference,
     Distinct,
     Function,
-    Given,
     Group,
     Imbed,
     Join,
-    Match,
     Node,
+    OrderedNode,
     Product,
     Project,
     Rename,
@@ -62,7 +60,7 @@ def _narrow(node: Node, needed: Names) -> Node:
 def _shrink(node: Node, needed: Names) -> Node:
     """The rows of the node with at least the needed attributes, and fewer of the others where that costs nothing."""
     match node:
-        case Scan() | Distinct() | Difference() | Derive() | Given() | Match():
+        case Scan() | Distinct() | Difference() | OrderedNode():
             return node
         case Select(input_, condition):
             return unless_equal(node, Select(_shrink(input_, needed | attributes_of(condition)), condition))

@@ -18,7 +18,8 @@ from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.dsl.relation_checks import what_else
 from tidegate.algebra.dsl.situations import Duration, Intervals, Partitioned, match, situation
 from tidegate.algebra.errors import QueryError, Site
-from tidegate.algebra.nodes import Emission, Scan
+from tidegate.algebra.nodes import Scan
+from tidegate.algebra.ordered.match import Emission
 from tidegate.algebra.shown import shown
 from tidegate.algebra.terms import Attr
 from tidegate.algebra.text.conditions import Conditions, name_of, ticks_of

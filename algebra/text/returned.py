@@ -15,7 +15,8 @@ from tidegate.algebra.dsl.relation_checks import free_name
 from tidegate.algebra.dsl.situations import Partitioned
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.nodes import Function
-from tidegate.algebra.situations import DETECTED, END, START
+from tidegate.algebra.ordered.derive import END, START
+from tidegate.algebra.ordered.match import DETECTED
 from tidegate.algebra.text.conditions import Conditions, name_of
 from tidegate.algebra.text.parsing import Part
 

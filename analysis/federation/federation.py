@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from tidegate.algebra.errors import QueryError, Site
-from tidegate.algebra.formulas import TOP, And, Compare, Formula, Var, temporal_formula, temporal_term
+from tidegate.algebra.formulas import TOP, Formula, temporal_formula, temporal_term
 from tidegate.algebra.nodes import (
-    Derive,
     Difference,
     Distinct,
-    Given,
     Group,
     Imbed,
     Join,
-    Match,
     Node,
+    OrderedNode,
     Product,
     Project,
     Rename,
@@ -27,60 +25,14 @@ from tidegate.algebra.nodes import (
     children,
 )
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
-from tidegate.algebra.situations import DETECTED, END, START, derivation_relations, endpoint_schema
-from tidegate.algebra.terms import Term, conjunction
-from tidegate.algebra.types import DataType
-from tidegate.analysis.patterns.detection import detection_of
-from tidegate.analysis.patterns.matches import matching
+from tidegate.algebra.terms import Term
+from tidegate.analysis.ordered.family import equal_instants
+from tidegate.analysis.ordered.table import family_of
 from tidegate.analysis.zones.expansion import MAX_ZONES, check_number
+from tidegate.analysis.zones.federation import Federation, Label
 from tidegate.analysis.zones.instants import constrained, defined, relaid, remains
-from tidegate.analysis.zones.normal_form import Bound
 from tidegate.analysis.zones.pruning import prune
-from tidegate.analysis.zones.wording import amount, shifted
-from tidegate.analysis.zones.zone import Conflict, Copy, Extreme, Hidden, Layout, Rounding, Zone, is_copy
-
-#: The time of the event that completes a match, while its zones are built; no attribute of a user has such a name.
-_COMPLETING = "\0completing"
-
-
-@dataclass(frozen=True, slots=True)
-class Label:
-    """What a variable is called, and the type of its attribute."""
-
-    text: str
-    type: DataType
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Federation:
-    """The zones of a query, a disjunction; no zone means that no row can satisfy its temporal relations.
-
-    `occurrences[i]` is the stream of the i-th reference, numbered as `nodes.occurrences` does. `attributes` are the
-    temporal attributes of the result. `conflicts` says, where no zone is left, which constraints contradict.
-    """
-
-    zones: tuple[Zone, ...]
-    occurrences: tuple[StreamDef, ...]
-    schema: Schema
-    labels: Mapping[Hidden, Label]
-    conflicts: tuple[Conflict, ...] = ()
-
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        return self.schema.temporal
-
-    def sources(self, zone: Zone) -> tuple[int, ...]:
-        """The occurrences that the zone does not ignore, in order."""
-        return tuple(i for i in range(len(self.occurrences)) if i not in zone.ignored)
-
-    def occurrence_name(self, i: int) -> str:
-        """Name of an occurrence: its stream's, numbered where the query refers to the stream several times."""
-        name = self.occurrences[i].name
-        same = [j for j, stream in enumerate(self.occurrences) if stream.name == name]
-        return name if len(same) == 1 else f"{name}#{same.index(i) + 1}"
-
-    def label(self, variable: Hidden) -> Label:
-        return self.labels[variable] if variable in self.labels else _term_label(variable, self.label)
+from tidegate.analysis.zones.zone import Conflict, Copy, Hidden, Layout, Zone, is_copy
 
 
 def federation(
@@ -95,7 +47,7 @@ def federation(
     `streams` replaces the definitions of streams by name (a result stream's inferred relations, say). `QueryError`
     TG150 where more than `limit` zones would have to be built, at the place that `sites` gives for the operator.
     """
-    builder = _Builder(streams or {}, limit, sites or {})
+    builder = Builder(streams or {}, limit, sites or {})
     zones = builder.build(node)
     conflicts = () if zones else tuple(builder.conflicts)
     found = Federation(tuple(zones), tuple(builder.occurrences), node.schema, builder.labels, conflicts)
@@ -108,7 +60,7 @@ def federation(
 
 
 @dataclass(slots=True)
-class _Builder:
+class Builder:
     streams: Mapping[str, StreamDef]
     limit: int
     sites: Mapping[Term | Node, Site]
@@ -143,12 +95,8 @@ class _Builder:
                     return self.difference(node)
                 case Union():
                     return self.union(node)
-                case Derive():
-                    return self.derive(node)
-                case Given(input_):
-                    return self.build(input_)
-                case Match():
-                    return self.match(node)
+                case OrderedNode():
+                    return family_of(node).zones(node, self)
                 case _:
                     assert_never(node)
         except QueryError as error:
@@ -217,80 +165,9 @@ class _Builder:
             (*node.left.schema.attributes, *(a.renamed(primed[a.name]) for a in node.right.schema.attributes))
         )
         same = [name for name in node.left.schema.temporal if node.right.schema[name].temporal]
-        pairs = self.joined(first, second, both, _equal((name, primed[name]) for name in same))
+        pairs = self.joined(first, second, both, equal_instants((name, primed[name]) for name in same))
         alone = [zone.ignoring(right) for zone in first]
         return self.pruned(self.named([*alone, *pairs], node.schema), node.schema)
-
-    def derive(self, node: Derive) -> list[Zone]:
-        """The completing event: what an operator that gathers events in order has kept of those before it is its state."""
-        zones = self.named(self.completed(self.build(node.input), node, END), node.schema)
-        relations = conjunction(derivation_relations(node))
-        return self.constrain(zones, temporal_formula(relations, node.schema))
-
-    def completed(self, zones: list[Zone], node: Derive, name: str) -> list[Zone]:
-        """Zones over the keys and, by this name, the time of the event that completes a situation."""
-
-        def over(layout: Layout) -> Layout:
-            kept = {key: layout.attributes[key] for key in node.keys if key in layout.attributes}
-            return Layout(layout.rows, {**kept, name: layout.attributes[node.time]})
-
-        return relaid(zones, over)
-
-    def match(self, node: Match) -> list[Zone]:
-        """What holds of a match, beside each of the events that may complete it: it waits for those of every symbol."""
-        detected = detection_of(node)
-        zones = matching(detected, self.conflicts)
-        self.labels |= {
-            ("v", 0, name): Label(name, detected.pattern.time) for zone in zones[:1] for name in zone.layout.attributes
-        }
-        ends = {*endpoint_schema(node), DETECTED}
-        known = Schema(tuple(a for a in node.schema.attributes if a.name in ends))
-        matched = self.pruned(self.named(zones, known), known)
-        sides = [self.build_range(situation.input) for situation in node.situations]
-        everything = range(sides[0][1].start, sides[-1][1].stop)
-        awaited: set[int] = set()
-        for (zones, own), symbol, situation in zip(sides, node.symbols, node.situations, strict=True):
-            if isinstance(situation, Given):
-                matched, known = self.from_row(zones, matched, known, symbol, situation)
-                awaited.update(own)
-        found: list[Zone] = []
-        time = node.schema[DETECTED].renamed(_COMPLETING)
-        for (zones, own), situation in zip(sides, node.situations, strict=True):
-            if isinstance(situation, Given):
-                continue
-            completing = self.completed(zones, situation, _COMPLETING)
-            keys = [node.schema[key] for key in node.keys]
-            both = Schema((*keys, time, *known.attributes))
-            same = _equal([(DETECTED, _COMPLETING)])
-            pairs = self.joined(self.named(completing, Schema((*keys, time))), matched, both, same)
-            others = [i for i in everything if i not in own and i not in awaited]
-            found += [zone.ignoring(others) for zone in self.named(pairs, node.schema)]
-        return self.pruned(found or self.named(matched, node.schema), node.schema)
-
-    def from_row(
-        self, zones: list[Zone], matched: list[Zone], known: Schema, symbol: str, given: Given
-    ) -> tuple[list[Zone], Schema]:
-        """What holds of a match beside the row that is one of its situations, and which of its attributes are known then."""
-        rows = given.schema
-        least = 0 if given.points else -1
-        zones = self.named(zones, rows)
-        if not all(zone.entails(Bound(START, END, least)) for zone in zones):
-            raise _not_periods(symbol, given)
-        for zone in zones:
-            for name in _instants(given):
-                hidden = zone.layout.rows[zone.layout.attributes[name]]
-                if not self.labels[hidden].text:
-                    self.labels[hidden] = Label(f"{symbol}.{name}", self.labels[hidden].type)
-        own = {name: f"{symbol}'.{name}" if name in (START, END) else f"{symbol}.{name}" for name in _instants(given)}
-        named = relaid(
-            self.named(zones, Schema(tuple(rows[name] for name in own))),
-            lambda layout: Layout(layout.rows, {own[name]: row for name, row in layout.attributes.items()}),
-        )
-        further = Schema(tuple(rows[name].renamed(new) for name, new in own.items()))
-        both = Schema((*known.attributes, *further.attributes))
-        same = _equal((own[end], f"{symbol}.{end}") for end in (START, END))
-        kept = Schema(tuple(a for a in both.attributes if a.name not in (own[START], own[END])))
-        return self.pruned(self.named(self.joined(matched, named, both, same), kept), kept), kept
 
     def union(self, node: Union) -> list[Zone]:
         if self.uses(node, {}) > self.limit:
@@ -321,7 +198,7 @@ class _Builder:
                 case Rename(input_, _) | Distinct(input_):
                     known[node] = self.cases(input_, known)
                 case _:
-                    known[node] = len(_Builder(self.streams, self.limit, self.sites).build(node))
+                    known[node] = len(Builder(self.streams, self.limit, self.sites).build(node))
         return known[node]
 
     def build_range(self, node: Node) -> tuple[list[Zone], range]:
@@ -388,42 +265,3 @@ class _Builder:
         row: Copy = ("v", self.hidden, attribute.name)
         self.labels[row] = Label(attribute.name, attribute.type)
         return row
-
-
-def _instants(given: Given) -> list[str]:
-    """The instants of a row that is a period, without those that are keys."""
-    return [name for name in given.schema.temporal if name not in given.keys]
-
-
-def _not_periods(symbol: str, given: Given) -> QueryError:
-    sign, might = ("<=", "end before it begins") if given.points else ("<", "not end after it begins")
-    return QueryError(
-        "TG161",
-        f"a row of {symbol} might {might}",
-        because=(f"no declared relation and no filter says that {START} {sign} {END}",),
-        hint=f"declare it, relations=lambda r: r.start {sign} r.end, or filter by it first"
-        + ("" if given.points else "; points=True allows both to be equal"),
-    )
-
-
-def _equal(pairs: Iterable[tuple[str, str]]) -> Formula:
-    return And(tuple(Compare(Var(one), "=", Var(other)) for one, other in pairs))
-
-
-def _term_label(row: Hidden, label: Callable[[Hidden], Label]) -> Label:
-    """What a row is called that no attribute ever named: by its term."""
-    match row:
-        case Rounding(base, offset, unit):
-            inner = label(base)
-            text = shifted(inner.text, offset, inner.type)
-            return Label(text if unit == 1 else f"floor({text}, {amount(unit, inner.type)})", inner.type)
-        case Extreme(op, parts):
-            labels = [
-                _term_label(part, label)
-                if isinstance(part, Extreme)
-                else Label(shifted((inner := label(part.row)).text, part.by, inner.type), inner.type)
-                for part in parts
-            ]
-            return Label(f"{op}({', '.join(one.text for one in labels)})", labels[0].type)
-        case _:
-            raise AssertionError(f"no label for {row}")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tidegate.algebra.time import INF, Extended
-from tidegate.analysis.federation.federation import Federation
+from tidegate.analysis.zones.federation import Federation
 from tidegate.analysis.zones.pruning import maximal
 from tidegate.analysis.zones.zone import NONE, Matrix, Variable, Zone, hull, reduced
 

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from itertools import combinations
 
 from tidegate.algebra.time import INF
-from tidegate.analysis.federation.federation import Federation
+from tidegate.analysis.zones.federation import Federation
 
 
 def is_progressing_set(federation: Federation, attributes: Collection[str]) -> bool:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import DataType
-from tidegate.analysis.federation.federation import Federation
 from tidegate.analysis.progress.symbolic import Alternatives, function_text, least_of_greatest
+from tidegate.analysis.zones.federation import Federation
 from tidegate.analysis.zones.zone import Zone
 
 if TYPE_CHECKING:

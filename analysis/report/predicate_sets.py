@@ -18,7 +18,7 @@ from tidegate.algebra.pretty import term_text
 from tidegate.algebra.program import Query
 from tidegate.algebra.terms import Attr, Call, Lit, Term, attributes_of, conjuncts, subterms
 from tidegate.algebra.types import DataType, Kind
-from tidegate.analysis.federation.sites import site_of
+from tidegate.analysis.zones.sites import site_of
 
 if TYPE_CHECKING:
     import sympy

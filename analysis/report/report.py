@@ -10,12 +10,12 @@ from tidegate.algebra.pretty import preformatted, term_text
 from tidegate.algebra.terms import conjuncts
 from tidegate.algebra.time import INF
 from tidegate.analysis.facts import OccurrenceFacts, ProgramFacts, QueryFacts, Recursion
-from tidegate.analysis.federation.sites import zone_lines
-from tidegate.analysis.patterns.inner_queries import stage_names
+from tidegate.analysis.inner_queries import stage_names
 from tidegate.analysis.progress.progress_sets import minimal_progressing_sets
 from tidegate.analysis.recursion import rank_text, step_text
 from tidegate.analysis.report.predicate_sets import notes
 from tidegate.analysis.state.bounds import Bounded
+from tidegate.analysis.zones.sites import zone_lines
 
 #: The words of what is kept and how much, for who has not read the manual.
 _MEANINGS = {

@@ -6,24 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tidegate.algebra.nodes import (
-    Imbed,
-    Join,
-    Node,
-    Product,
-    Project,
-    Rename,
-    Scan,
-    Select,
-    children,
-    occurrences,
-)
+from tidegate.algebra.nodes import Imbed, Join, Node, Product, Project, Rename, Scan, Select, children, occurrences
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import DataType
-from tidegate.analysis.federation.federation import Federation
 from tidegate.analysis.progress.propagation import Propagation
 from tidegate.analysis.progress.symbolic import sum_text
 from tidegate.analysis.state.keep import Keep
+from tidegate.analysis.zones.federation import Federation
 
 if TYPE_CHECKING:
     import sympy

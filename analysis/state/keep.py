@@ -11,9 +11,10 @@ from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.terms import FALSE, TRUE, Attr, Lit, Term, call, conjunction, disjunction
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import BIGINT, DURATION, MAX_SHIFT, DataType, Kind
-from tidegate.analysis.federation.federation import Federation, federation
+from tidegate.analysis.federation.federation import federation
 from tidegate.analysis.federation.views import Necessary, View, declared_matrix, necessary, views
 from tidegate.analysis.progress.pass_ import above
+from tidegate.analysis.zones.federation import Federation
 from tidegate.analysis.zones.wording import at_most, shifted
 from tidegate.analysis.zones.zone import Variable, hull
 

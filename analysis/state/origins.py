@@ -9,15 +9,13 @@ from typing import assert_never
 from tidegate.algebra.errors import InternalError
 from tidegate.algebra.formulas import Shift, Var, temporal_term
 from tidegate.algebra.nodes import (
-    Derive,
     Difference,
     Distinct,
-    Given,
     Group,
     Imbed,
     Join,
-    Match,
     Node,
+    OrderedNode,
     Product,
     Project,
     Rename,
@@ -149,7 +147,7 @@ class _Walk:
                 for name in first.keys() & second.keys():
                     self.pair(first[name], second[name])
                 return first
-            case Derive() | Given() | Match():
+            case OrderedNode():
                 raise InternalError("TG490", "rows of an operator that gathers events in order are no copies")
             case _:
                 assert_never(node)

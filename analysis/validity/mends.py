@@ -12,17 +12,16 @@ from typing import Final
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.nodes import (
-    Derive,
     Difference,
     Distinct,
-    Given,
     Group,
     Imbed,
     Join,
-    Match,
     Node,
+    OrderedNode,
     Product,
     Project,
+    Reading,
     Rename,
     Scan,
     Select,
@@ -34,29 +33,23 @@ from tidegate.algebra.nodes import (
 from tidegate.algebra.program import Query
 from tidegate.algebra.row_wise import is_static, ordered_operator
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
-from tidegate.algebra.situations import END, START
 from tidegate.algebra.terms import Attr, Call, Lit, Term, call, conjunction
 from tidegate.algebra.time import INF, duration_ticks, format_duration
 from tidegate.algebra.types import BIGINT, DURATION, DataType, Kind
-from tidegate.analysis.federation.federation import Federation, federation
-from tidegate.analysis.patterns.detection import detection_of
-from tidegate.analysis.patterns.inner_queries import stage_owner
+from tidegate.analysis.federation.federation import federation
+from tidegate.analysis.inner_queries import stage_owner
+from tidegate.analysis.ordered.table import family_of
 from tidegate.analysis.progress.progress_sets import minimal_progressing_sets
 from tidegate.analysis.progress.propagation import Clause, propagation
-from tidegate.analysis.validity.patterns import match_problems
-from tidegate.analysis.zones.zone import Extreme, Hidden, Reading, Rounding, Zone, is_copy
+from tidegate.analysis.zones.federation import Federation
+from tidegate.analysis.zones.wording import usual_spans
+from tidegate.analysis.zones.zone import Extreme, Hidden, Rounding, RowTerm, Zone, is_copy
 
 #: How much is analysed again at most for the mends of a query: zones times occurrences, of one try after the other.
 EFFORT: Final = 2_000
 #: Of more instants one does not look for those that say together when a row is known.
 INSTANTS: Final = 12
 
-#: What hints propose as bounds and windows, in ticks and as it is written: the first that fits.
-_SPANS: Final[Mapping[Kind, tuple[tuple[int, str], ...]]] = {
-    Kind.TIMESTAMP: tuple((duration_ticks(text), f'"{text}"') for text in ("1h", "1d", "7d", "30d", "365d")),
-    Kind.DATE: tuple((days, str(days)) for days in (1, 7, 30, 365)),
-    Kind.BIGINT: tuple((10**zeros, str(10**zeros)) for zeros in (2, 3, 4, 6, 9)),
-}
 #: Operations that give the day of a timestamp, which is no instant to the analysis.
 _DATES: Final = ("to_date", "cast_date", "try_cast_date")
 _SIGNS: Final = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
@@ -100,15 +93,15 @@ class Mends:
     def ends(self, detected: str) -> str:
         """How matches pass that wait for given situations to end, long after their detection; empty where none is known."""
         operator = ordered_operator(self.node)
-        assert isinstance(operator, Match), "matches alone have given situations"
-        found = [text for text in (self._final(operator, detected),) if text]
+        assert operator is not None, "they are given to an operator that gathers rows in order"
+        found = [text for text in (self._variant(operator, detected),) if text]
         streams, relations = dict(self.streams), dict(self.streams)
         starts: dict[str, str] = {}
         lengths: dict[str, str] = {}
-        for given in (one for one in operator.situations if isinstance(one, Given)):
-            for stream, start, end in self._ends_of(given):
+        for reading in (one for one in operator.readings if one.interval is not None):
+            for stream, start, end in self._ends_of(reading):
                 type_ = stream.schema[end].type
-                ticks, span = _spans(type_)[0]
+                ticks, span = usual_spans(type_)[0]
                 streams[stream.name] = replace(stream, progress=(*stream.progress, start))
                 lasting = conjunction([stream.relations, _at_most(end, start, type_, ticks)])
                 relations[stream.name] = replace(stream, relations=lasting)
@@ -121,16 +114,12 @@ class Mends:
             found.append(f"declare how long periods last: {long}")
         return "; or ".join(found)
 
-    def _final(self, operator: Match, detected: str) -> str:
-        """To wait for all ends, and a window if a match would wait for ever then."""
-        if operator.emission == "final":
-            return ""
-        ticks, span = _spans(self.node.schema[detected].type)[0]
-        final = replace(operator, emission="final")
-        for mended, text in ((final, ""), (replace(final, within=ticks), f" and within={span}")):
+    def _variant(self, operator: OrderedNode, attribute: str) -> str:
+        """How a variant of the operator is written of which the results progress; empty where none is known."""
+        for mended, text in family_of(operator).with_progress(operator):
             node = _replaced(self.node, operator, mended)
-            if not match_problems(detection_of(mended), Query("", "", node)) and self._progresses(node, detected):
-                return f'wait for all ends: emission="final"{text}'
+            if not family_of(mended).problems(mended, Query("", "", node)) and self._progresses(node, attribute):
+                return text
         return ""
 
     def _all_bounds(self, attribute: str) -> Mapping[str, str]:
@@ -158,7 +147,7 @@ class Mends:
         for scope in _scopes(node, i, own_first=_ends_later(attribute, clause)):
             for y, t, least in self._pairs(scope, i):
                 type_ = scope.rows.schema[y].type
-                span = next((one for one in _spans(type_) if one[0] > least), None)
+                span = next((one for one in usual_spans(type_) if one[0] > least), None)
                 if span is None:
                     continue
                 mended = scope.mended(node, _at_most(y, t, type_, span[0]))
@@ -195,7 +184,7 @@ class Mends:
             text = f"{verb} {name}={window}, and join where {name} == {_window_text(instant, type_)}"
             return carried, call("eq", Attr(name), _window(Attr(t), type_)), text
         instants, name = self._together(core) or core.schema.temporal[:1], _free("known", side)
-        (ticks, span), kept = _spans(type_)[0], _latest_text(instants, core)
+        (ticks, span), kept = usual_spans(type_)[0], _latest_text(instants, core)
         text = f"keep {kept} on its side of the join, and bound it: {kept} <= {instant} + {span}"
         return _carrying(side, core, name, _latest(instants)), _at_most(name, t, type_, ticks), text
 
@@ -259,12 +248,12 @@ class Mends:
             above.append(step)
         return ""
 
-    def _ends_of(self, given: Given) -> list[tuple[StreamDef, str, str]]:
-        """The user's stream that given situations are rows of, where it does not progress on their starts, and their ends."""
-        found = self._analysed(given.input)
-        if found is None:
+    def _ends_of(self, reading: Reading) -> list[tuple[StreamDef, str, str]]:
+        """The user's stream that intervals are rows of, where it does not progress on their starts, and their ends."""
+        found = self._analysed(reading.input)
+        if found is None or reading.interval is None:
             return []
-        rows = [found.zones[0].layout.rows[found.zones[0].layout.attributes[end]] for end in (START, END)]
+        rows = [found.zones[0].layout.rows[found.zones[0].layout.attributes[end]] for end in reading.interval]
         if not all(map(is_copy, rows)):
             return []
         (start, end), stream = (row[2] for row in rows if is_copy(row)), found.occurrences[0]
@@ -441,7 +430,7 @@ def _path(node: Node, i: int) -> Iterator[_Step]:
 
 def _above_ordered(node: Node, i: int) -> list[_Step]:
     """The way to an occurrence, or to the operator that gathers its rows in order: conditions below are another matter."""
-    return list(takewhile(lambda step: not isinstance(step.node, Derive | Given | Match), _path(node, i)))
+    return list(takewhile(lambda step: not isinstance(step.node, OrderedNode), _path(node, i)))
 
 
 def _scopes(node: Node, i: int, *, own_first: bool) -> list[_Scope]:
@@ -562,7 +551,7 @@ def _resting_on(zones: Iterable[Zone], attribute: str) -> frozenset[int]:
     return frozenset(i for row in rows for i in _occurrences_of(row))
 
 
-def _occurrences_of(row: Hidden | Reading) -> frozenset[int]:
+def _occurrences_of(row: Hidden | RowTerm) -> frozenset[int]:
     match row:
         case Rounding(base):
             return _occurrences_of(base)
@@ -623,10 +612,6 @@ def _day_text(term: Term, node: Node) -> str:
     return f'tg.floor({_written(instant.name, node)}, "1d")'
 
 
-def _spans(type_: DataType) -> tuple[tuple[int, str], ...]:
-    return _SPANS[type_.kind]
-
-
 def _length(ticks: int, type_: DataType) -> Lit:
     return Lit(ticks, DURATION if type_.kind is Kind.TIMESTAMP else BIGINT)
 
@@ -645,12 +630,12 @@ def _latest_text(names: tuple[str, ...], node: Node) -> str:
 
 
 def _window(instant: Term, type_: DataType) -> Term:
-    size = _length(_spans(type_)[0][0], type_)
+    size = _length(usual_spans(type_)[0][0], type_)
     return call("add", call("floor", instant, size), size)
 
 
 def _window_text(instant: str, type_: DataType) -> str:
-    return f"tg.tumbling({instant}, {_spans(type_)[0][1]})"
+    return f"tg.tumbling({instant}, {usual_spans(type_)[0][1]})"
 
 
 def _size_of_window(term: Term) -> Lit | None:

@@ -11,14 +11,15 @@ from tidegate.algebra.pretty import term_text
 from tidegate.algebra.program import Query
 from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.terms import Term, conjuncts
-from tidegate.analysis.federation.federation import Federation, federation
-from tidegate.analysis.federation.sites import edge_lines, first_site, scan_site, site_of, zone_lines
-from tidegate.analysis.patterns.inner_queries import stage_owner
+from tidegate.analysis.federation.federation import federation
+from tidegate.analysis.inner_queries import stage_owner
 from tidegate.analysis.progress.progress_sets import is_static
 from tidegate.analysis.progress.propagation import Clause, Propagation
 from tidegate.analysis.validity.mends import Mends
 from tidegate.analysis.zones.expansion import MAX_ZONES
+from tidegate.analysis.zones.federation import Federation
 from tidegate.analysis.zones.instants import constrained
+from tidegate.analysis.zones.sites import edge_lines, first_site, scan_site, site_of, zone_lines
 from tidegate.analysis.zones.wording import amount
 from tidegate.analysis.zones.zone import Edge, Zone, is_copy
 

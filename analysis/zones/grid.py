@@ -8,15 +8,13 @@ from typing import assert_never
 
 from tidegate.algebra.formulas import Ceil, Floor, Greatest, Least, Shift, TemporalTerm, Var, temporal_term
 from tidegate.algebra.nodes import (
-    Derive,
     Difference,
     Distinct,
-    Given,
     Group,
     Imbed,
     Join,
-    Match,
     Node,
+    OrderedNode,
     Product,
     Project,
     Rename,
@@ -74,7 +72,7 @@ def _grid(node: Node, name: str) -> Grid | None:
         case Union(inputs):
             first, *others = (_grid(one, name) for one in inputs)
             return first if all(one == first for one in others) else None
-        case Scan() | Derive() | Given() | Match():
+        case Scan() | OrderedNode():
             return None
         case _:
             assert_never(node)

@@ -26,7 +26,7 @@ from tidegate.algebra.formulas import (
 from tidegate.algebra.terms import Term
 from tidegate.analysis.zones.expansion import check_number, expand
 from tidegate.analysis.zones.normal_form import LOCAL, Bound, normal_form
-from tidegate.analysis.zones.zone import Conflict, Extreme, Hidden, Layout, Moved, Reading, Rounding, Zone, is_copy
+from tidegate.analysis.zones.zone import Conflict, Extreme, Hidden, Layout, Moved, Rounding, RowTerm, Zone, is_copy
 
 
 def constrained(
@@ -137,7 +137,7 @@ class _Reader:
             case _:
                 assert_never(formula)
 
-    def read(self, term: TemporalTerm, source: Term | None) -> Reading:
+    def read(self, term: TemporalTerm, source: Term | None) -> RowTerm:
         """The term over rows, each rounding of which is a row that is there or is added."""
         match term:
             case Var(name):
@@ -158,7 +158,7 @@ class _Reader:
             case _:
                 assert_never(term)
 
-    def floor(self, reading: Reading, unit: int, source: Term | None) -> Reading:
+    def floor(self, reading: RowTerm, unit: int, source: Term | None) -> RowTerm:
         """The last multiple of `unit` at or before what was read: of a least instant the least, of one that is a rounding
         with a unit of which this one is a multiple, that of what was rounded."""
         if isinstance(reading, Extreme):
@@ -179,13 +179,13 @@ class _Reader:
         rounding = Rounding(row, by % unit, unit)
         return Moved(self.row(Moved(rounding), source), by - by % unit)
 
-    def is_known(self, reading: Reading) -> bool:
+    def is_known(self, reading: RowTerm) -> bool:
         """Whether all rows that it speaks of are there."""
         if isinstance(reading, Extreme):
             return all(map(self.is_known, reading.parts))
         return reading.row in self.layout.index or reading.row in self.added
 
-    def row(self, reading: Reading, source: Term | None) -> Hidden:
+    def row(self, reading: RowTerm, source: Term | None) -> Hidden:
         """The row of what was read, added where there is none."""
         row: Hidden
         if isinstance(reading, Extreme):
@@ -200,7 +200,7 @@ class _Reader:
             self.added.setdefault(row, source)
         return row
 
-    def written(self, reading: Reading) -> TemporalTerm:
+    def written(self, reading: RowTerm) -> TemporalTerm:
         """What was read, over variables again."""
         if isinstance(reading, Extreme):
             parts = tuple(map(self.written, reading.parts))
@@ -239,7 +239,7 @@ class _Reader:
         return zones
 
 
-def moved(reading: Reading, by: int) -> Reading:
+def moved(reading: RowTerm, by: int) -> RowTerm:
     """What was read, plus a number of ticks."""
     if by == 0:
         return reading
@@ -248,7 +248,7 @@ def moved(reading: Reading, by: int) -> Reading:
     return Moved(reading.row, reading.by + by)
 
 
-def _extreme(op: Literal["least", "greatest"], parts: list[Reading]) -> Reading:
+def _extreme(op: Literal["least", "greatest"], parts: list[RowTerm]) -> RowTerm:
     """The least or greatest of what was read, in one order, and flat: equal ones are equal however they are written."""
     flat = [one for part in parts for one in (part.parts if isinstance(part, Extreme) and part.op == op else (part,))]
     different = sorted(set(flat), key=repr)

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 from tidegate.algebra.pretty import value_text
-from tidegate.algebra.time import INF, Extended, format_duration, signed_duration
+from tidegate.algebra.time import INF, Extended, duration_ticks, format_duration, signed_duration
 from tidegate.algebra.types import DataType, Kind
+
+#: What hints propose as bounds and windows, in ticks and as it is written: the first that fits.
+_SPANS: Final[Mapping[Kind, tuple[tuple[int, str], ...]]] = {
+    Kind.TIMESTAMP: tuple((duration_ticks(text), f'"{text}"') for text in ("1h", "1d", "7d", "30d", "365d")),
+    Kind.DATE: tuple((days, str(days)) for days in (1, 7, 30, 365)),
+    Kind.BIGINT: tuple((10**zeros, str(10**zeros)) for zeros in (2, 3, 4, 6, 9)),
+}
 
 
 def amount(ticks: int, type_: DataType) -> str:
@@ -32,3 +42,8 @@ def instant(value: Extended, type_: DataType) -> str:
     if value in (INF, -INF):
         return "∞" if value == INF else "-∞"
     return value_text(int(value), type_)
+
+
+def usual_spans(type_: DataType) -> tuple[tuple[int, str], ...]:
+    """Bounds and windows that hints propose, in ticks and as they are written, shorter ones first."""
+    return _SPANS[type_.kind]

@@ -47,11 +47,11 @@ class Extreme:
     """The least or the greatest of several instants."""
 
     op: Literal["least", "greatest"]
-    parts: tuple[Reading, ...]
+    parts: tuple[RowTerm, ...]
 
 
 #: A temporal term over rows.
-Reading = Moved | Extreme
+RowTerm = Moved | Extreme
 #: What a row of the matrix stands for: never an output attribute, which is a name for such a row.
 Hidden = Copy | Rounding | Extreme
 #: An output attribute ("a", name), or what a row stands for.

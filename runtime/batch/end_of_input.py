@@ -13,15 +13,13 @@ from typing import Any, Final
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.pretty import value_text
-from tidegate.algebra.schema import StreamDef
+from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.shown import shown
-from tidegate.algebra.situations import START
 from tidegate.algebra.time import INF, Extended
-from tidegate.algebra.types import DataType
 from tidegate.runtime.batch.executor import Ingested, Work
 from tidegate.runtime.ingest.inputs import instant_of
 from tidegate.runtime.plan.progress import ProgressState, input_streams, reach
-from tidegate.runtime.plan.situation_state import deriving
+from tidegate.runtime.plan.situation_state import deriving, instants_of
 from tidegate.runtime.plan.steps import Plan, QueryPlan
 from tidegate.runtime.state.codec import Json
 
@@ -41,7 +39,7 @@ def check_all_end(stream: str | None) -> None:
 
 def closing_instant(plan: Plan, value: Any) -> int:
     """The instant in ticks, as users write it; `QueryError` TG417 where there is nothing that it could close."""
-    types = {one.schema[START].type: one for _, derived in deriving(plan) for one in derived}
+    types = dict.fromkeys(instants_of(query.ordered) for query in deriving(plan) if query.ordered is not None)
     if not types:
         raise QueryError("TG417", "nothing can be open: the program derives no situations", hint="leave out close_at")
     if len(types) > 1:
@@ -50,8 +48,9 @@ def closing_instant(plan: Plan, value: Any) -> int:
             f"no instant closes situations of {' and '.join(sorted(map(str, types)))}",
             hint="run the queries of each timeline as a program of their own",
         )
-    (one,) = types.values()
-    ticks = instant_of(value, StreamDef("the end", one.schema, progress=(START,)), START)
+    (type_,) = types
+    schema = Schema((Attribute("the end", type_, nullable=False, temporal=True),))
+    ticks = instant_of(value, StreamDef("the end", schema, progress=("the end",)), "the end")
     if not isinstance(ticks, int):
         raise QueryError("TG417", f"situations can not end at {shown(value)}", hint="give an instant after all events")
     return ticks
@@ -95,17 +94,17 @@ class Closing:
 
     def check(self, plan: Plan, progress: ProgressState) -> None:
         """`QueryError` TG417 where the inputs have ended and all is to end by an instant that has passed."""
-        for query, derived in deriving(plan) if self.at is not None else []:
+        for query in deriving(plan) if self.at is not None else []:
             if _reached(plan, progress.inputs, query) == INF:
                 passed = _passed(plan, self.declared, query)
                 if passed is not None and self.at is not None and self.at <= passed.at:
-                    raise _too_early(self.at, passed, query, derived[0].schema[START].type)
+                    raise _too_early(self.at, passed, query)
 
     def check_open(self, plan: Plan, progress: ProgressState, asked: int) -> None:
         """`QueryError` TG417 where the end has been stated already, in another way."""
         if self.at == asked:
             return
-        for query, _ in deriving(plan):
+        for query in deriving(plan):
             if query.ordered is not None and progress.queries[query.name][query.ordered.time] == INF:
                 how = "what was open then is not reported" if self.at is None else "situations were closed elsewhere"
                 raise QueryError(
@@ -168,8 +167,9 @@ def _matters(plan: Plan, inputs: Mapping[tuple[str, str], Extended], query: Quer
     return _reached(plan, {**inputs, key: -INF}, query) != _reached(plan, inputs, query)
 
 
-def _too_early(at: int, passed: _Passed, query: QueryPlan, type_: DataType) -> QueryError:
+def _too_early(at: int, passed: _Passed, query: QueryPlan) -> QueryError:
     assert query.ordered is not None
+    type_ = instants_of(query.ordered)
     end, last, least = (value_text(instant, type_) for instant in (at, passed.at, passed.at + 1))
     come = [f"{s.name}.{a} has come to {value_text(value, s.schema[a].type)}" for s, a, value in passed.because]
     ended = ", and the other streams end" if passed.others else ""

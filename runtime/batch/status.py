@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tidegate.algebra.dsl.calls import checked_calls
 from tidegate.algebra.pretty import count_of, listed, printable
-from tidegate.analysis.patterns.inner_queries import owner_of, stage_names
+from tidegate.analysis.inner_queries import owner_of, stage_names
 from tidegate.runtime.batch.instants import moment
 from tidegate.runtime.plan.steps import one_of
 from tidegate.runtime.state.manifest import added, set_aside_rows, unreadable_files

@@ -32,11 +32,11 @@ from tidegate.runtime.eval.static_matches import StaticMatches
 from tidegate.runtime.ingest.inputs import hold_static, static_digest
 from tidegate.runtime.ingest.keys import key_memory
 from tidegate.runtime.plan.layout import layout
-from tidegate.runtime.plan.lower import PurgeMode, lower
+from tidegate.runtime.plan.lower import lower
 from tidegate.runtime.plan.progress import check_known, input_streams
 from tidegate.runtime.plan.schedule import Schedule, Timetable, checked_schedule
 from tidegate.runtime.plan.shared_parts import Demand
-from tidegate.runtime.plan.steps import Plan
+from tidegate.runtime.plan.steps import Plan, PurgeMode
 from tidegate.runtime.state.checkpoint import Admission, Checkpoint
 from tidegate.runtime.state.codec import plain
 from tidegate.runtime.state.errors import storage_errors

@@ -12,15 +12,13 @@ import polars as pl
 from tidegate.algebra.errors import InternalError
 from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.nodes import (
-    Derive,
     Difference,
     Distinct,
-    Given,
     Group,
     Imbed,
     Join,
-    Match,
     Node,
+    OrderedNode,
     Product,
     Project,
     Rename,
@@ -93,7 +91,7 @@ class _Evaluation:
             case Difference(left, right):
                 one = self.evaluate(left)
                 return one.join(self.evaluate(right), on=list(left.schema.names), how="anti", nulls_equal=True)
-            case Derive() | Given() | Match():
+            case OrderedNode():
                 raise InternalError("TG490", "an operator that gathers events in order is the root of its query")
             case _:
                 assert_never(node)

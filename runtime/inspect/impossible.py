@@ -9,15 +9,13 @@ from typing import assert_never
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.evaluation import evaluate_term
 from tidegate.algebra.nodes import (
-    Derive,
     Difference,
     Distinct,
-    Given,
     Group,
     Imbed,
     Join,
-    Match,
     Node,
+    OrderedNode,
     Product,
     Project,
     Rename,
@@ -28,8 +26,8 @@ from tidegate.algebra.nodes import (
 from tidegate.algebra.pretty import term_text
 from tidegate.algebra.program import Query
 from tidegate.algebra.terms import Attr, Term, attributes_of, conjuncts
-from tidegate.analysis.federation.sites import site_of
 from tidegate.analysis.zones.grid import grids
+from tidegate.analysis.zones.sites import site_of
 from tidegate.analysis.zones.wording import amount, instant
 
 
@@ -83,7 +81,7 @@ def _broken(node: Node, row: Mapping[str, int]) -> Iterator[Term]:
             every = [list(_broken(one, row)) for one in inputs]
             if all(every):
                 yield from chain.from_iterable(every)
-        case Scan() | Derive() | Given() | Match():
+        case Scan() | OrderedNode():
             return
         case _:
             assert_never(node)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from tidegate.algebra.nodes import Derive, Group, Match
+from tidegate.algebra.nodes import Group
 from tidegate.algebra.pretty import listed, node_text, term_text
-from tidegate.algebra.row_wise import periods
-from tidegate.analysis.patterns.chosen_orders import chosen_orders, first_statistics, order_lines, pinned_order
-from tidegate.analysis.patterns.detection import detection_of
+from tidegate.analysis.ordered.table import family_of as analysis_family_of
+from tidegate.runtime.ordered.table import family_of
 from tidegate.runtime.plan.placement import Limits, size_text
 from tidegate.runtime.plan.schedule import Timetable
 from tidegate.runtime.plan.shared_parts import sharers
-from tidegate.runtime.plan.situation_state import bound_lines, freed_lines
 from tidegate.runtime.plan.steps import Buffer, Ordered, Plan, QueryPlan
 
 
@@ -47,13 +45,7 @@ def plan_dict(plan: Plan, timetable: Timetable | None = None, limits: Limits | N
                 "reads": _inputs(query),
                 "shard_key": None if query.shard_key is None else list(query.shard_key),
                 "operator": None if query.ordered is None else node_text(query.ordered.node),
-                "order": _orders(query.ordered.node)
-                if query.ordered is not None and isinstance(query.ordered.node, Match)
-                else None,
-                "holds": bound_lines(query.ordered.node)
-                if query.ordered is not None and isinstance(query.ordered.node, Match)
-                else None,
-                "freed_by": None if query.ordered is None else freed_lines(query.ordered),
+                **_notes(query.ordered),
                 "events": None if query.ordered is None else _events(query.ordered),
                 "tree": node_text(query.tree),
                 "shares": [{"tree": node_text(part), "with": names} for part, names in sharers(plan.queries, query)],
@@ -89,12 +81,9 @@ def _query_text(plan: Plan, query: QueryPlan, timetable: Timetable, limits: Limi
     if query.ordered is not None:
         lines.append(_indented("operator", node_text(query.ordered.node)))
         lines.append(f"  events      {_events(query.ordered)}")
-        if isinstance(query.ordered.node, Match):
-            lines.append(_indented("order", "\n".join(_orders(query.ordered.node))))
-            if held := bound_lines(query.ordered.node):
-                lines.append(_indented("holds", "\n".join(held)))
-            if freed := freed_lines(query.ordered):
-                lines.append(_indented("freed when", "\n".join(freed)))
+        notes = _notes(query.ordered)
+        for head, said in (("order", notes["order"]), ("holds", notes["holds"]), ("freed when", notes["freed_by"])):
+            lines += [_indented(head, "\n".join(said))] if said else []
     lines.append(f"  on Spark    {limits.describe(query)}")
     for part, names in sharers(plan.queries, query):
         operator = node_text(part).splitlines()[0]
@@ -102,28 +91,25 @@ def _query_text(plan: Plan, query: QueryPlan, timetable: Timetable, limits: Limi
     return "\n".join([*lines, _indented("tree", node_text(query.tree))])
 
 
-def _orders(node: Match) -> list[str]:
-    """In which order situations are looked for at first; a run learns, and chooses again."""
-    statistics = first_statistics(detection_of(node))
-    return order_lines(node, chosen_orders(statistics, pinned_order(node)), statistics, "assumed")
+def _notes(ordered: Ordered | None) -> dict[str, list[str] | None]:
+    """What an operator keeps, what frees some of that sooner, and in which order it looks for what it combines at first."""
+    if ordered is None:
+        return dict.fromkeys(("order", "holds", "freed_by"))
+    analysed, node = analysis_family_of(ordered.node), ordered.node
+    freed = [] if ordered.purging == "off" else analysed.freed(node, always=ordered.purging == "always")
+    return {
+        "order": list(family_of(node).first_orders(node)),
+        "holds": list(analysed.state(node).bounds),
+        "freed_by": list(freed),
+    }
 
 
 def _events(ordered: Ordered) -> str:
     """What is stored of an operator's events, and why."""
     if ordered.stretched is not None:
         return "joined to stretches as files are read, where a delay says how far they are final; else one by one"
-    situations = [one for one in periods(ordered.node) if isinstance(one, Derive)]
-    given = len(situations) < len(periods(ordered.node))
-    reasons = {
-        "situations are given beside them": bool(situations) and given,
-        "aggregates ask for them": any(situation.aggregates for situation in situations),
-        "a tie-break orders them": any(situation.tie is not None for situation in situations),
-        "they come from several streams": not given and len(set(ordered.leaves)) > 1,
-    }
-    if not situations:
-        return "none: its situations are given"
-    why = [reason for reason, applies in reasons.items() if applies]
-    return f"one by one: {' and '.join(why) or 'their partition and time alone do not say when they are final'}"
+    why = family_of(ordered.node).one_by_one(ordered)
+    return f"one by one: {' and '.join(why)}" if why else "none: its situations are given"
 
 
 def _indented(name: str, text: str) -> str:

@@ -12,10 +12,10 @@ from tidegate.algebra.shown import shown
 from tidegate.algebra.time import INF, Extended, format_duration
 from tidegate.algebra.types import DataType
 from tidegate.analysis.facts import ProgramFacts, QueryFacts
-from tidegate.analysis.federation.sites import edge_lines
-from tidegate.analysis.patterns.inner_queries import stage_names
+from tidegate.analysis.inner_queries import stage_names
 from tidegate.analysis.progress.propagation import Clause, Propagation, difference
 from tidegate.analysis.recursion import component_progress
+from tidegate.analysis.zones.sites import edge_lines
 from tidegate.analysis.zones.wording import amount, instant, shifted
 from tidegate.analysis.zones.zone import Edge
 from tidegate.runtime.batch.scheduler import MISSED, Missed

@@ -7,12 +7,10 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from tidegate.analysis.patterns.chosen_orders import order_lines
 from tidegate.runtime.eval.job import Job
-from tidegate.runtime.ordered.match.operator import MatchOperator
-from tidegate.runtime.ordered.operator import Operator, load_operator, start_operator
+from tidegate.runtime.ordered.family import Operator
 from tidegate.runtime.ordered.state import Part, keep_part, part_of, read_state, whole_state
-from tidegate.runtime.ordered.table_checks import KeptShapes
+from tidegate.runtime.ordered.table import load_operator, start_operator
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.manifest import KernelState
 from tidegate.runtime.state.store.interface import FileRef, Store
@@ -43,18 +41,15 @@ class Operators:
         known = self.known.get(job.query.name)
         if known is not None and known.state == job.state:
             return known.operator
-        shapes = KeptShapes(start_operator(ordered))
-        tables = read_state(self.store, job.query.name, job.state, shapes)
+        described = start_operator(ordered).described()
+        tables = read_state(self.store, job.query.name, job.state, described)
         return load_operator(ordered, tables, job.old[ordered.time])
 
     def orders(self, queries: Sequence[str]) -> list[str]:
         """Evaluation orders of these queries' patterns, and why."""
         lines: list[str] = []
         for name in queries:
-            operator = self.known[name].operator if name in self.known else None
-            if isinstance(operator, MatchOperator):
-                order = operator.order
-                lines += order_lines(operator.matching.node, order.order.tolist(), order.chosen_by, "seen or assumed")
+            lines += self.known[name].operator.orders() if name in self.known else ()
         return lines
 
     def keep(self, batch: Batch, job: Job, operator: Operator) -> KernelState:

@@ -30,7 +30,7 @@ def situation_bytes(plan: Plan, kernel: Mapping[str, KernelState]) -> dict[str, 
 
 def _summed(plan: Plan, kernel: Mapping[str, KernelState], size: Callable[[KernelState], int]) -> dict[str, int]:
     found: dict[str, int] = {}
-    for query, _ in deriving(plan):
+    for query in deriving(plan):
         name = situations_of(query.name)
         found[name] = found.get(name, 0) + (size(kernel[query.name]) if query.name in kernel else 0)
     return found

@@ -13,20 +13,8 @@ from typing import Any, Final
 import polars as pl
 import pyarrow as pa
 
-from tidegate.runtime.ordered.operator import Operator
-from tidegate.runtime.ordered.sizes import CLOSED, END, OPEN, START
-from tidegate.runtime.ordered.table_checks import KeptShapes
-from tidegate.runtime.ordered.tables import (
-    DEFINITION,
-    IS_OPEN,
-    KEY,
-    NOTHING,
-    NUMBER,
-    SITUATIONS,
-    folded,
-    number_column,
-    values_of,
-)
+from tidegate.runtime.ordered.family import Bounds, Operator
+from tidegate.runtime.ordered.state_tables import KEY, StateTables, checked, folded
 from tidegate.runtime.plan.progress import not_of_this_program
 from tidegate.runtime.state.codec import parse_plain, plain
 from tidegate.runtime.state.errors import MANIFEST, storage_errors
@@ -40,7 +28,6 @@ VERSION: Final = 2
 SMALL: Final = 1024
 
 Tables = Mapping[str, pl.DataFrame]
-Bounds = Mapping[str, tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +69,7 @@ def keep_part(
 
     `before` are the layers that say what it kept before the increment; None where there are none, or in other parts.
     """
-    counts = _counts(operator)
+    counts = operator.counts()
     live = sum(counts.values())
     changed = operator.changes() if before and live > SMALL else None
     if before and changed is not None:
@@ -93,10 +80,13 @@ def keep_part(
         if sum(rows) <= 2 * live + SMALL and count < len(rows):
             older, merged = before[: len(before) - count + 1], before[len(before) - count + 1 :]
             layers = [*({n: _frame(read(f.path)) for n, f in _named(layer)} for layer in merged), _frames(changed)]
-            part = (*older, _layer(folded(layers, whole=False) if merged else changed, write))
+            part = (
+                *older,
+                _layer(operator, folded(layers, operator.described(), whole=False) if merged else changed, write),
+            )
             return _kept(counts, part), part
     tables = operator.tables()
-    part = (_layer(tables, write),) if tables else ()
+    part = (_layer(operator, tables, write),) if tables else ()
     return _kept(counts, part), part
 
 
@@ -121,30 +111,10 @@ def to_merge(rows: Sequence[int]) -> int:
         count = merged
 
 
-def _counts(operator: Operator) -> dict[str, int]:
-    """Rows by what they are: situations that are open and over, values of aggregates."""
-    states, derivation = operator.settled().states, operator.derivation
-    values = {values_of(number): one.partials.height for number, one in derivation.values.items()}
-    return {OPEN: states.open, CLOSED: states.shelf.rows, **values}
-
-
-def _layer(tables: Mapping[str, Any], write: Callable[[pa.Table], FileRef]) -> Layer:
+def _layer(operator: Operator, tables: Mapping[str, Any], write: Callable[[pa.Table], FileRef]) -> Layer:
     arrow = {name: rows if isinstance(rows, pa.Table) else rows.to_arrow() for name, rows in tables.items()}
     files = tuple(map(write, arrow.values()))
-    return Layer(tuple(arrow), files, sum(rows.num_rows for rows in arrow.values()), _bounds(arrow.get(SITUATIONS)))
-
-
-def _bounds(situations: pa.Table | None) -> dict[str, Bounds]:
-    """When situations began and, where they are over, ended."""
-    if situations is None:
-        return {}
-    is_open, definition = (situations.column(name).to_numpy() for name in (IS_OPEN, DEFINITION))
-    found: dict[str, Bounds] = {}
-    for kind, mask, columns in ((OPEN, is_open & (definition != NOTHING), (START,)), (CLOSED, ~is_open, (START, END))):
-        if mask.any():
-            instants = {name: situations.column(name).to_numpy()[mask] for name in columns}
-            found[kind] = {name: (int(one.min()), int(one.max())) for name, one in instants.items()}
-    return found
+    return Layer(tuple(arrow), files, sum(rows.num_rows for rows in arrow.values()), operator.bounds(arrow))
 
 
 def _kept(counts: Mapping[str, int], part: Part) -> tuple[KeptRows, ...]:
@@ -193,7 +163,7 @@ def part_of(query: str, state: KernelState, share: Share | None = None) -> Part 
 
 
 def read_state(
-    store: Store, query: str, state: KernelState, shapes: KeptShapes, share: Share | None = None
+    store: Store, query: str, state: KernelState, described: StateTables, share: Share | None = None
 ) -> dict[str, pl.DataFrame]:
     """The tables of an operator, or of its share, from whatever parts they were written in; `StateError` TG504 for others
     than it writes.
@@ -201,14 +171,16 @@ def read_state(
     found = _parts(query, state)
 
     def read(part: Part) -> dict[str, pl.DataFrame]:
-        layers = ({n: shapes.check(query, n, _frame(store.read_table(f.path))) for n, f in _named(one)} for one in part)
-        return folded(layers, whole=True)
+        layers = (
+            {n: checked(described, query, n, _frame(store.read_table(f.path))) for n, f in _named(one)} for one in part
+        )
+        return folded(layers, described, whole=True)
 
     with storage_errors(f"reading the state of {query!r}"):
         if share is not None and _are(found, share):
             return read(found.parts[share.shard])
-        tables = _joined([read(part) for part in found.parts])
-    return tables if share is None else _shared(tables, share)
+        tables = _joined([read(part) for part in found.parts], described)
+    return tables if share is None else _shared(tables, described, share)
 
 
 def _are(found: _Parts, share: Share) -> bool:
@@ -245,8 +217,8 @@ def _hash() -> str:
     return f"polars {pl.__version__}"
 
 
-def _joined(parts: Sequence[Tables]) -> dict[str, pl.DataFrame]:
-    """The tables of all parts; runs are numbered anew, as each part has numbers of its own."""
+def _joined(parts: Sequence[Tables], described: StateTables) -> dict[str, pl.DataFrame]:
+    """The tables of all parts; ids are counted anew, as each part has ids of its own."""
     if len(parts) == 1:
         return dict(parts[0])
     found: dict[str, list[pl.DataFrame]] = {}
@@ -254,17 +226,22 @@ def _joined(parts: Sequence[Tables]) -> dict[str, pl.DataFrame]:
     for tables in parts:
         first = following
         for name, rows in tables.items():
-            number = number_column(name, rows)
-            following = max(following, first + 1 + int(rows[number].max()))  # type: ignore[arg-type]  # int64, some rows
-            found.setdefault(name, []).append(rows.with_columns(pl.col(number) + first))
+            number = described[name].id
+            if number is not None:
+                following = max(following, first + 1 + int(rows[number].max()))  # type: ignore[arg-type]  # int64, some rows
+                found.setdefault(name, []).append(rows.with_columns(pl.col(number) + first))
+            else:
+                found.setdefault(name, []).append(rows)
     return {name: pl.concat(rows) for name, rows in found.items()}
 
 
-def _shared(tables: Tables, share: Share) -> dict[str, pl.DataFrame]:
-    """Of all tables what concerns a share of the partitions."""
-    found = {name: share.of(rows) for name, rows in tables.items() if name == SITUATIONS}
-    live = pl.concat([pl.Series(NUMBER, [], pl.Int64), *(rows[NUMBER] for rows in found.values())])
+def _shared(tables: Tables, described: StateTables, share: Share) -> dict[str, pl.DataFrame]:
+    """Of all tables what concerns a share of the partitions: its rows, and those with the ids of its rows."""
+    found = {name: share.of(rows) for name, rows in tables.items() if described[name].keys}
+    live = [rows[number] for name, rows in found.items() if (number := described[name].id) is not None]
+    ids = pl.concat([pl.Series([], dtype=pl.Int64), *(one.alias("") for one in live)])
     for name, rows in tables.items():
-        if name not in found:
-            found[name] = rows.filter(pl.col(number_column(name, rows)).is_in(live.implode()))
+        number = described[name].id
+        if name not in found and number is not None:
+            found[name] = rows.filter(pl.col(number).is_in(ids.implode()))
     return {name: rows for name, rows in found.items() if rows.height}

@@ -14,23 +14,22 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
 from functools import cache
-from typing import TYPE_CHECKING, Literal, assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from tidegate.algebra.errors import InternalError
 from tidegate.algebra.formulas import Shift, Var, temporal_term
 from tidegate.algebra.nodes import (
-    Derive,
     Difference,
     Distinct,
     Function,
-    Given,
     Group,
     Imbed,
     Join,
-    Match,
     Node,
+    OrderedNode,
     Product,
     Project,
+    Reading,
     Rename,
     Scan,
     Select,
@@ -42,22 +41,29 @@ from tidegate.algebra.nodes import (
 from tidegate.algebra.pretty import node_text
 from tidegate.algebra.row_wise import (
     completion,
-    event_attributes,
     is_row_wise,
     is_static,
     ordered_operator,
-    periods,
 )
 from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.terms import TRUE, Term, disjunction, rename_attributes
-from tidegate.analysis.patterns.partners import situation_partners
 from tidegate.analysis.pipeline import OccurrenceFacts, ProgramFacts, QueryFacts
 from tidegate.analysis.purge import Purge, purge
 from tidegate.analysis.state.bounds import Bounded
 from tidegate.analysis.state.keep import kept_of
 from tidegate.runtime.plan.sharding import shard_key
 from tidegate.runtime.plan.shared_parts import find_common
-from tidegate.runtime.plan.steps import Buffer, CommonPart, Leaf, Ordered, Plan, QueryPlan, Stretched, Stretches
+from tidegate.runtime.plan.steps import (
+    Buffer,
+    CommonPart,
+    Leaf,
+    Ordered,
+    Plan,
+    PurgeMode,
+    QueryPlan,
+    Stretched,
+    Stretches,
+)
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -65,10 +71,6 @@ if TYPE_CHECKING:
 MERGEABLE = frozenset(Function) - {Function.COUNT_DISTINCT}
 #: As many bits as an integer of a stretch has for the conditions that are true.
 MOST_CONDITIONS = 60
-
-
-#: Where partner and kill rule are used: where they pay, wherever they apply, nowhere.
-PurgeMode = Literal["planned", "always", "off"]
 
 
 def lower(
@@ -116,20 +118,13 @@ def _purged(query: QueryPlan, facts: ProgramFacts, mode: PurgeMode) -> QueryPlan
     if mode == "off" or query.grouping is not None or query.stream in facts.recursions:
         return query
     if query.ordered is not None:
-        return replace(query, ordered=_sifted(query.ordered, always=mode == "always"))
+        return replace(query, ordered=replace(query.ordered, purging=mode))
     rules = purge(query.facts)
     if rules is None:
         return query
     leaves = tuple(_freed(leaf, rules, always=mode == "always") for leaf in query.leaves)
     used = any(leaf.partner or leaf.kill for leaf in leaves)
     return replace(query, leaves=leaves, purge=rules) if used else query
-
-
-def _sifted(ordered: Ordered, *, always: bool) -> Ordered:
-    """The operator with what frees situations of its pattern sooner (rule R29)."""
-    if not isinstance(ordered.node, Match):
-        return ordered
-    return replace(ordered, partners=situation_partners(ordered.node, always=always))
 
 
 def _freed(leaf: Leaf, rules: Purge, *, always: bool) -> Leaf:
@@ -263,23 +258,27 @@ def _draft(facts: QueryFacts, node: Node, layout: _Layout) -> _QueryDraft:
     return _QueryDraft(facts, tree, tuple(leaves))
 
 
-def _ordered(facts: QueryFacts, node: Node, operator: Derive | Match, layout: _Layout) -> _QueryDraft:
-    """The operator over stored rows: one leaf for all situations that are derived from the same ones, and one for each given.
+#: What several inputs of an operator read together: a row-wise part, and the place of the one that alone reads its rows.
+_Part = tuple[Node, int | None]
 
-    Derived situations need each event once. Which rows a given one needs depends on its place in the pattern.
+
+def _ordered(facts: QueryFacts, node: Node, operator: OrderedNode, layout: _Layout) -> _QueryDraft:
+    """The operator over stored rows: one leaf for all inputs that read the same events, and one for each that reads intervals.
+
+    Events are needed once. Which intervals are needed depends on their place in the operator.
     """
-    parts: dict[tuple[Node, int | None], dict[str, None]] = {}
-    bare: list[tuple[Derive | Given, tuple[Node, int | None], dict[str, str]]] = []
-    scans: dict[tuple[Node, int | None], int] = {}
+    parts: dict[_Part, dict[str, None]] = {}
+    bare: list[tuple[Reading, _Part, dict[str, str]]] = []
+    scans: dict[_Part, int] = {}
     first = 0
-    for number, situation in enumerate(periods(operator)):
-        streams = occurrences(situation.input)
-        part, names = _bare(situation.input)
-        key = part, number if isinstance(situation, Given) else None
-        read = {outer: name for outer, name in names.items() if outer in event_attributes(situation)}
+    for number, reading in enumerate(operator.readings):
+        streams = occurrences(reading.input)
+        part, names = _bare(reading.input)
+        key = part, number if reading.time is None else None
+        read = {outer: name for outer, name in names.items() if outer in reading.attributes}
         parts.setdefault(key, {}).update(dict.fromkeys(read.values()))
         scans.setdefault(key, first + next(i for i, stream in enumerate(streams) if not stream.static))
-        bare.append((situation, key, read))
+        bare.append((reading, key, read))
         first += len(streams)
     order = list(parts)
     leaves, conditions = _stretched_leaf(facts, bare, scans, layout)
@@ -288,14 +287,7 @@ def _ordered(facts: QueryFacts, node: Node, operator: Derive | Match, layout: _L
             part, scan = key[0], scans[key]
             layout.want((part, None), columns, occurrences(node)[scan].schema.temporal)
             leaves.append(_LeafDraft((part, None), None, facts.occurrences[scan], tuple(columns)))
-    situations = tuple(
-        replace(situation, input=_read(key[0], order.index(key), tuple(parts[key]), read))
-        for situation, key, read in bare
-    )
-    if isinstance(operator, Match):
-        made: Derive | Match = replace(operator, situations=situations)
-    else:
-        (made,) = (one for one in situations if isinstance(one, Derive))
+    made = operator.over(tuple(_read(key[0], order.index(key), tuple(parts[key]), read) for _, key, read in bare))
     time = completion(node)
     assert time is not None
     plan = Ordered(made, tuple(order.index(key) for _, key, _ in bare), time)
@@ -307,21 +299,18 @@ def _ordered(facts: QueryFacts, node: Node, operator: Derive | Match, layout: _L
 
 def _stretched_leaf(
     facts: QueryFacts,
-    bare: Sequence[tuple[Derive | Given, tuple[Node, int | None], dict[str, str]]],
-    scans: Mapping[tuple[Node, int | None], int],
+    bare: Sequence[tuple[Reading, _Part, dict[str, str]]],
+    scans: Mapping[_Part, int],
     layout: _Layout,
 ) -> tuple[list[_LeafDraft], tuple[Term, ...]]:
-    """Where no more than conditions matter of one kind of events: the leaf of their stretches, and those conditions.
-
-    An aggregate asks for the events themselves, a tie-break for their order within an instant.
-    """
+    """Where no more than conditions matter of one kind of events: the leaf of their stretches, and those conditions."""
     found: set[tuple[Node, Partitioning]] = set()
     conditions: list[Term] = []
-    for situation, (part, _), names in bare:
-        if isinstance(situation, Given) or situation.aggregates or situation.tie is not None:
+    for reading, (part, _), names in bare:
+        if reading.time is None or not reading.conditions:
             return [], ()
-        found.add((part, Partitioning(tuple(names[key] for key in situation.keys), names[situation.time])))
-        conditions.append(rename_attributes(situation.condition, names))
+        found.add((part, Partitioning(tuple(names[key] for key in reading.keys), names[reading.time])))
+        conditions += [rename_attributes(condition, names) for condition in reading.conditions]
     (part, partitioning), *others = found
     occurrence = facts.occurrences[scans[part, None]]
     if others or occurrence.stream.schema.temporal != (partitioning.time,):
@@ -341,7 +330,7 @@ def _read(part: Node, leaf: int, columns: tuple[str, ...], names: Mapping[str, s
     return Rename(stored, pairs) if pairs else stored
 
 
-def _above(node: Node, operator: Derive | Match) -> Node:
+def _above(node: Node, operator: OrderedNode) -> Node:
     """The row-wise operators above an operator, over its rows."""
     if node is operator:
         return _stored("operator", operator.schema)
@@ -433,7 +422,7 @@ def _bare(node: Node) -> tuple[Node, dict[str, str]]:
         case Product(left, right):
             one, other, names = _bare_sides(left, right)
             return Product(one, other), names
-        case Group() | Distinct() | Union() | Difference() | Derive() | Given() | Match():
+        case Group() | Distinct() | Union() | Difference() | OrderedNode():
             raise InternalError("TG490", f"{type(node).__name__} is not row-wise")
         case _:
             assert_never(node)

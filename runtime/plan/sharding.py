@@ -6,15 +6,13 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from tidegate.algebra.nodes import (
-    Derive,
     Difference,
     Distinct,
-    Given,
     Group,
     Imbed,
     Join,
-    Match,
     Node,
+    OrderedNode,
     Product,
     Project,
     Rename,
@@ -79,7 +77,7 @@ def _keys(node: Node, leaves: Sequence[Leaf], first: int) -> _Keys | None:
             left = _keys(node.left, leaves, first)
             right = _keys(node.right, leaves, first + len(occurrences(node.left)))
             return _both(node, left, right)
-        case Derive() | Given() | Match():
+        case OrderedNode():
             return {}
         case _:
             assert_never(node)

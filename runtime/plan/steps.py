@@ -5,17 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
-from tidegate.algebra.nodes import Derive, Group, Match, Node
-from tidegate.algebra.row_wise import periods
+from tidegate.algebra.nodes import Group, Node, OrderedNode
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
-from tidegate.algebra.terms import Attr, Term, call, conjunction, disjunction
-from tidegate.algebra.terms import Lit as Literal
+from tidegate.algebra.terms import Attr, Lit, Term, call, conjunction, disjunction
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import BIGINT, DOUBLE, DataType
 from tidegate.analysis.facts import OccurrenceFacts, ProgramFacts, QueryFacts, Recursion
-from tidegate.analysis.patterns.partners import SituationPartners
 from tidegate.analysis.purge import Purge
 from tidegate.analysis.state.bounds import Bounded
 from tidegate.runtime.plan.aggregate_states import partial_schema
@@ -172,34 +169,43 @@ class CommonPart:
 
 @dataclass(frozen=True, slots=True)
 class Stretched:
-    """How an operator reads stretches: of its situations, the j-th is told by bit `bits[j]`."""
+    """How an operator reads stretches: the j-th of the conditions that its readings speak of is told by bit `bits[j]`."""
 
     stretches: Stretches
     bits: tuple[int, ...]
+
+
+#: Where partner and kill rule are used: where they pay, wherever they apply, nowhere.
+PurgeMode = Literal["planned", "always", "off"]
 
 
 @dataclass(frozen=True, slots=True)
 class Ordered:
     """An operator that gathers events in order, below the tree of its query.
 
-    Its situations read stored rows of the leaves that `leaves` names for each. `time` is the attribute of the result that
-    holds the operator's `te` or `detected`: how far the query has come there is how far the operator has read its events.
-    With `stretched` it reads stretches instead of rows; its situations are then all derived from the same events. `partners`
-    is what frees situations of a pattern sooner.
+    Its inputs are stored rows of the leaves that `leaves` names for each. `time` is the attribute of the result that holds
+    the instant at which a row is complete: how far the query has come there is how far the operator has read its events.
+    With `stretched` it reads stretches instead of rows; they are then all of the same events. `purging`: where it frees
+    what it keeps sooner than it has to.
     """
 
-    node: Derive | Match
+    node: OrderedNode
     leaves: tuple[int, ...]
     time: str
     stretched: Stretched | None = None
-    partners: SituationPartners | None = None
+    purging: PurgeMode = "off"
 
     @property
     def sharded_by(self) -> int | None:
         """The place of the key by whose hash partitions can be shared out; equal doubles may have different hashes."""
-        one = periods(self.node)[0]
+        one = self.node.readings[0]
         exact = (place for place, key in enumerate(one.keys) if one.input.schema[key].type != DOUBLE)
         return next(exact, None)
+
+    @property
+    def reads_events(self) -> bool:
+        """Whether it reads events, of which it keeps something, or rows alone that are stored for it."""
+        return any(reading.time is not None for reading in self.node.readings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,4 +362,4 @@ def _compare(op: str, column: str, value: Extended, type_: DataType) -> Term:
     if isinstance(value, float):
         holds = value == (-INF if op == "gt" else INF)
         return TRUE if holds else FALSE
-    return call(op, Attr(column), Literal(value, type_))
+    return call(op, Attr(column), Lit(value, type_))

@@ -11,7 +11,7 @@ from tests.analysis.build import ticks
 from tests.properties.brute import Grid, holds
 from tidegate.algebra.terms import Attr, Term, call, conjunction
 from tidegate.algebra.time import INF, Extended
-from tidegate.analysis.patterns.pattern import Symbol
+from tidegate.analysis.ordered.match.pattern import Symbol
 
 
 def endpoints(symbols: Sequence[Symbol]) -> tuple[str, ...]:

@@ -20,12 +20,12 @@ from tidegate.algebra.allen import (
     relations_in,
 )
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.nodes import Emission
+from tidegate.algebra.ordered.match import Emission
 from tidegate.algebra.terms import TRUE, Attr, Lit, Term, call, conjunction, disjunction
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import BIGINT, BOOLEAN, INT64_MAX
-from tidegate.analysis.patterns.detection import Detection, detection, detection_time, pair_certain_from
-from tidegate.analysis.patterns.pattern import Symbol, interval_bound, pattern
+from tidegate.analysis.ordered.match.detection import Detection, detection, detection_time, pair_certain_from
+from tidegate.analysis.ordered.match.pattern import Symbol, interval_bound, pattern
 from tidegate.analysis.zones.normal_form import Bound
 from tidegate.analysis.zones.zone import NONE
 

@@ -35,9 +35,10 @@ from tidegate.algebra.semantics import Row, evaluate
 from tidegate.algebra.terms import Attr, Term, call, conjunction, disjunction
 from tidegate.algebra.types import BIGINT, TIMESTAMP
 from tidegate.analysis.federation import federation as module
-from tidegate.analysis.federation.federation import Federation, federation
+from tidegate.analysis.federation.federation import federation
 from tidegate.analysis.progress.propagation import propagations
 from tidegate.analysis.state.keep import keep
+from tidegate.analysis.zones.federation import Federation
 from tidegate.analysis.zones.zone import Variable, Zone
 
 Rows = Mapping[str, Sequence[Row]]

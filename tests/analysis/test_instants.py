@@ -24,14 +24,15 @@ from tidegate.algebra.nodes import (
     Union,
 )
 from tidegate.algebra.terms import Attr, Call, Term, call
-from tidegate.analysis.federation.federation import Federation, federation
-from tidegate.analysis.federation.sites import edge_lines
+from tidegate.analysis.federation.federation import federation
 from tidegate.analysis.state.bounds import Bounded
 from tidegate.analysis.validity.validity import refuting
 from tidegate.analysis.zones.expansion import MAX_ZONES
+from tidegate.analysis.zones.federation import Federation
 from tidegate.analysis.zones.instants import constrained
 from tidegate.analysis.zones.normal_form import Bound
 from tidegate.analysis.zones.pruning import prune
+from tidegate.analysis.zones.sites import edge_lines
 from tidegate.analysis.zones.zone import Copy, Extreme, Hidden, Layout, Rounding, Zone
 
 NAMES = ("a", "b", "c")

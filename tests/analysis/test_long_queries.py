@@ -20,7 +20,7 @@ from tidegate import minutes, read_query
 from tidegate.algebra.errors import Problem, QueryError, Site
 from tidegate.algebra.nodes import Node
 from tidegate.algebra.rewrites import rewrite
-from tidegate.analysis.patterns.order import MOST_EXACT, Statistics, best_order, cost_of, results
+from tidegate.analysis.ordered.match.order import MOST_EXACT, Statistics, best_order, cost_of, results
 from tidegate.analysis.purge import MOST_PAIRED, Purge, purge
 from tidegate.runtime.program import Program
 

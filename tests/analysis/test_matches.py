@@ -14,10 +14,10 @@ from tidegate.algebra.program import Query
 from tidegate.algebra.terms import FALSE, TRUE, Attr, Term, call, conjunction, disjunction
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import TIMESTAMP
-from tidegate.analysis.patterns.detection import detection
-from tidegate.analysis.patterns.matches import DETECTED, horizons, is_exact, matching, relations
-from tidegate.analysis.patterns.pattern import Symbol
-from tidegate.analysis.validity.patterns import match_problems
+from tidegate.analysis.ordered.match.detection import detection
+from tidegate.analysis.ordered.match.matches import DETECTED, horizons, is_exact, matching, relations
+from tidegate.analysis.ordered.match.pattern import Symbol
+from tidegate.analysis.ordered.match.problems import match_problems
 from tidegate.analysis.zones.normal_form import Bound, bounds_of
 
 Q: Query = query(scan(stream("S"), "s"))

@@ -12,7 +12,8 @@ from tests.analysis.build import query, scan, stream
 from tests.strategies.programs import Case as Cased
 from tests.strategies.programs import random_case
 from tests.strategies.situations import random_situation_case
-from tidegate.algebra.nodes import Emission, Product, Project
+from tidegate.algebra.nodes import Product, Project
+from tidegate.algebra.ordered.match import Emission
 from tidegate.algebra.program import ProgramDef
 from tidegate.analysis.pipeline import analyse
 from tidegate.analysis.validity.mends import Mends

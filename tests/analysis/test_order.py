@@ -11,10 +11,10 @@ from tests.analysis.build import le, lt, plus
 from tidegate.algebra.allen import Allen, mask_of
 from tidegate.algebra.terms import conjunction, disjunction
 from tidegate.algebra.types import BIGINT
-from tidegate.analysis.patterns.chosen_orders import first_statistics, ordered_pair, related
-from tidegate.analysis.patterns.detection import detection
-from tidegate.analysis.patterns.order import Statistics, best_order, cost_of, initial_statistics
-from tidegate.analysis.patterns.pattern import Symbol
+from tidegate.analysis.ordered.match.chosen_orders import first_statistics, ordered_pair, related
+from tidegate.analysis.ordered.match.detection import detection
+from tidegate.analysis.ordered.match.order import Statistics, best_order, cost_of, initial_statistics
+from tidegate.analysis.ordered.match.pattern import Symbol
 
 
 def test_at_first_relations_are_as_frequent_as_the_paper_assumes() -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import tidegate as tg
-from tidegate.algebra.nodes import Match
-from tidegate.analysis.patterns.partners import SituationPartners, situation_partners
+from tidegate.algebra.ordered.match import Match
+from tidegate.analysis.ordered.match.partners import SituationPartners, situation_partners
 
 readings = tg.stream("R", "k bigint, t bigint, x bigint", progress="t")
 on = readings.partition_by("k").derive(

@@ -29,7 +29,7 @@ from tidegate.runtime.engines.embedded import executor
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.eval import purging as sweep
 from tidegate.runtime.eval.small import rows as few_rows
-from tidegate.runtime.plan.lower import PurgeMode
+from tidegate.runtime.plan.steps import PurgeMode
 from tidegate.runtime.state.store.memory import MemoryStore
 
 

@@ -29,10 +29,9 @@ from tidegate.runtime.batch.report import BatchReport
 from tidegate.runtime.batch.scheduler import Missed
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.inspect.live_state import StateUse, state_use
-from tidegate.runtime.plan.lower import PurgeMode
 from tidegate.runtime.plan.progress import ProgressState, reach
 from tidegate.runtime.plan.schedule import Schedule
-from tidegate.runtime.plan.steps import Plan, QueryPlan
+from tidegate.runtime.plan.steps import Plan, PurgeMode, QueryPlan
 from tidegate.runtime.state.failpoints import COMMITTED, SimulatedCrash, crash
 from tidegate.runtime.state.store.memory import MemoryStore
 

@@ -14,7 +14,7 @@ from tests.strategies.patterns import ROOM, RandomPattern, random_intervals, ran
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import BIGINT
-from tidegate.analysis.patterns.detection import detection, detection_time
+from tidegate.analysis.ordered.match.detection import detection, detection_time
 
 SHARDS = 4
 PATTERNS = 50

@@ -20,9 +20,10 @@ from tests.strategies.programs import show_term
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.terms import Attr, Call, Lit, Term
 from tidegate.algebra.time import INF, Extended
-from tidegate.analysis.federation.federation import Federation, federation
+from tidegate.analysis.federation.federation import federation
 from tidegate.analysis.progress.propagation import propagations
 from tidegate.analysis.validity.validity import refuting
+from tidegate.analysis.zones.federation import Federation
 
 OPTIONS = Options()
 #: Beyond the sum of all constants of a formula: a difference that can be as large has no bound.

@@ -18,16 +18,14 @@ from hypothesis import HealthCheck, given, settings
 from tests.strategies.trees import VALUES, Case, Profile, cases
 from tidegate.algebra.nodes import (
     Aggregate,
-    Derive,
     Difference,
     Distinct,
     Function,
-    Given,
     Group,
     Imbed,
     Join,
-    Match,
     Node,
+    OrderedNode,
     Product,
     Project,
     Rename,
@@ -114,7 +112,7 @@ class Sql:
                 equal = " AND ".join(f"{one}.{name(a)} IS NOT DISTINCT FROM {other}.{name(a)}" for a in left.schema)
                 sides = f"({self.query(left)}) AS {one}", f"({self.query(right)}) AS {other}"
                 return f"SELECT * FROM {sides[0]} WHERE NOT EXISTS (SELECT 1 FROM {sides[1]} WHERE {equal})"
-            case Derive() | Given() | Match():
+            case OrderedNode():
                 raise AssertionError("random programs have no such operator")
             case _:
                 assert_never(node)

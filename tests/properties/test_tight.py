@@ -18,11 +18,12 @@ from tests.strategies.temporal import TemporalQuery, random_relation, random_tem
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.evaluation import evaluate_term
 from tidegate.algebra.time import INF, Extended
-from tidegate.analysis.federation.federation import Federation, federation
+from tidegate.analysis.federation.federation import federation
 from tidegate.analysis.progress.propagation import propagations
 from tidegate.analysis.state.keep import keep
 from tidegate.analysis.state.relevance import relevance
 from tidegate.analysis.validity.validity import refuting
+from tidegate.analysis.zones.federation import Federation
 
 RADIUS = {1: 14, 2: 14, 3: 14, 4: 11}
 SHARDS = 4

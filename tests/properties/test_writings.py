@@ -16,9 +16,10 @@ from tidegate.algebra.errors import QueryError
 from tidegate.algebra.nodes import Imbed, Node, Product, Project, Select, children
 from tidegate.algebra.terms import Attr, Call, Term, attributes_of
 from tidegate.algebra.time import INF, Extended
-from tidegate.analysis.federation.federation import Federation, federation
+from tidegate.analysis.federation.federation import federation
 from tidegate.analysis.progress.propagation import propagations
 from tidegate.analysis.state.keep import keep
+from tidegate.analysis.zones.federation import Federation
 
 #: Units that divide each other, and others.
 OPTIONS = Options(units=(2, 3, 4, 6), most=4)

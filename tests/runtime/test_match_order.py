@@ -14,8 +14,8 @@ from tidegate.algebra.allen import Allen
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.terms import Attr, Lit, Term, call, conjunction
 from tidegate.algebra.types import BIGINT
-from tidegate.analysis.patterns.detection import Detection, detection
-from tidegate.analysis.patterns.pattern import Symbol
+from tidegate.analysis.ordered.match.detection import Detection, detection
+from tidegate.analysis.ordered.match.pattern import Symbol
 from tidegate.runtime.kernels.layout import Situations
 from tidegate.runtime.kernels.patterns import Matches, enumerate_matches
 from tidegate.runtime.ordered.match import operator as matches

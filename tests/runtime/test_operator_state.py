@@ -10,7 +10,8 @@ import pytest
 
 import tidegate as tg
 from tidegate.algebra.time import INF
-from tidegate.runtime.ordered.operator import Operator, events_of, load_operator, start_operator
+from tidegate.runtime.ordered.derive.tables import SITUATIONS
+from tidegate.runtime.ordered.family import Operator
 from tidegate.runtime.ordered.state import (
     Part,
     Share,
@@ -21,8 +22,8 @@ from tidegate.runtime.ordered.state import (
     shared_state,
     whole_state,
 )
-from tidegate.runtime.ordered.table_checks import KeptShapes
-from tidegate.runtime.ordered.tables import SITUATIONS
+from tidegate.runtime.ordered.state_tables import checked
+from tidegate.runtime.ordered.table import load_operator, start_operator
 from tidegate.runtime.plan.steps import Ordered
 from tidegate.runtime.state.codec import Json
 from tidegate.runtime.state.errors import StateError
@@ -71,7 +72,7 @@ def reached(batch: int) -> float:
 
 def step(one: Operator, rows: pl.DataFrame, batch: int) -> tuple[Operator, list[str]]:
     old, new = reached(batch), reached(batch + 1)
-    after, completed = one.step(events_of(one, {0: rows.select(*SCHEMA)}, old, new), old, new)
+    after, completed = one.step(one.events({0: rows.select(*SCHEMA)}, old, new), old, new)
     return after, [str(row) for row in completed.rows()]
 
 
@@ -89,7 +90,7 @@ def whole_run(ordered: Ordered, rows: pl.DataFrame) -> list[list[str]]:
 def test_parts_go_on_as_the_whole_does(seed: int, shards: tuple[int, ...]) -> None:
     """So many shards in each batch; with 0, all partitions in one place."""
     ordered, rows, store = operator(), random_readings(seed), MemoryStore()
-    shapes = KeptShapes(start_operator(ordered))
+    shapes = start_operator(ordered).described()
     state: KernelState | None = None
     for batch, (number, wanted) in enumerate(zip(shards, whole_run(ordered, rows), strict=True)):
         parts, found = [], list[str]()
@@ -110,7 +111,7 @@ def test_batches_find_what_one_finds(seed: int) -> None:
     """Each reads its own events among all that there are."""
     ordered, rows = operator(), random_readings(seed)
     one: Operator = start_operator(ordered)
-    _, completed = one.step(events_of(one, {0: rows}, -INF, INF), -INF, INF)
+    _, completed = one.step(one.events({0: rows}, -INF, INF), -INF, INF)
     assert len(completed) > 3
     assert sorted(chain(*whole_run(ordered, rows))) == sorted(str(row) for row in completed.rows())
 
@@ -119,22 +120,22 @@ def test_values_twice_are_refused() -> None:
     """Of a run one row of partial results, and each different value once."""
     ordered = operator()
     one, _ = step(start_operator(ordered), random_readings(1), 0)
-    shapes = KeptShapes(one)
+    shapes = one.described()
     tables = {name: pl.DataFrame(table) for name, table in one.tables().items()}
     assert set(tables) == {SITUATIONS, "values 0", "values 1", "different 0.0", "different 1.0"}
     for name, rows in tables.items():
-        assert shapes.check("Found", name, rows) is rows
+        assert checked(shapes, "Found", name, rows) is rows
         if name != SITUATIONS:
             with pytest.raises(StateError, match="values of runs that can not be"):
-                shapes.check("Found", name, pl.concat([rows, rows[:1]]))
+                checked(shapes, "Found", name, pl.concat([rows, rows[:1]]))
     different = tables["different 0.0"]
     with pytest.raises(StateError, match="rows without values"):
-        shapes.check("Found", "different 0.0", different.with_columns(pl.lit(None, pl.Int64).alias("value")))
+        checked(shapes, "Found", "different 0.0", different.with_columns(pl.lit(None, pl.Int64).alias("value")))
 
 
 def test_parts_are_told_apart_by_what_they_rest_on() -> None:
     ordered, rows, store = operator(), random_readings(1), MemoryStore()
-    shapes = KeptShapes(start_operator(ordered))
+    shapes = start_operator(ordered).described()
     one, _ = step(start_operator(ordered), rows, 0)
     halves: list[tuple[tuple[KeptRows, ...], Part]] = [written(store, one), ((), ())]
     state = shared_state(halves)
@@ -149,4 +150,4 @@ def test_parts_are_told_apart_by_what_they_rest_on() -> None:
 @pytest.mark.parametrize("values", [None, {"hash": "x"}, ["open"], {"hash": "x", "parts": ["open"]}, {"parts": [[]]}])
 def test_a_state_of_another_layout_is_refused(values: Json) -> None:
     with pytest.raises(StateError, match="TG504"):
-        read_state(MemoryStore(), "Found", KernelState(2, (), values), KeptShapes(start_operator(operator())))
+        read_state(MemoryStore(), "Found", KernelState(2, (), values), start_operator(operator()).described())

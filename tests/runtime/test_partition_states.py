@@ -13,8 +13,8 @@ from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.types import BIGINT
 from tidegate.runtime.kernels.layout import NONE, Situations
 from tidegate.runtime.kernels.situations import NEVER, Ints, Runs
-from tidegate.runtime.ordered import partition_states
-from tidegate.runtime.ordered.partition_states import Cut, Made, PartitionStates
+from tidegate.runtime.ordered.derive import partition_states
+from tidegate.runtime.ordered.derive.partition_states import Cut, Made, PartitionStates
 
 KEYS = Schema((Attribute("k", BIGINT),))
 DEFINITIONS = 2

@@ -9,7 +9,7 @@ import pytest
 import tidegate as tg
 from tidegate.algebra.errors import QueryError
 from tidegate.runtime.engines.embedded.session import Session
-from tidegate.runtime.plan.lower import PurgeMode
+from tidegate.runtime.plan.steps import PurgeMode
 
 orders = tg.stream("Orders", "id bigint, t bigint", progress="t")
 payments = tg.stream("Payments", "id bigint, t bigint", progress="t")

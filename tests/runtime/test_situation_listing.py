@@ -14,10 +14,9 @@ from tidegate import metrics, testing
 from tidegate.runtime.batch.report import BatchReport
 from tidegate.runtime.cli.commands import main
 from tidegate.runtime.inspect.state_listing import list_state
-from tidegate.runtime.ordered.operator import start_operator
+from tidegate.runtime.ordered.derive.tables import SITUATIONS
 from tidegate.runtime.ordered.state import read_state
-from tidegate.runtime.ordered.table_checks import KeptShapes
-from tidegate.runtime.ordered.tables import SITUATIONS
+from tidegate.runtime.ordered.table import start_operator
 from tidegate.runtime.program import Program
 from tidegate.runtime.state import LocalStore
 
@@ -107,7 +106,7 @@ def test_counts_are_those_of_the_files_and_none_outlives_what_is_said(
     store = LocalStore(tmp_path)
     stated: list[tuple[int | float, int]] = []
     with program(within).session(checkpoint=tmp_path, collect_garbage="exact") as session:
-        shapes = {q.name: KeptShapes(start_operator(q.ordered)) for q in session._plan.queries if q.ordered is not None}
+        shapes = {q.name: start_operator(q.ordered).described() for q in session._plan.queries if q.ordered is not None}
         for t in range(60):
             # The latter half is quiet: what is over may go, and nothing new comes.
             session.push("R", [(k, t, rng.choice((0, 3, 9)) if t < 30 else 3) for k in range(3)])

@@ -10,7 +10,7 @@ import pytest
 import tidegate as tg
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.ordered import state as operator_state
-from tidegate.runtime.plan.lower import PurgeMode
+from tidegate.runtime.plan.steps import PurgeMode
 from tidegate.runtime.program import Program
 from tidegate.runtime.state import LocalStore
 

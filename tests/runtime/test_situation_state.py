@@ -11,9 +11,10 @@ import tidegate as tg
 from tests.strategies.situations import random_situation_case
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.evaluation import EvaluationError
-from tidegate.algebra.nodes import Derive, Match
+from tidegate.algebra.ordered.derive import Derive
+from tidegate.algebra.ordered.match import Match
 from tidegate.algebra.time import INF
-from tidegate.analysis.patterns.bounds import situation_bounds
+from tidegate.analysis.ordered.match.bounds import situation_bounds
 from tidegate.analysis.pipeline import analyse
 from tidegate.runtime.engines.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.engines.embedded.session import Session

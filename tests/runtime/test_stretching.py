@@ -22,7 +22,8 @@ from tidegate.algebra.time import INF, Extended
 from tidegate.runtime.kernels import stretches
 from tidegate.runtime.ordered import event_runs as embedded_stretches
 from tidegate.runtime.ordered.event_runs import stretched
-from tidegate.runtime.ordered.operator import Operator, events_of, start_operator
+from tidegate.runtime.ordered.family import Operator
+from tidegate.runtime.ordered.table import start_operator
 from tidegate.runtime.plan.slices import Interleaved, Slice
 from tidegate.runtime.plan.steps import Buffer, Plan
 
@@ -72,7 +73,7 @@ def increments(plan_: Plan, batches: Sequence[pl.DataFrame], progress: Sequence[
     found, held, old = [], batches[0].clear(), -INF
     for rows, new in zip(batches, progress, strict=True):
         held = pl.concat([held, rows])
-        events = events_of(operator, {0: held}, old, new)
+        events = operator.events({0: held}, old, new)
         operator, completed = operator.step(events, old, new)
         found.append(sorted(map(str, completed.rows())))
         old = new

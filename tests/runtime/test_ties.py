@@ -12,9 +12,9 @@ import pytest
 import tidegate as tg
 from tests.properties.families import seeds
 from tests.runtime.conftest import Start
-from tidegate.algebra.nodes import Derive, Node, children
+from tidegate.algebra.nodes import Node, children
+from tidegate.algebra.ordered.derive import Derive, untied
 from tidegate.algebra.semantics import Row, bags_equal, evaluate
-from tidegate.algebra.situation_semantics import untied
 
 R = tg.stream("R", "k bigint, t bigint, z bigint, x double, y bigint", progress="t")
 

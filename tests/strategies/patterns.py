@@ -11,7 +11,7 @@ from tidegate.algebra.allen import PREFIX_GROUPS, RELATIONS
 from tidegate.algebra.terms import Attr, Lit, Term, call, conjunction, disjunction
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import BIGINT
-from tidegate.analysis.patterns.pattern import Symbol
+from tidegate.analysis.ordered.match.pattern import Symbol
 
 COMPARISONS = ("le", "le", "lt", "ge", "gt", "eq", "ne")
 #: The largest shift, and the longest limit of a duration.

@@ -15,17 +15,15 @@ from typing import assert_never
 from tidegate.algebra.evaluation import evaluate_term
 from tidegate.algebra.nodes import (
     Aggregate,
-    Derive,
     Difference,
     Distinct,
     Function,
-    Given,
     Group,
     Imbed,
     Join,
     JoinKind,
-    Match,
     Node,
+    OrderedNode,
     Product,
     Project,
     Rename,
@@ -789,7 +787,7 @@ def show_node(node: Node) -> str:
             return "(" + " ∪ ".join(map(show_node, inputs)) + ")"
         case Difference(left, right):
             return f"({show_node(left)} ∖ {show_node(right)})"
-        case Derive() | Given() | Match():
+        case OrderedNode():
             return f"\n{node_text(node)}\n"
         case _:
             assert_never(node)

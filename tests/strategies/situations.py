@@ -9,22 +9,9 @@ from itertools import combinations
 from tests.strategies.programs import Case, Row
 from tidegate.algebra.allen import RELATIONS, relation_of
 from tidegate.algebra.evaluation import EvaluationError, evaluate_term
-from tidegate.algebra.nodes import (
-    Aggregate,
-    Derive,
-    Emission,
-    Function,
-    Given,
-    Group,
-    Imbed,
-    Join,
-    Match,
-    Node,
-    Project,
-    Rename,
-    Scan,
-    Select,
-)
+from tidegate.algebra.nodes import Aggregate, Function, Group, Imbed, Join, Node, Project, Rename, Scan, Select
+from tidegate.algebra.ordered.derive import Derive
+from tidegate.algebra.ordered.match import Emission, Given, Match
 from tidegate.algebra.program import ProgramDef, Query
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.semantics import Row as Tuple
@@ -155,7 +142,7 @@ class _Situations:
             for stream in (*self.streams, *self.intervals)
         }
         try:
-            return evaluate(node, relations)  # type: ignore[arg-type]  # values of generated rows
+            return evaluate(node.input if isinstance(node, Given) else node, relations)  # type: ignore[arg-type]  # values of generated rows
         except EvaluationError:
             return []
 

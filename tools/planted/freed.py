@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tools.planted.bugs import Group, bug
 
-RULE = "analysis/patterns/partners.py"
+RULE = "analysis/ordered/match/partners.py"
 KERNEL = "runtime/kernels/partners.py"
 MATCHES = "runtime/ordered/match/operator.py"
 

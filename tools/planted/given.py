@@ -8,9 +8,10 @@ GIVEN = "runtime/ordered/match/intervals.py"
 MATCHES = "runtime/ordered/match/operator.py"
 SEARCH = "runtime/kernels/patterns.py"
 FEDERATION = "analysis/federation/federation.py"
+MATCH = "analysis/ordered/match/family.py"
 PIPELINE = "analysis/pipeline.py"
-BOUNDS = "analysis/patterns/bounds.py"
-SITUATIONS = "runtime/ordered/derive/operator.py"
+BOUNDS = "analysis/ordered/match/bounds.py"
+SITUATIONS = "runtime/ordered/derive/derivation.py"
 RUNNER = "runtime/batch/loop.py"
 CLOSING = "runtime/batch/end_of_input.py"
 
@@ -53,7 +54,7 @@ GROUP = Group(
         ),
         bug(
             "a match does not wait for the rows that it is made of",
-            FEDERATION,
+            MATCH,
             "                awaited.update(own)\n",
             "                awaited.update(own if not awaited else ())\n",
         ),
@@ -71,7 +72,7 @@ GROUP = Group(
         ),
         bug(
             "rows that may end before they begin are taken",
-            FEDERATION,
+            MATCH,
             "least = 0 if given.points else -1",
             "least = 1",
         ),

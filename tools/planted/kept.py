@@ -7,8 +7,9 @@ from tools.planted.bugs import Group, bug
 LAYOUT = "runtime/kernels/layout.py"
 SHELF = "runtime/kernels/shelf.py"
 SLOTS = "runtime/kernels/slots.py"
-STATES = "runtime/ordered/partition_states.py"
-TABLES = "runtime/ordered/tables.py"
+STATES = "runtime/ordered/derive/partition_states.py"
+TABLES = "runtime/ordered/derive/tables.py"
+DESCRIBED = "runtime/ordered/state_tables.py"
 
 GROUP = Group(
     "kept",
@@ -53,7 +54,7 @@ GROUP = Group(
         bug(
             "due partitions are left out", STATES, "np.concatenate([due, *parts])", "np.concatenate([due[:0], *parts])"
         ),
-        bug("the first word on what is open counts", TABLES, "filter(IS_OPEN).max()", "filter(IS_OPEN).min()"),
+        bug("the first word on what is open counts", DESCRIBED, "filter(replaced).max()", "filter(replaced).min()"),
         bug(
             "what is over is not said to be",
             TABLES,
@@ -68,18 +69,18 @@ GROUP = Group(
         ),
         bug(
             "situations that end before they begin are taken",
-            "runtime/ordered/table_checks.py",
-            "(known & _INSTANTS & _numbered(NUMBER))",
-            "(known & _numbered(NUMBER))",
+            TABLES,
+            "(known & _INSTANTS)",
+            "known",
         ),
         bug(
             "values of one run may be there twice",
-            "runtime/ordered/table_checks.py",
-            "_numbered(needed[0]) & pl.struct(one_each).is_unique()",
-            "_numbered(needed[0])",
+            DESCRIBED,
+            "possible &= pl.struct(self.unique).is_unique()",
+            "pass",
         ),
-        bug("the first values of a run count", TABLES, 'keep="last"', 'keep="first"'),
-        bug("one different value of a run is enough", TABLES, "if name.startswith(DIFFERENT):", "if False:"),
+        bug("the first values of a run count", DESCRIBED, 'keep="last"', 'keep="first"'),
+        bug("one different value of a run is enough", TABLES, '"append" if different else "id"', '"id"'),
         bug("rows that go leave the shelf as full", SHELF, "- int(self._count[slots].sum())", ""),
         bug("a slot has room where others have theirs", SHELF, "used += room[slot]", "used += total"),
         bug(

@@ -6,7 +6,7 @@ from tools.planted.bugs import Group, bug
 
 PURGE = "analysis/purge.py"
 ORIGINS = "analysis/state/origins.py"
-ORDER = "analysis/patterns/order.py"
+ORDER = "analysis/ordered/match/order.py"
 ERRORS = "algebra/errors.py"
 
 GROUP = Group(

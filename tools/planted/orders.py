@@ -5,8 +5,8 @@ from __future__ import annotations
 from tools.planted.bugs import Group, bug
 
 CHOSEN = "runtime/ordered/match/order.py"
-ORDERS = "analysis/patterns/chosen_orders.py"
-MODEL = "analysis/patterns/order.py"
+ORDERS = "analysis/ordered/match/chosen_orders.py"
+MODEL = "analysis/ordered/match/order.py"
 
 GROUP = Group(
     "orders",

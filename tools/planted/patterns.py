@@ -5,9 +5,9 @@ from __future__ import annotations
 from tools.planted.bugs import Group, bug
 
 ALLEN = "algebra/allen.py"
-PATTERN = "analysis/patterns/pattern.py"
-DETECTION = "analysis/patterns/detection.py"
-MATCHES = "analysis/patterns/matches.py"
+PATTERN = "analysis/ordered/match/pattern.py"
+DETECTION = "analysis/ordered/match/detection.py"
+MATCHES = "analysis/ordered/match/matches.py"
 
 GROUP = Group(
     "patterns",

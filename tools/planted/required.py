@@ -57,8 +57,8 @@ GROUP = Group(
         bug(
             "H of a difference is its left side's",
             FEDERATION,
-            "        pairs = self.joined(first, second, both, _equal((name, primed[name]) for name in same))\n",
-            "        pairs = self.joined(first, second, both, _equal((name, primed[name]) for name in same))[:0]\n",
+            "        pairs = self.joined(first, second, both, equal_instants((name, primed[name]) for name in same))\n",
+            "        pairs = self.joined(first, second, both, equal_instants((name, primed[name]) for name in same))[:0]\n",
             required=True,
         ),
         Bug(
@@ -80,8 +80,8 @@ GROUP = Group(
                 ),
                 Patch(
                     FEDERATION,
-                    "from tidegate.analysis.zones.zone import Conflict, Copy, Extreme, Hidden, Layout, Rounding, Zone, is_copy",
-                    "from tidegate.analysis.zones.zone import Conflict, Copy, Extreme, Hidden, Layout, Rounding, Zone, close, is_copy",
+                    "from tidegate.analysis.zones.zone import Conflict, Copy, Hidden, Layout, Zone, is_copy",
+                    "from tidegate.analysis.zones.zone import Conflict, Copy, Hidden, Layout, Zone, close, is_copy",
                 ),
             ),
             required=True,

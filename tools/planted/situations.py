@@ -7,10 +7,10 @@ from tools.planted.bugs import Group, bug
 DERIVE = "runtime/kernels/situations.py"
 LAYOUT = "runtime/kernels/layout.py"
 SEARCH = "runtime/kernels/patterns.py"
-SITUATIONS = "runtime/ordered/derive/operator.py"
+SITUATIONS = "runtime/ordered/derive/derivation.py"
 MATCHES = "runtime/ordered/match/operator.py"
-ORDERED = "runtime/ordered/operator.py"
-EVENTS = "runtime/ordered/events.py"
+ORDERED = "runtime/ordered/derive/situations.py"
+EVENTS = "runtime/ordered/derive/events.py"
 RUN_PARTIALS = "runtime/ordered/derive/run_partials.py"
 RUN_VALUES = "runtime/ordered/derive/run_values.py"
 

@@ -76,7 +76,7 @@ GROUP = Group(
         ),
         bug(
             "every block has the keys of the first",
-            "runtime/ordered/events.py",
+            "runtime/ordered/derive/events.py",
             "keys = self._keys.slice(first, end - first)",
             "keys = self._keys.slice(0, end - first)",
         ),
@@ -106,7 +106,7 @@ GROUP = Group(
         ),
         bug(
             "slices that interleave are taken for equal times",
-            "runtime/ordered/events.py",
+            "runtime/ordered/derive/events.py",
             "if until is not None and not np.array_equal(time, until):",
             "if until is not None and np.array_equal(time, until):",
         ),
@@ -142,7 +142,7 @@ GROUP = Group(
         ),
         bug(
             "conditions in the order of the buffer",
-            "runtime/ordered/events.py",
+            "runtime/ordered/derive/events.py",
             "for j, bit in enumerate(stretched.bits):",
             "for j, bit in enumerate(range(len(stretched.bits))):",
         ),
@@ -161,7 +161,7 @@ GROUP = Group(
         bug(
             "a share has the state of all partitions",
             STATE,
-            "return tables if share is None else _shared(tables, share)",
+            "return tables if share is None else _shared(tables, described, share)",
             "return tables",
         ),
         bug(

@@ -8,7 +8,7 @@ ROW_WISE = "algebra/row_wise.py"
 INTAKE = "runtime/ingest/ingest.py"
 UNEVALUABLE = "runtime/eval/unevaluable.py"
 LENIENT = "runtime/eval/lenient.py"
-TIES = "runtime/ordered/ties.py"
+TIES = "runtime/ordered/derive/ties.py"
 EXECUTOR = "runtime/engines/embedded/executor.py"
 AGGREGATES = "runtime/eval/aggregates/partials.py"
 

@@ -12,6 +12,7 @@ import polars as pl
 from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Term
+from tidegate.algebra.time import INF
 from tidegate.analysis.facts import Rank
 from tidegate.analysis.patterns.inner_queries import owner_of
 from tidegate.analysis.recursion import ranks_below
@@ -41,9 +42,8 @@ from tidegate.runtime.ingest.admission import Intake
 from tidegate.runtime.ingest.buffering import absorb, absorbed
 from tidegate.runtime.ingest.ingest import Arrival, IngestedRows, ingest_rows, ingest_side_by_side, load_seen
 from tidegate.runtime.ingest.inputs import shares
-from tidegate.runtime.ordered.operator import Operator, events_of, left_at, noting
+from tidegate.runtime.ordered.family import Operator
 from tidegate.runtime.ordered.operators import Operators
-from tidegate.runtime.ordered.ties import untied
 from tidegate.runtime.plan.shared_parts import Demand
 from tidegate.runtime.plan.steps import Buffer, QueryPlan
 from tidegate.runtime.state.batch import Batch
@@ -151,9 +151,10 @@ class EmbeddedExecutor:
         leaves = self._events(Demand.of(job.query, job.old, job.new), job)
         try:
             operator = self.operators.of(job)
-            events = events_of(operator, leaves, job.old[ordered.time], job.new[ordered.time])
+            events = operator.events(leaves, job.old[ordered.time], job.new[ordered.time])
             after, completed = self._stepped(operator, events, job)
-            after = left_at(after, job.new[ordered.time])
+            if job.new[ordered.time] == INF:
+                after = after.emptied()
             rows = self._rows(job, {0: completed}, {}) if completed.height else completed
         except EvaluationError as error:
             raise _of_query(error, job) from error
@@ -171,9 +172,9 @@ class EmbeddedExecutor:
                 break
             except EvaluationError as error:
                 if error.code == "TG304" and job.untied and ties is None:
-                    events, ties = untied(operator, events)
+                    events, ties = operator.untied(events)
                 elif error.code == "TG301" and job.lenient and sums is None:
-                    operator = noting(operator, sums := [])
+                    operator = operator.noting(sums := [])
                 else:
                     raise
                 if sums:
@@ -182,7 +183,7 @@ class EmbeddedExecutor:
         self._aside.setdefault(job.query.name, []).extend((job.query.name, one) for one in aside)
         if sums is None:
             return after, rows
-        return noting(after, None), rows
+        return after.noting(None), rows
 
     def _events(self, demand: Demand, job: Job) -> Mapping[int, Rows]:
         """The rows that an ordered operator reads, by leaf."""

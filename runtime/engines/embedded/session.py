@@ -43,10 +43,9 @@ from tidegate.runtime.inspect.live_display import LiveDisplay
 from tidegate.runtime.inspect.results import ResultTable
 from tidegate.runtime.inspect.why import why
 from tidegate.runtime.inspect.why_answer import Why
-from tidegate.runtime.plan.lower import PurgeMode
 from tidegate.runtime.plan.progress import check_known
 from tidegate.runtime.plan.schedule import Schedule
-from tidegate.runtime.plan.steps import Plan
+from tidegate.runtime.plan.steps import Plan, PurgeMode
 from tidegate.runtime.state.inputs.positions import Offer
 from tidegate.runtime.state.manifest import Engine, SourceCounts
 from tidegate.runtime.state.store.interface import Store

@@ -56,10 +56,10 @@ from tidegate.runtime.inspect.live_display import LiveDisplay
 from tidegate.runtime.inspect.results import ResultTable
 from tidegate.runtime.inspect.why import why
 from tidegate.runtime.inspect.why_answer import Why
-from tidegate.runtime.plan.lower import PurgeMode
 from tidegate.runtime.plan.placement import limits_of
 from tidegate.runtime.plan.schedule import Schedule
 from tidegate.runtime.plan.sharding import DRIVER_BYTES, SHARD_BYTES
+from tidegate.runtime.plan.steps import PurgeMode
 from tidegate.runtime.state.checkpoint import inspect
 from tidegate.runtime.state.store.local import LocalStore
 

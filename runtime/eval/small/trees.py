@@ -10,15 +10,13 @@ from typing import assert_never
 import numpy as np
 
 from tidegate.algebra.nodes import (
-    Derive,
     Difference,
     Distinct,
-    Given,
     Group,
     Imbed,
     Join,
-    Match,
     Node,
+    OrderedNode,
     Product,
     Project,
     Rename,
@@ -83,7 +81,7 @@ def _step(node: Node, first: int) -> Step | None:
             return _above(node, inputs[0])
         case Product() | Join() | Difference():
             return _between(node, inputs[0], inputs[1])
-        case Derive() | Match() | Given():
+        case OrderedNode():
             return None
         case _:
             assert_never(node)

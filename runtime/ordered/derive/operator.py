@@ -1,142 +1,103 @@
-"""Deriving situations increment by increment, and what is kept of them in between."""
+"""Situations of one definition, increment by increment."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 import numpy as np
 import polars as pl
 
-from tidegate.algebra.evaluation import EvaluationError
-from tidegate.algebra.nodes import Derive, Given
-from tidegate.algebra.pretty import value_text
-from tidegate.algebra.schema import Schema
-from tidegate.runtime.eval.small.increment import as_frame
-from tidegate.runtime.kernels.situations import NEVER, Bools, Closed, Ints, Runs
-from tidegate.runtime.ordered.derive.run_values import RunValues
-from tidegate.runtime.ordered.events import Placed, Source, advance, sources
-from tidegate.runtime.ordered.partition_states import PartitionStates
-from tidegate.runtime.plan.steps import Stretched
+from tidegate.algebra.ordered.derive import Derive
+from tidegate.algebra.time import Extended
+from tidegate.runtime.eval.columns import polars_schema
+from tidegate.runtime.eval.small.increment import Rows
+from tidegate.runtime.kernels.situations import NEVER, Ints
+from tidegate.runtime.ordered.derive.derivation import Derivation, Read, key_schema, open_numbers, without
+from tidegate.runtime.ordered.derive.partition_states import Made, PartitionStates, located_in
+from tidegate.runtime.ordered.derive.situations import Situations
+from tidegate.runtime.ordered.derive.tables import SITUATIONS, following, load_runs, load_values
+from tidegate.runtime.ordered.family import Family, Operator, Tables
+from tidegate.runtime.plan.steps import Ordered
 
 
 @dataclass(frozen=True, slots=True)
-class Derivation:
-    """Definitions of situations over the rows of some leaves, with the aggregates of runs between increments.
+class SituationOperator(Situations):
+    """Situations of one definition, reported as they end. See `MatchOperator` for `states` and `made`."""
 
-    Every run of events has a number of its own, by which its aggregates are found; `numbers` is the next one.
-    """
-
-    situations: tuple[Derive, ...]
-    sources: tuple[Source, ...]
-    values: Mapping[int, RunValues]
-    numbers: int = 0
+    ordered: Ordered
+    derivation: Derivation
+    states: PartitionStates
+    made: Made | None = None
 
     @classmethod
-    def start(
-        cls, situations: Sequence[Derive], leaves: Sequence[int], stretched: Stretched | None = None
-    ) -> Derivation:
-        """Before the first event. Situations may be none."""
-        values = {number: RunValues.of(one) for number, one in enumerate(situations) if one.aggregates}
-        return cls(tuple(situations), sources(situations, leaves, stretched), values)
+    def start(cls, ordered: Ordered) -> SituationOperator:
+        """Before the first event."""
+        assert isinstance(ordered.node, Derive)
+        derivation = Derivation.start((ordered.node,), ordered.leaves, ordered.stretched)
+        return cls(ordered, derivation, derivation.states(key_schema(ordered.node)))
 
-    def states(self, keys: Schema, definitions: int = 1) -> PartitionStates:
-        """What is held before the first event of partitions by these keys."""
-        return PartitionStates(keys, [len(source.definitions) for source in self.sources], definitions)
+    def step(
+        self, events: Sequence[Rows], after: Extended, until: Extended, close_at: int | None = None
+    ) -> tuple[SituationOperator, pl.DataFrame]:
+        """The operator after all events up to `until`, and the situations that have ended since `after`."""
+        states = self.settled().states
+        states.ready()
+        located = located_in(states, self.derivation.sources, events, (), NEVER, close_at)
+        before = states.cut(located.slots)
+        derivation, runs, (read,) = self.derivation.read(located.events, before.runs, close_at)
+        rows = self._rows(derivation, read, located.slots)
+        derivation = without(derivation, self.derivation, open_numbers(before.runs), open_numbers(runs))
+        made = Made(before, replace(before, runs=runs), np.empty(0, dtype=np.bool_))
+        return replace(self, derivation=derivation, made=made), rows
 
-    def read(
-        self, events: Sequence[Placed], before: Sequence[Runs], close_at: int | None = None
-    ) -> tuple[Derivation, tuple[Runs, ...], list[Read]]:
-        """The state after the events of an increment, the runs after them, by source, and what the events did.
-
-        `before` has the runs of the partitions that are looked at. `close_at` is where all ends that is open then: after
-        every event.
-        """
-        done: list[Read] = []
-        runs, values, numbers = list[Runs](), dict(self.values), self.numbers
-        for source, own_runs, rows in zip(self.sources, before, events, strict=True):
-            found, after = advance(source, self.situations, rows, own_runs, numbers)
-            numbers = found.numbers
-            own: dict[int, pl.DataFrame] = {}
-            for number, member in found.member.items():
-                values[number], own[number] = values[number].with_events(as_frame(found.events), member)
-            closed = found.closed
-            if close_at is not None:
-                ended, after = closed_at(source, after, close_at)
-                closed = joined(closed, ended)
-            runs.append(after)
-            done.append(Read(source, closed, own))
-        return replace(self, values=values, numbers=numbers), tuple(runs), done
-
-    def lasting(self, source: Source, closed: Closed) -> Closed:
-        """Situations of the durations that their definitions allow."""
-        limits = [(self.situations[n].at_least, self.situations[n].at_most) for n in source.definitions]
-        least = np.array([low for low, _ in limits])
-        most = np.array([NO_LIMIT if high is None else high for _, high in limits])
-        lasts = closed.te - closed.ts
-        keep: Bools = (lasts >= least[closed.symbol]) & (lasts <= most[closed.symbol])
-        return closed.where(keep)
-
-
-NO_LIMIT: Final = (1 << 63) - 1
-
-
-@dataclass(frozen=True, slots=True)
-class Read:
-    """What the events of an increment did to the definitions of a source; `own` has the events of runs with aggregates."""
-
-    source: Source
-    closed: Closed
-    own: Mapping[int, pl.DataFrame]
-
-
-def key_schema(situation: Derive | Given) -> Schema:
-    """The attributes by which situations are partitioned."""
-    return Schema(tuple(situation.input.schema[key] for key in situation.keys))
-
-
-def joined(one: Closed, other: Closed) -> Closed:
-    """Situations of both."""
-    return Closed(
-        np.concatenate([one.slot, other.slot]),
-        np.concatenate([one.symbol, other.symbol]),
-        np.concatenate([one.ts, other.ts]),
-        np.concatenate([one.te, other.te]),
-        np.concatenate([one.run, other.run]),
-    )
-
-
-def closed_at(source: Source, runs: Runs, at: int) -> tuple[Closed, Runs]:
-    """The open runs as situations that end at an instant later than every event, and the state without them."""
-    slots, symbols = np.nonzero(runs.start != NEVER)
-    late = runs.last[slots] >= at
-    if late.any():
-        type_ = source.schema[source.time].type
-        last, end = (value_text(int(value), type_) for value in (runs.last[slots].max(), at))
-        raise EvaluationError(
-            "TG417", f"open situations can not end at {end}: there is an event at {last}", hint="close them later"
+    def _rows(self, derivation: Derivation, read: Read, slots: Ints) -> pl.DataFrame:
+        node = self.ordered.node
+        closed = derivation.lasting(read.source, read.closed)
+        rows = self.states.partitions.rows(slots[closed.slot]).with_columns(
+            pl.Series("ts", closed.ts), pl.Series("te", closed.te)
         )
-    ended = Closed(
-        slots.astype(np.int32),
-        symbols.astype(np.int16),
-        runs.start[slots, symbols],
-        np.full(len(slots), at, dtype=np.int64),
-        runs.number[slots, symbols],
-    )
-    none = Runs.empty(*runs.start.shape)
-    return ended, Runs(runs.last, none.held, none.start, none.number)
+        if 0 in derivation.values:
+            rows = pl.concat([rows, derivation.values[0].at_end(closed.run)], how="horizontal")
+        return rows.select(node.schema.names).cast(polars_schema(node.schema))
+
+    @classmethod
+    def load(cls, ordered: Ordered, tables: Tables) -> SituationOperator:
+        """The operator with what was kept."""
+        fresh = cls.start(ordered)
+        if SITUATIONS not in tables:
+            return fresh
+        slots, runs = load_runs(fresh.derivation, fresh.states, tables[SITUATIONS])
+        fresh.states.put(replace(fresh.states.cut(slots), runs=runs))
+        values = load_values(fresh.derivation, tables, open_numbers(runs))
+        return replace(fresh, derivation=replace(fresh.derivation, values=values, numbers=following(tables)))
+
+    def emptied(self) -> SituationOperator:
+        return SituationOperator.start(self.ordered)
 
 
-def without(derivation: Derivation, before: Derivation, held: Ints, live: Ints) -> Derivation:
-    """The state without the values of runs that were held before an increment, or began in it, and are not live any more."""
-    if not derivation.values:
-        return derivation
-    begun = np.arange(before.numbers, derivation.numbers)
-    gone = np.setdiff1d(np.concatenate([held, begun]), live)
-    return replace(derivation, values={number: one.without(gone) for number, one in derivation.values.items()})
+class DeriveFamily(Family[Derive]):
+    node = Derive
+
+    def start(self, ordered: Ordered) -> Operator:
+        return SituationOperator.start(ordered)
+
+    def load(self, ordered: Ordered, tables: Tables, reached: Extended) -> Operator:
+        return SituationOperator.load(ordered, tables)
+
+    def one_by_one(self, ordered: Ordered) -> Sequence[str]:
+        return reasons_of(ordered)
 
 
-def open_numbers(runs: Sequence[Runs]) -> Ints:
-    """The numbers of open runs."""
-    return np.concatenate([np.empty(0, dtype=np.int64), *(one.number[one.start != NEVER] for one in runs)])
+def reasons_of(ordered: Ordered) -> list[str]:
+    """Why events of situations are stored one by one, as far as their definitions say it; none where there are no events."""
+    events = [reading for reading in ordered.node.readings if reading.time is not None]
+    intervals = len(events) < len(ordered.node.readings)
+    reasons = {
+        "situations are given beside them": intervals,
+        "aggregates ask for them": any(len(reading.terms) > 1 for reading in events),
+        "a tie-break orders them": any(reading.tie is not None for reading in events),
+        "they come from several streams": not intervals and len(set(ordered.leaves)) > 1,
+    }
+    why = [reason for reason, applies in reasons.items() if applies]
+    return [] if not events else why or ["their partition and time alone do not say when they are final"]

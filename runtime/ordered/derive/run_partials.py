@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from tidegate.algebra.nodes import Aggregate, Derive, Function, Group, Scan
+from tidegate.algebra.nodes import Aggregate, Function, Group, Scan
+from tidegate.algebra.ordered.derive import Derive
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.terms import Attr, term_type
 from tidegate.algebra.types import BIGINT, Kind

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from tidegate.algebra.nodes import Derive
+from tidegate.algebra.ordered.derive import Derive
 from tidegate.runtime.kernels.situations import Ints
 from tidegate.runtime.ordered.derive.run_partials import RunAggregates, RunPartials
 

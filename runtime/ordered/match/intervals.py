@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from tidegate.algebra.nodes import Given
-from tidegate.algebra.situations import END, START, measures
+from tidegate.algebra.ordered.derive import END, START
+from tidegate.algebra.ordered.match import Given, measures
 from tidegate.runtime.kernels.situations import Closed, Ints
 from tidegate.runtime.kernels.slots import SlotNumbers
 

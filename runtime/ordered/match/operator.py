@@ -9,14 +9,16 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from tidegate.algebra.nodes import Derive, Given, Match
-from tidegate.algebra.situations import measures
+from tidegate.algebra.ordered.derive import Derive
+from tidegate.algebra.ordered.match import Given, Match, measures
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import MAX_INSTANT
-from tidegate.analysis.patterns.chosen_orders import pinned_order
-from tidegate.analysis.patterns.detection import Detection, detection_of
-from tidegate.analysis.patterns.matches import horizons
+from tidegate.analysis.ordered.match.chosen_orders import order_lines, pinned_order
+from tidegate.analysis.ordered.match.detection import Detection, detection_of
+from tidegate.analysis.ordered.match.matches import horizons
+from tidegate.analysis.ordered.match.partners import situation_partners
 from tidegate.runtime.eval.columns import only, polars_schema
+from tidegate.runtime.eval.relational import evaluate
 from tidegate.runtime.eval.small.increment import Rows, as_frame
 from tidegate.runtime.kernels.layout import NONE, Situations, arrange, find_triggers, next_looks, purge
 from tidegate.runtime.kernels.partners import Partners, of_use
@@ -24,20 +26,20 @@ from tidegate.runtime.kernels.pattern_plan import Pattern, Steps, plan_steps, tr
 from tidegate.runtime.kernels.patterns import Matches, enumerate_matches
 from tidegate.runtime.kernels.situations import Bools, Closed, Ints, Runs
 from tidegate.runtime.kernels.slots import SlotNumbers
-from tidegate.runtime.ordered.derive.operator import Derivation, Read, joined, key_schema, open_numbers, without
+from tidegate.runtime.ordered.derive.derivation import Derivation, Read, joined, key_schema, open_numbers, without
+from tidegate.runtime.ordered.derive.events import Partitions
+from tidegate.runtime.ordered.derive.partition_states import Cut, Made, PartitionStates, located_in
 from tidegate.runtime.ordered.derive.run_values import Asked
-from tidegate.runtime.ordered.events import Partitions
-from tidegate.runtime.ordered.match.intervals import GivenRows
-from tidegate.runtime.ordered.match.order import MatchOrder
-from tidegate.runtime.ordered.partition_states import Cut, Made, PartitionStates, located_in
-from tidegate.runtime.ordered.tables import (
+from tidegate.runtime.ordered.derive.situations import Situations as SituationsOperator
+from tidegate.runtime.ordered.derive.tables import (
     SITUATIONS,
-    Keeping,
     following,
     load_closed,
     load_runs,
     load_values,
 )
+from tidegate.runtime.ordered.match.intervals import GivenRows
+from tidegate.runtime.ordered.match.order import MatchOrder
 from tidegate.runtime.plan.steps import Ordered, Stretched
 
 #: Later than every instant, as the kernels take progress.
@@ -163,10 +165,11 @@ def _horizons(found: Detection, definition: Sequence[int], derived: int) -> Ints
 
 def _partners(ordered: Ordered, definition: Sequence[int], derived: int) -> Partners | None:
     """What frees situations sooner, where the plan says so."""
-    rule, node = ordered.partners, ordered.node
+    node = ordered.node
+    assert isinstance(node, Match)
+    rule = None if ordered.purging == "off" else situation_partners(node, always=ordered.purging == "always")
     if rule is None:
         return None
-    assert isinstance(node, Match)
     numbers = np.arange(max(definition) + 1)
     freed = [definition[node.symbols.index(symbol)] for one in rule.freed for symbol in one.symbols]
     return Partners(
@@ -189,7 +192,7 @@ def _offsets(by_role: Sequence[Sequence[int]], definition: Sequence[int], lasts:
 
 
 @dataclass(frozen=True, slots=True)
-class MatchOperator(Keeping):
+class MatchOperator(SituationsOperator):
     """Matches of a pattern, reported as they are detected.
 
     `states` are what is held of the partitions; an increment changes them only once it is settled, by what it has `made` of
@@ -244,6 +247,14 @@ class MatchOperator(Keeping):
         same = order.order is self.order.order or np.array_equal(order.order, self.order.order)
         steps = self.steps if same else plan_steps(one.pattern, order.order)
         return MatchOperator(one, derivation, states, order, steps, made), rows
+
+    def events(self, leaves: Mapping[int, Rows], old: Extended, new: Extended) -> list[Rows]:
+        given = [evaluate(one.input, {0: as_frame(leaves[leaf])}) for one, leaf in self.matching.given]
+        return [*super(MatchOperator, self).events(leaves, old, new), *given]
+
+    def orders(self) -> list[str]:
+        order = self.order
+        return order_lines(self.matching.node, order.order.tolist(), order.chosen_by, "seen or assumed")
 
     def emptied(self) -> MatchOperator:
         """The operator without situations, in the order of search that it has come to."""

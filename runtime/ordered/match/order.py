@@ -9,9 +9,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.analysis.patterns.chosen_orders import chosen_orders, first_statistics, ordered_pair
-from tidegate.analysis.patterns.detection import Detection
-from tidegate.analysis.patterns.order import Pair, Statistics
+from tidegate.analysis.ordered.match.chosen_orders import chosen_orders, first_statistics, ordered_pair
+from tidegate.analysis.ordered.match.detection import Detection
+from tidegate.analysis.ordered.match.order import Pair, Statistics
 from tidegate.runtime.kernels.layout import Situations
 from tidegate.runtime.kernels.patterns import Matches
 from tidegate.runtime.kernels.situations import Bools, Ints

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from tidegate.algebra.time import INF
 from tidegate.runtime.engines.spark.eval.shards import ShardJob, read_shares
 from tidegate.runtime.engines.spark.workers import Batches, Place, reported, store_rows, summary_batch
 from tidegate.runtime.eval.increment import increment
-from tidegate.runtime.ordered.operator import events_of, left_at, load_operator, start_operator
 from tidegate.runtime.ordered.state import Share, keep_part, part_of, read_state
-from tidegate.runtime.ordered.table_checks import KeptShapes
+from tidegate.runtime.ordered.table import load_operator, start_operator
 from tidegate.runtime.plan.shared_parts import Demand
 from tidegate.runtime.plan.slices import Interleaved
 from tidegate.runtime.state.codec import plain
@@ -61,18 +61,19 @@ def _evaluate(place: Place, one: OrderedJob, shard: int, shards: int) -> list[st
     else:
         share = Share(ordered.sharded_by, shard, shards)
         before = part_of(query.name, one.state, share)
-        shapes = KeptShapes(start_operator(ordered))
-        operator = load_operator(ordered, read_state(store, query.name, one.state, shapes, share), old)
+        described = start_operator(ordered).described()
+        operator = load_operator(ordered, read_state(store, query.name, one.state, described, share), old)
     (leaves,) = read_shares(place, [job], [Demand.of(query, job.old, job.new, job.keys)], shard, shards)
     new = job.new[ordered.time]
-    after, completed = operator.step(events_of(operator, leaves, old, new), old, new, one.close_at)
+    after, completed = operator.step(operator.events(leaves, old, new), old, new, one.close_at)
+    kept_on = after.emptied() if new == INF else after
     rows = increment(query, {0: completed}, job.old, job.new, {})
 
     def write(table: pa.Table) -> FileRef:
         return store.write_table(new_path("kernel", query.name, place.seq, place.attempt), table)
 
     with storage_errors(f"writing state of {query.name!r}"):
-        kept, part = keep_part(left_at(after, new), before, write, store.read_table)
+        kept, part = keep_part(kept_on, before, write, store.read_table)
     lines = [
         json.dumps(
             {

@@ -14,15 +14,13 @@ from pyspark.sql import functions as F
 
 from tidegate.algebra.errors import InternalError
 from tidegate.algebra.nodes import (
-    Derive,
     Difference,
     Distinct,
-    Given,
     Group,
     Imbed,
     Join,
-    Match,
     Node,
+    OrderedNode,
     Product,
     Project,
     Rename,
@@ -103,7 +101,7 @@ class _Evaluation:
             case Difference(left, right):
                 one = self.evaluate(left)
                 return self._difference(one, self.evaluate(right))
-            case Derive() | Given() | Match():
+            case OrderedNode():
                 raise InternalError("TG490", "an operator that gathers events in order is the root of its query")
             case _:
                 assert_never(node)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tidegate.algebra.nodes import Derive, Match
+from tidegate.algebra.ordered.derive import Derive
+from tidegate.algebra.ordered.match import Match
 from tidegate.algebra.time import INF, Extended
-from tidegate.analysis.patterns.detection import Detection, detection_of
-from tidegate.analysis.patterns.matches import horizons, matching
+from tidegate.analysis.ordered.match.detection import Detection, detection_of
+from tidegate.analysis.ordered.match.matches import horizons, matching
 from tidegate.analysis.zones.zone import NONE, Matrix, hull
 
 #: The rule pays where situations without partners go at least so many times sooner than by the window or the horizon.

@@ -11,9 +11,8 @@ import polars as pl
 import pyarrow as pa
 
 from tidegate.algebra.evaluation import EvaluationError
-from tidegate.algebra.nodes import Derive
+from tidegate.algebra.ordered.derive import Derive, tied
 from tidegate.algebra.schema import Schema
-from tidegate.algebra.situation_semantics import tied
 from tidegate.algebra.terms import Term
 from tidegate.algebra.types import DataType, Kind
 from tidegate.runtime.eval.aggregates.partials import same_zero

@@ -16,7 +16,7 @@ from tidegate.runtime.kernels.layout import NONE, Situations
 from tidegate.runtime.kernels.shelf import Shelf
 from tidegate.runtime.kernels.situations import NEVER, Bools, Ints, Runs
 from tidegate.runtime.kernels.slots import SlotNumbers
-from tidegate.runtime.ordered.events import Partitions, Placed, Source
+from tidegate.runtime.ordered.derive.events import Partitions, Placed, Source
 
 #: Partitions of which nothing is held may be so many before their slots are given up, or as many as the others.
 LOOSE: Final = 1024

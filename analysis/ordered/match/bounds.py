@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidegate.algebra.nodes import Derive, Match
+from tidegate.algebra.ordered.derive import Derive
+from tidegate.algebra.ordered.match import Match
 from tidegate.algebra.time import INF, Extended
-from tidegate.analysis.patterns.detection import detection_of
-from tidegate.analysis.patterns.matches import horizons
+from tidegate.analysis.ordered.match.detection import detection_of
+from tidegate.analysis.ordered.match.matches import horizons
 
 
 @dataclass(frozen=True, slots=True)

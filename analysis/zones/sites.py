@@ -10,8 +10,8 @@ from tidegate.algebra.nodes import Scan
 from tidegate.algebra.program import Query
 from tidegate.algebra.terms import Attr, Call, Lit, Param, Term, subterms
 from tidegate.algebra.types import DataType
-from tidegate.analysis.federation.federation import Federation
-from tidegate.analysis.patterns.inner_queries import stage_owner
+from tidegate.analysis.inner_queries import stage_owner
+from tidegate.analysis.zones.federation import Federation
 from tidegate.analysis.zones.wording import at_most, shifted
 from tidegate.analysis.zones.zone import NONE, Edge, Hidden, Matrix, Zone, is_copy, reduced
 

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, Self
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from tidegate.algebra.schema import Schema
+from tidegate.algebra.types import MAX_INSTANT
+from tidegate.runtime.eval.columns import polars_schema
 from tidegate.runtime.kernels.layout import Situations
 from tidegate.runtime.kernels.situations import NEVER, Bools, Closed, Ints, Runs
-from tidegate.runtime.ordered.derive.operator import Derivation
+from tidegate.runtime.ordered.derive.derivation import Derivation
+from tidegate.runtime.ordered.derive.events import Partitions
+from tidegate.runtime.ordered.derive.partition_states import Cut, PartitionStates
 from tidegate.runtime.ordered.derive.run_partials import RunPartials
 from tidegate.runtime.ordered.derive.run_values import RunValues
-from tidegate.runtime.ordered.events import Partitions
-from tidegate.runtime.ordered.partition_states import Cut, Made, PartitionStates
-from tidegate.runtime.ordered.sizes import END, START
+from tidegate.runtime.ordered.sizes import CLOSED, END, OPEN, START
+from tidegate.runtime.ordered.state_tables import KEY, NO_ID, StateTable
 
 #: The table of situations: columns beside the keys, which are named by their places. Of an open one, END is the time of the
 #: last event of its partition. Where DEFINITION is NOTHING, the partition is one of which none is open any more.
@@ -24,43 +28,14 @@ SITUATIONS: Final = "situations"
 IS_OPEN: Final = "open"
 DEFINITION: Final = "definition"
 NUMBER: Final = "number"
-KEY: Final = "key {}"
-NOTHING: Final = -1
+NOTHING: Final = NO_ID
 #: What the names of tables of different values begin with: a row of theirs is never changed.
 DIFFERENT: Final = "different "
 COLUMNS: Final = (IS_OPEN, DEFINITION, START, END, NUMBER)
+_INSTANTS: Final = pl.col(START).is_between(-MAX_INSTANT, pl.col(END)) & (pl.col(END) <= MAX_INSTANT)
 
 #: Slot, and the columns of the table.
 _Columns = tuple[Ints, Bools, Ints, Ints, Ints, Ints]
-
-
-class Keeping:
-    """An operator's part in what is kept: `states` are what is held of its partitions, `made` what its last increment has
-    made of some, which counts once it is settled.
-    """
-
-    __slots__ = ()
-
-    derivation: Derivation
-    states: PartitionStates
-    made: Made | None
-
-    def settled(self) -> Self:
-        """The operator, with what its last increment has made in `states`: there is no way back from then on."""
-        if self.made is not None:
-            self.made.settle(self.states)
-        return self
-
-    def tables(self) -> dict[str, pa.Table]:
-        """What is kept, as tables by name."""
-        return everything(self.derivation, self.settled().states)
-
-    def changes(self) -> dict[str, pa.Table] | None:
-        """What the last increment has changed in them; None where it is not known."""
-        made, states = self.made, self.settled().states
-        if made is None:
-            return None
-        return changes(self.derivation, states.partitions, made.before, made.after, made.is_new)
 
 
 def everything(derivation: Derivation, states: PartitionStates) -> dict[str, pa.Table]:
@@ -177,13 +152,10 @@ def load_values(derivation: Derivation, tables: Mapping[str, pl.DataFrame], live
 
 def following(tables: Mapping[str, pl.DataFrame]) -> int:
     """A number that no run has, nor any later one."""
-    numbers = [rows.get_column(number_column(name, rows)).max() for name, rows in tables.items()]
+    numbers = [
+        rows.get_column(NUMBER if name == SITUATIONS else rows.columns[0]).max() for name, rows in tables.items()
+    ]
     return 1 + max([NOTHING, *(int(one) for one in numbers if isinstance(one, int))])
-
-
-def number_column(name: str, rows: pl.DataFrame) -> str:
-    """The column of a table that has the numbers of runs."""
-    return NUMBER if name == SITUATIONS else rows.columns[0]
 
 
 def keyed(partitions: Partitions, rows: pl.DataFrame) -> pl.DataFrame:
@@ -192,31 +164,48 @@ def keyed(partitions: Partitions, rows: pl.DataFrame) -> pl.DataFrame:
     return rows.select(pl.col(KEY.format(place)).alias(name) for place, name in enumerate(names)) if names else rows
 
 
-def folded(layers: Iterable[Mapping[str, pl.DataFrame]], *, whole: bool) -> dict[str, pl.DataFrame]:
-    """What tables say together with the changes written after them, in order: of a partition the last word on what is
-    open, of a run its last values and all the different ones. With `whole` nothing stands before them, so what is not open needs no word.
-    """
-    found: dict[str, list[pl.DataFrame]] = {}
-    for tables in layers:
-        for name, rows in tables.items():
-            found.setdefault(name, []).append(rows)
-    joined = {name: _last(name, parts) for name, parts in found.items()}
-    if whole and SITUATIONS in joined:
-        joined[SITUATIONS] = joined[SITUATIONS].filter(pl.col(DEFINITION) != NOTHING)
-    return {name: rows for name, rows in joined.items() if rows.height}
+def described(derivation: Derivation, keys: Schema) -> dict[str, StateTable]:
+    """The tables of an operator over partitions by these keys."""
+    types = list(polars_schema(keys).values()) or [
+        pl.Int64()
+    ]  # all events are one partition, of which the table says so
+    columns = dict(zip(COLUMNS, (pl.Boolean(), *[pl.Int64()] * 4), strict=True))
+    nothing = pl.col(IS_OPEN) & (pl.col(DEFINITION) == NOTHING)
+    known = pl.col(DEFINITION).is_between(0, len(derivation.situations) - 1)
+    situations = StateTable(
+        pl.Schema({KEY.format(place): type_ for place, type_ in enumerate(types)} | columns),
+        "partition",
+        len(types),
+        NUMBER,
+        lasting=~pl.col(IS_OPEN),
+        empty=pl.col(DEFINITION) == NOTHING,
+        needed=COLUMNS,
+        possible=nothing | (known & _INSTANTS),
+        what="situations",
+    )
+    found = {SITUATIONS: situations}
+    for number, one in derivation.values.items():
+        for name, rows in named_values(number, one.partials).items():
+            of_run = rows.columns[0]
+            different = name.startswith(DIFFERENT)
+            unique = tuple(rows.columns) if different else (of_run,)
+            found[name] = StateTable(
+                rows.schema,
+                "append" if different else "id",
+                id=of_run,
+                needed=unique,
+                unique=unique,
+                what="values of runs",
+            )
+    return found
 
 
-def _last(name: str, parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    if len(parts) == 1:
-        return parts[0]
-    if name != SITUATIONS:
-        rows = pl.concat(parts)
-        if name.startswith(DIFFERENT):
-            return rows
-        return rows.unique(rows.columns[0], keep="last", maintain_order=True)
-    layer = "\0layer"
-    rows = pl.concat([part.with_columns(pl.lit(number).alias(layer)) for number, part in enumerate(parts)])
-    keys = [column for column in rows.columns if column not in (*COLUMNS, layer)]
-    newest = pl.col(layer).filter(IS_OPEN).max()
-    said = pl.col(layer) == (newest.over(keys) if keys else newest)
-    return rows.filter(~pl.col(IS_OPEN) | said).drop(layer)
+def bounds_of(situations: pa.Table) -> dict[str, dict[str, tuple[int, int]]]:
+    """When situations began and, where they are over, ended."""
+    is_open, definition = (situations.column(name).to_numpy() for name in (IS_OPEN, DEFINITION))
+    found: dict[str, dict[str, tuple[int, int]]] = {}
+    for kind, mask, columns in ((OPEN, is_open & (definition != NOTHING), (START,)), (CLOSED, ~is_open, (START, END))):
+        if mask.any():
+            instants = {name: situations.column(name).to_numpy()[mask] for name in columns}
+            found[kind] = {name: (int(one.min()), int(one.max())) for name, one in instants.items()}
+    return found

@@ -7,32 +7,20 @@ from typing import Final
 
 import polars as pl
 
-from tidegate.algebra.nodes import Derive
+from tidegate.algebra.ordered.derive import Derive, aggregated, tied
 from tidegate.algebra.schema import Schema
-from tidegate.algebra.situation_semantics import aggregated, tied
 from tidegate.runtime.eval.aggregates.partials import same_zero
 from tidegate.runtime.eval.lenient import SetAside
-from tidegate.runtime.eval.small.increment import Rows, as_frame
-from tidegate.runtime.ordered.events import Source, holds_of
-from tidegate.runtime.ordered.operator import Operator
+from tidegate.runtime.ordered.derive.events import Source, holds_of
 
 TIE: Final = "tie"
 
 
-def untied(operator: Operator, events: Sequence[Rows]) -> tuple[list[Rows], list[SetAside]]:
-    """What an operator reads in an increment without ties, and the events that are left out.
+def untied(source: Source, situations: Sequence[Derive], events: pl.DataFrame) -> tuple[pl.DataFrame, list[SetAside]]:
+    """The events without ties, and those that are left out.
 
     All events of an instant are there when progress passes it, so it does not matter in which batches they came.
     """
-    kept, aside = list(events), list[SetAside]()
-    for place, source in enumerate(operator.derivation.sources):
-        own = [operator.derivation.situations[number] for number in source.definitions]
-        kept[place], gone = _untied(source, own, as_frame(events[place]))
-        aside += gone
-    return kept, aside
-
-
-def _untied(source: Source, situations: Sequence[Derive], events: pl.DataFrame) -> tuple[pl.DataFrame, list[SetAside]]:
     situation = source.situation
     order = [*situation.keys, situation.time, *(() if situation.tie is None else (situation.tie,))]
     doubles = [name for name, type_ in events.schema.items() if type_ == pl.Float64]

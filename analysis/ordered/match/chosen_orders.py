@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidegate.algebra.nodes import Match
+from tidegate.algebra.ordered.match import Match
 from tidegate.algebra.pretty import listed
-from tidegate.analysis.patterns.detection import Detection
-from tidegate.analysis.patterns.order import Pair, Statistics, best_order, cost_of, initial_statistics
+from tidegate.analysis.ordered.match.detection import Detection
+from tidegate.analysis.ordered.match.order import Pair, Statistics, best_order, cost_of, initial_statistics
 from tidegate.analysis.zones.zone import attribute_of
 
 

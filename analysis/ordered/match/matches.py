@@ -8,8 +8,8 @@ from functools import lru_cache
 
 from tidegate.algebra.allen import Allen, relations_in
 from tidegate.algebra.time import INF, Extended
-from tidegate.analysis.patterns.detection import Detection
-from tidegate.analysis.patterns.pattern import General, Pair, Symbol, interval_bound, mask_cases, named_layout
+from tidegate.analysis.ordered.match.detection import Detection
+from tidegate.analysis.ordered.match.pattern import General, Pair, Symbol, interval_bound, mask_cases, named_layout
 from tidegate.analysis.zones.expansion import MAX_ZONES, expand
 from tidegate.analysis.zones.normal_form import Bound, Normal, conjoin, disjoin, estimate_zones
 from tidegate.analysis.zones.pruning import maximal, prune_equal_flags

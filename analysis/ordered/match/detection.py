@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.algebra.allen import ANY, converse_mask, group_bits, relation_of
-from tidegate.algebra.nodes import Derive, Emission, Given, Match
-from tidegate.algebra.situations import START
+from tidegate.algebra.ordered.derive import START, Derive
+from tidegate.algebra.ordered.match import Emission, Given, Match
 from tidegate.algebra.terms import Term
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import INT64_MAX, DataType
-from tidegate.analysis.patterns.pattern import Pattern, Symbol, interval_bound, pattern
+from tidegate.analysis.ordered.match.pattern import Pattern, Symbol, interval_bound, pattern
 from tidegate.analysis.zones.zone import NONE, Matrix
 
 

@@ -13,19 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.nodes import (
-    Derive,
-    Given,
-    Imbed,
-    Match,
-    Node,
-    Project,
-    Rename,
-    Scan,
-    Select,
-    children,
-    with_children,
-)
+from tidegate.algebra.nodes import Imbed, Node, OrderedNode, Project, Rename, Scan, Select, children, with_children
 from tidegate.algebra.program import ProgramDef, Query
 from tidegate.algebra.row_wise import has_ordered_operator, is_row_wise, is_static, ordered_operator
 from tidegate.algebra.schema import StreamDef
@@ -66,7 +54,7 @@ class _Cutter:
         if root and query.declared is None and ordered_operator(below := self.below(query, node)) is not None:
             return below
         match node:
-            case Derive() | Match():
+            case OrderedNode():
                 return self.stage(query, self.below(query, node))
             case _:
                 return with_children(node, tuple(self.cut(query, child) for child in children(node)))
@@ -74,9 +62,9 @@ class _Cutter:
     def below(self, query: Query, node: Node) -> Node:
         """The node with stages for what its outermost operators read, where that is more than row-wise."""
         match node:
-            case Derive() | Given():
-                return with_children(node, (self.source(query, node.input),))
-            case Match() | Select() | Project() | Rename() | Imbed():
+            case OrderedNode():
+                return node.over(tuple(self.source(query, input_) for input_ in node.inputs))
+            case Select() | Project() | Rename() | Imbed():
                 return with_children(node, tuple(self.below(query, child) for child in children(node)))
             case _:
                 return node
@@ -122,7 +110,8 @@ def stage_names(facts: ProgramFacts) -> dict[str, str]:
     """What people read in the place of a stage's name: of which query it is a part, and of what its rows tell."""
     found: dict[str, str] = {}
     for query in (one.query for one in facts.queries if one.query.inner):
-        what = {Derive: "situations", Match: "matches"}.get(type(_told(query.node)), "rows")
+        told = _told(query.node)
+        what = told.produces if isinstance(told, OrderedNode) else "rows"
         owner = stage_owner(query.stream)
         name, number = f"{owner} (its {what})", 1
         while name in found.values():

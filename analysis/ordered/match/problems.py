@@ -7,11 +7,11 @@ from tidegate.algebra.pretty import term_text
 from tidegate.algebra.program import Query
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.types import Kind
-from tidegate.analysis.federation.federation import Federation, Label
-from tidegate.analysis.federation.sites import edge_lines, first_site, site_of, zone_lines
-from tidegate.analysis.patterns.detection import Detection
-from tidegate.analysis.patterns.matches import DETECTED, Horizon, horizons, is_exact, matching, other_end
+from tidegate.analysis.ordered.match.detection import Detection
+from tidegate.analysis.ordered.match.matches import DETECTED, Horizon, horizons, is_exact, matching, other_end
 from tidegate.analysis.zones.expansion import MAX_ZONES
+from tidegate.analysis.zones.federation import Federation, Label
+from tidegate.analysis.zones.sites import edge_lines, first_site, site_of, zone_lines
 from tidegate.analysis.zones.wording import amount
 from tidegate.analysis.zones.zone import Conflict, Hidden, Variable, Zone
 

@@ -1,0 +1,44 @@
+"""Situations: what holds of them, and that nothing is wrong with any."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tidegate.algebra.errors import Problem
+from tidegate.algebra.formulas import temporal_formula
+from tidegate.algebra.nodes import Function
+from tidegate.algebra.ordered.derive import Derive, derivation_relations
+from tidegate.algebra.pretty import term_text
+from tidegate.algebra.program import Query
+from tidegate.algebra.terms import conjunction
+from tidegate.analysis.ordered.family import Family, StateBound, ZoneBuilder, completing
+from tidegate.analysis.zones.zone import Zone
+
+
+class DeriveFamily(Family[Derive]):
+    node = Derive
+
+    def zones(self, node: Derive, build: ZoneBuilder) -> list[Zone]:
+        (reading,) = node.readings
+        zones = build.named(completing(build.build(reading.input), reading, node.completed_by), node.schema)
+        relations = conjunction(derivation_relations(node))
+        return build.constrain(zones, temporal_formula(relations, node.schema))
+
+    def problems(self, node: Derive, query: Query) -> list[Problem]:
+        return []
+
+    def with_progress(self, node: Derive) -> Sequence[tuple[Derive, str]]:
+        return ()
+
+    def state(self, node: Derive) -> StateBound:
+        return StateBound(("of a partition one that is open", *different_values("", node)), {})
+
+    def freed(self, node: Derive, *, always: bool) -> Sequence[str]:
+        return ()
+
+
+def different_values(symbol: str, situation: Derive) -> list[str]:
+    """What count_distinct holds of each situation."""
+    arguments = dict.fromkeys(a.argument for a in situation.aggregates if a.function is Function.COUNT_DISTINCT)
+    texts = [term_text(argument) for argument in arguments if argument is not None]
+    return [f"of each{symbol} the different values of {text}" for text in texts]

@@ -1,0 +1,100 @@
+"""What the analysis asks of a family of ordered operators, and what it offers to build their zones with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from tidegate.algebra.errors import Problem
+from tidegate.algebra.formulas import And, Compare, Formula, Var
+from tidegate.algebra.nodes import Node, OrderedNode, Reading
+from tidegate.algebra.program import Query
+from tidegate.algebra.schema import Schema
+from tidegate.analysis.zones.federation import Label
+from tidegate.analysis.zones.instants import relaid
+from tidegate.analysis.zones.zone import Conflict, Hidden, Layout, Zone
+
+N = TypeVar("N", bound=OrderedNode)
+
+
+class ZoneBuilder(Protocol):
+    """The zones of a query in the making, as `federation` builds them; `labels` name variables, `conflicts` say why none is left."""
+
+    labels: dict[Hidden, Label]
+    conflicts: list[Conflict]
+
+    def build(self, node: Node) -> list[Zone]:
+        """Zones of an input."""
+
+    def build_range(self, node: Node) -> tuple[list[Zone], range]:
+        """Zones of an input and the numbers of its occurrences."""
+
+    def joined(self, first: list[Zone], second: list[Zone], schema: Schema, condition: Formula) -> list[Zone]:
+        """Every zone of one side with every zone of the other, under a condition."""
+
+    def constrain(self, zones: list[Zone], condition: Formula, declared_by: str = "") -> list[Zone]:
+        """What is left of zones under a condition."""
+
+    def pruned(self, zones: list[Zone], schema: Schema) -> list[Zone]:
+        """The zones without those that others cover."""
+
+    def named(self, zones: list[Zone], schema: Schema) -> list[Zone]:
+        """The zones over exactly the temporal attributes of a schema."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateBound:
+    """What an operator keeps of the events that it has read, up to the instant p: `bounds` says how much, for people.
+
+    What is over may go once p reaches its `start` or its `end` plus so many ticks, whichever `ahead` has; empty: nothing that
+    is over is kept.
+    """
+
+    bounds: tuple[str, ...]
+    ahead: Mapping[str, int]
+
+
+class Family(Generic[N]):
+    """A family of ordered operators towards the analysis. `node` is its class of nodes."""
+
+    node: type[N]
+
+    def zones(self, node: N, build: ZoneBuilder) -> list[Zone]:
+        """What holds of a row of the result beside the row that completes it.
+
+        Towards the analysis only that row is an occurrence: what an operator has kept of the rows before is its state.
+        """
+        raise NotImplementedError
+
+    def problems(self, node: N, query: Query) -> list[Problem]:
+        """What is wrong with the operator, whatever stands around it; `query` has the places of its terms."""
+        raise NotImplementedError
+
+    def with_progress(self, node: N) -> Sequence[tuple[N, str]]:
+        """Variants of the operator with which results may progress where they do not, each with how it is written."""
+        raise NotImplementedError
+
+    def state(self, node: N) -> StateBound:
+        """What the operator keeps, and until when."""
+        raise NotImplementedError
+
+    def freed(self, node: N, *, always: bool) -> Sequence[str]:
+        """What frees some of that sooner, for people; with `always` also where it hardly pays."""
+        raise NotImplementedError
+
+
+def completing(zones: list[Zone], reading: Reading, name: str) -> list[Zone]:
+    """Zones over the keys and, by this name, the time of the event that completes a row."""
+
+    def over(layout: Layout) -> Layout:
+        assert reading.time is not None
+        kept = {key: layout.attributes[key] for key in reading.keys if key in layout.attributes}
+        return Layout(layout.rows, {**kept, name: layout.attributes[reading.time]})
+
+    return relaid(zones, over)
+
+
+def equal_instants(pairs: Iterable[tuple[str, str]]) -> Formula:
+    """That the attributes of each pair are equal."""
+    return And(tuple(Compare(Var(one), "=", Var(other)) for one, other in pairs))

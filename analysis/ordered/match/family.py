@@ -1,0 +1,154 @@
+"""Matches of patterns: what holds of them beside the events that may complete them, and what may be wrong with a pattern."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tidegate.algebra.errors import Problem, QueryError
+from tidegate.algebra.ordered.derive import END, START, Derive
+from tidegate.algebra.ordered.match import DETECTED, Given, Match, endpoint_schema
+from tidegate.algebra.program import Query
+from tidegate.algebra.schema import Schema
+from tidegate.algebra.time import INF
+from tidegate.analysis.ordered.derive import different_values
+from tidegate.analysis.ordered.family import Family, StateBound, ZoneBuilder, completing, equal_instants
+from tidegate.analysis.ordered.match.bounds import SituationBound, situation_bounds
+from tidegate.analysis.ordered.match.detection import detection_of
+from tidegate.analysis.ordered.match.matches import matching
+from tidegate.analysis.ordered.match.partners import situation_partners
+from tidegate.analysis.ordered.match.problems import match_problems
+from tidegate.analysis.zones.federation import Label
+from tidegate.analysis.zones.instants import relaid
+from tidegate.analysis.zones.normal_form import Bound
+from tidegate.analysis.zones.wording import amount, usual_spans
+from tidegate.analysis.zones.zone import Layout, Zone
+
+#: The time of the event that completes a match, while its zones are built; no attribute of a user has such a name.
+_COMPLETING = "\0completing"
+#: Situations that `explain` counts: where they may be a microsecond apart, a window has room for more than any stream brings.
+_COUNTED = 1_000_000
+
+
+class MatchFamily(Family[Match]):
+    node = Match
+
+    def zones(self, node: Match, build: ZoneBuilder) -> list[Zone]:
+        """What holds of a match, beside each of the events that may complete it: it waits for those of every symbol."""
+        detected = detection_of(node)
+        zones = matching(detected, build.conflicts)
+        build.labels |= {
+            ("v", 0, name): Label(name, detected.pattern.time) for zone in zones[:1] for name in zone.layout.attributes
+        }
+        ends = {*endpoint_schema(node), DETECTED}
+        known = Schema(tuple(a for a in node.schema.attributes if a.name in ends))
+        matched = build.pruned(build.named(zones, known), known)
+        sides = [build.build_range(situation.input) for situation in node.situations]
+        everything = range(sides[0][1].start, sides[-1][1].stop)
+        awaited: set[int] = set()
+        for (zones, own), symbol, situation in zip(sides, node.symbols, node.situations, strict=True):
+            if isinstance(situation, Given):
+                matched, known = _from_row(build, zones, matched, known, symbol, situation)
+                awaited.update(own)
+        found: list[Zone] = []
+        time = node.schema[DETECTED].renamed(_COMPLETING)
+        for (zones, own), situation in zip(sides, node.situations, strict=True):
+            if isinstance(situation, Given):
+                continue
+            completed = completing(zones, situation.readings[0], _COMPLETING)
+            keys = [node.schema[key] for key in node.keys]
+            both = Schema((*keys, time, *known.attributes))
+            same = equal_instants([(DETECTED, _COMPLETING)])
+            pairs = build.joined(build.named(completed, Schema((*keys, time))), matched, both, same)
+            others = [i for i in everything if i not in own and i not in awaited]
+            found += [zone.ignoring(others) for zone in build.named(pairs, node.schema)]
+        return build.pruned(found or build.named(matched, node.schema), node.schema)
+
+    def problems(self, node: Match, query: Query) -> list[Problem]:
+        return match_problems(detection_of(node), query)
+
+    def with_progress(self, node: Match) -> Sequence[tuple[Match, str]]:
+        """To wait for all ends, and a window if a match would wait for ever then."""
+        if node.emission == "final":
+            return ()
+        ticks, span = usual_spans(node.schema[DETECTED].type)[0]
+        final = replace(node, emission="final")
+        said = 'wait for all ends: emission="final"'
+        return ((final, said), (replace(final, within=ticks), f"{said} and within={span}"))
+
+    def state(self, node: Match) -> StateBound:
+        bounds = situation_bounds(node)
+        longest = max((bound.span for bound in bounds), default=INF)
+        # How far ahead of a situation's start, with a window, or else of its end, progress has to come for it to go.
+        ahead = {} if isinstance(longest, float) else {"start" if bounds[0].windowed else "end": longest}
+        return StateBound(tuple(_bound_lines(node, bounds)), ahead)
+
+    def freed(self, node: Match, *, always: bool) -> Sequence[str]:
+        found = situation_partners(node, always=always)
+        lines = []
+        for one in () if found is None else found.freed:
+            names = " or ".join(one.symbols)
+            if one.partners:
+                others = " or no ".join(one.partners)
+                lines.append(f"{names} has no {others}, and none to come, or no match is still open")
+            else:
+                lines.append(f"{names} is over")
+        return lines
+
+
+def _bound_lines(node: Match, bounds: Sequence[SituationBound]) -> list[str]:
+    """The derived bound of a pattern's state, per derivation."""
+    time = node.situations[0].schema[START].type
+    lines = []
+    for bound in bounds:
+        names = " or ".join(bound.symbols)
+        if bound.most <= 0 or bound.span == INF:
+            lines.append(f"of a partition one {names} that is open" + (", and all that are over" if bound.most else ""))
+            continue
+        many = f"at most {bound.most:,}" if bound.most <= _COUNTED else "all"
+        since = f"{'began' if bound.windowed else 'ended'} within {amount(int(bound.span), time)}"
+        lines.append(f"of a partition {many} {names} that {since} and are over, and one that is open")
+    derived = [(f" {s}", one) for s, one in zip(node.symbols, node.situations, strict=True) if isinstance(one, Derive)]
+    return lines + [line for symbol, one in derived for line in different_values(symbol, one)]
+
+
+def _from_row(
+    build: ZoneBuilder, zones: list[Zone], matched: list[Zone], known: Schema, symbol: str, given: Given
+) -> tuple[list[Zone], Schema]:
+    """What holds of a match beside the row that is one of its situations, and which of its attributes are known then."""
+    rows = given.schema
+    least = 0 if given.points else -1
+    zones = build.named(zones, rows)
+    if not all(zone.entails(Bound(START, END, least)) for zone in zones):
+        raise _not_periods(symbol, given)
+    for zone in zones:
+        for name in _instants(given):
+            hidden = zone.layout.rows[zone.layout.attributes[name]]
+            if not build.labels[hidden].text:
+                build.labels[hidden] = Label(f"{symbol}.{name}", build.labels[hidden].type)
+    own = {name: f"{symbol}'.{name}" if name in (START, END) else f"{symbol}.{name}" for name in _instants(given)}
+    named = relaid(
+        build.named(zones, Schema(tuple(rows[name] for name in own))),
+        lambda layout: Layout(layout.rows, {own[name]: row for name, row in layout.attributes.items()}),
+    )
+    further = Schema(tuple(rows[name].renamed(new) for name, new in own.items()))
+    both = Schema((*known.attributes, *further.attributes))
+    same = equal_instants((own[end], f"{symbol}.{end}") for end in (START, END))
+    kept = Schema(tuple(a for a in both.attributes if a.name not in (own[START], own[END])))
+    return build.pruned(build.named(build.joined(matched, named, both, same), kept), kept), kept
+
+
+def _instants(given: Given) -> list[str]:
+    """The instants of a row that is a period, without those that are keys."""
+    return [name for name in given.schema.temporal if name not in given.keys]
+
+
+def _not_periods(symbol: str, given: Given) -> QueryError:
+    sign, might = ("<=", "end before it begins") if given.points else ("<", "not end after it begins")
+    return QueryError(
+        "TG161",
+        f"a row of {symbol} might {might}",
+        because=(f"no declared relation and no filter says that {START} {sign} {END}",),
+        hint=f"declare it, relations=lambda r: r.start {sign} r.end, or filter by it first"
+        + ("" if given.points else "; points=True allows both to be equal"),
+    )

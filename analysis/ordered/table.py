@@ -1,0 +1,22 @@
+"""The families of ordered operators that the analysis knows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from tidegate.algebra.errors import InternalError
+from tidegate.algebra.nodes import OrderedNode
+from tidegate.analysis.ordered.derive import DeriveFamily
+from tidegate.analysis.ordered.family import Family
+from tidegate.analysis.ordered.match.family import MatchFamily
+
+FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = {one.node: one for one in (DeriveFamily(), MatchFamily())}
+
+
+def family_of(node: OrderedNode) -> Family[Any]:
+    """The family of an operator; `InternalError` TG904 where the analysis has none."""
+    found = FAMILIES.get(type(node))
+    if found is None:
+        raise InternalError("TG904", f"the analysis has no family of {type(node).__name__}")
+    return found

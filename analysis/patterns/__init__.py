@@ -1,1 +1,0 @@
-"""Patterns of situations: what holds of their matches, and in which order they are looked for."""

@@ -1,0 +1,70 @@
+"""The federation of a query: its zones, and what their variables are called (rules R6 to R8)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from tidegate.algebra.schema import Schema, StreamDef
+from tidegate.algebra.types import DataType
+from tidegate.analysis.zones.wording import amount, shifted
+from tidegate.analysis.zones.zone import Conflict, Extreme, Hidden, Rounding, Zone
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """What a variable is called, and the type of its attribute."""
+
+    text: str
+    type: DataType
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Federation:
+    """The zones of a query, a disjunction; no zone means that no row can satisfy its temporal relations.
+
+    `occurrences[i]` is the stream of the i-th reference, numbered as `nodes.occurrences` does. `attributes` are the
+    temporal attributes of the result. `conflicts` says, where no zone is left, which constraints contradict.
+    """
+
+    zones: tuple[Zone, ...]
+    occurrences: tuple[StreamDef, ...]
+    schema: Schema
+    labels: Mapping[Hidden, Label]
+    conflicts: tuple[Conflict, ...] = ()
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        return self.schema.temporal
+
+    def sources(self, zone: Zone) -> tuple[int, ...]:
+        """The occurrences that the zone does not ignore, in order."""
+        return tuple(i for i in range(len(self.occurrences)) if i not in zone.ignored)
+
+    def occurrence_name(self, i: int) -> str:
+        """Name of an occurrence: its stream's, numbered where the query refers to the stream several times."""
+        name = self.occurrences[i].name
+        same = [j for j, stream in enumerate(self.occurrences) if stream.name == name]
+        return name if len(same) == 1 else f"{name}#{same.index(i) + 1}"
+
+    def label(self, variable: Hidden) -> Label:
+        return self.labels[variable] if variable in self.labels else _term_label(variable, self.label)
+
+
+def _term_label(row: Hidden, label: Callable[[Hidden], Label]) -> Label:
+    """What a row is called that no attribute ever named: by its term."""
+    match row:
+        case Rounding(base, offset, unit):
+            inner = label(base)
+            text = shifted(inner.text, offset, inner.type)
+            return Label(text if unit == 1 else f"floor({text}, {amount(unit, inner.type)})", inner.type)
+        case Extreme(op, parts):
+            labels = [
+                _term_label(part, label)
+                if isinstance(part, Extreme)
+                else Label(shifted((inner := label(part.row)).text, part.by, inner.type), inner.type)
+                for part in parts
+            ]
+            return Label(f"{op}({', '.join(one.text for one in labels)})", labels[0].type)
+        case _:
+            raise AssertionError(f"no label for {row}")

@@ -1,0 +1,112 @@
+"""What operators that derive situations have in common: the events that they read, and what they keep."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Self
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from tidegate.algebra.time import Extended
+from tidegate.runtime.eval.lenient import SetAside
+from tidegate.runtime.eval.relational import evaluate
+from tidegate.runtime.eval.small.increment import Rows, as_frame
+from tidegate.runtime.eval.small.rows import Few
+from tidegate.runtime.ordered.derive.derivation import Derivation
+from tidegate.runtime.ordered.derive.events import Source, array_of
+from tidegate.runtime.ordered.derive.partition_states import Made, PartitionStates
+from tidegate.runtime.ordered.derive.tables import SITUATIONS, bounds_of, changes, described, everything, values_of
+from tidegate.runtime.ordered.derive.ties import untied
+from tidegate.runtime.ordered.family import Bounds, Operator
+from tidegate.runtime.ordered.sizes import CLOSED, OPEN
+from tidegate.runtime.ordered.state_tables import StateTable
+
+
+class Situations(Operator):
+    """An operator that derives situations: `states` are what is held of its partitions, `made` what its last increment has
+    made of some, which counts once it is settled.
+    """
+
+    __slots__ = ()
+
+    derivation: Derivation
+    states: PartitionStates
+    made: Made | None
+
+    def settled(self) -> Self:
+        """The operator, with what its last increment has made in `states`: there is no way back from then on."""
+        if self.made is not None:
+            self.made.settle(self.states)
+        return self
+
+    def events(self, leaves: Mapping[int, Rows], old: Extended, new: Extended) -> list[Rows]:
+        found: list[Rows] = []
+        for source in self.derivation.sources:
+            rows = _stretches(source, leaves[source.leaf]) if source.stretched else _rows(source, leaves[source.leaf])
+            found.append(_between(rows, source.time, old, new))
+        return found
+
+    def untied(self, events: Sequence[Rows]) -> tuple[list[Rows], list[SetAside]]:
+        kept, aside = list(events), list[SetAside]()
+        for place, source in enumerate(self.derivation.sources):
+            own = [self.derivation.situations[number] for number in source.definitions]
+            kept[place], gone = untied(source, own, as_frame(events[place]))
+            aside += gone
+        return kept, aside
+
+    def noting(self, noted: list[SetAside] | None) -> Self:
+        values = {
+            number: replace(one, aggregates=replace(one.aggregates, noted=noted))
+            for number, one in self.derivation.values.items()
+        }
+        return replace(self, derivation=replace(self.derivation, values=values))  # type: ignore[type-var]  # a dataclass
+
+    def tables(self) -> dict[str, pa.Table]:
+        return everything(self.derivation, self.settled().states)
+
+    def changes(self) -> dict[str, pa.Table] | None:
+        made, states = self.made, self.settled().states
+        if made is None:
+            return None
+        return changes(self.derivation, states.partitions, made.before, made.after, made.is_new)
+
+    def described(self) -> dict[str, StateTable]:
+        return described(self.derivation, self.states.partitions.schema)
+
+    def bounds(self, tables: Mapping[str, pa.Table]) -> Mapping[str, Bounds]:
+        return bounds_of(tables[SITUATIONS]) if SITUATIONS in tables else {}
+
+    def counts(self) -> dict[str, int]:
+        """Situations that are open and over, values of aggregates."""
+        states, derivation = self.settled().states, self.derivation
+        values = {values_of(number): one.partials.height for number, one in derivation.values.items()}
+        return {OPEN: states.open, CLOSED: states.shelf.rows, **values}
+
+
+def _between(rows: Rows, name: str, old: Extended, new: Extended) -> Rows:
+    """The rows whose instant is later than `old` and at most `new`."""
+    time = array_of(rows, name)
+    inside = [time > old] if isinstance(old, int) else []
+    inside += [time <= new] if isinstance(new, int) else []
+    if all(mask.all() for mask in inside):
+        return rows
+    mask = np.logical_and.reduce(inside)
+    return rows.where(mask) if isinstance(rows, Few) else rows.filter(pl.Series(mask))
+
+
+def _rows(source: Source, stored: Rows) -> Rows:
+    return evaluate(source.situation.input, {0: as_frame(stored)})
+
+
+def _stretches(source: Source, stored: Rows) -> Rows:
+    """Stretches with partition and time under the names that the situations give them."""
+    assert source.stretched is not None
+    stretches, situation = source.stretched.stretches, source.situation
+    inner, outer = (*stretches.keys, stretches.time), (*situation.keys, situation.time)
+    named = [*zip(inner, outer, strict=True), (stretches.until,) * 2, (stretches.holds,) * 2]
+    if isinstance(stored, Few):
+        return Few({new: stored.columns[name] for name, new in named}, stored.height)
+    return pl.DataFrame([stored.get_column(name).alias(new) for name, new in named])

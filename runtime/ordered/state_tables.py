@@ -1,0 +1,100 @@
+"""Tables of an operator's state, as it describes them: how changes are merged, and what a row can be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+import polars as pl
+
+from tidegate.runtime.plan.progress import not_of_this_program
+
+#: The columns of a partition's keys, by their places.
+KEY: Final = "key {}"
+#: The number of no id.
+NO_ID: Final = -1
+#: Ids are counted up from 0.
+_MOST_IDS: Final = 1 << 62
+_LAYER: Final = "\0layer"
+
+
+@dataclass(frozen=True, slots=True)
+class StateTable:
+    """A table that an operator keeps. Its first columns are the keys of the partition, where it has `keys`; else rows belong
+    to those of a table with keys that have the same `id`.
+
+    `merge` is what a change does to the rows before. `partition`: it replaces all rows of each partition that it has, save for
+    those that are `lasting`, which are never replaced; a row that is `empty` says that nothing else is left. `id`: a row replaces
+    the one with its id. `append`: rows are added.
+
+    `possible` holds of every row that can have been written; `needed` columns have no NULL, `unique` ones differ from row to row.
+    """
+
+    columns: pl.Schema
+    merge: Literal["partition", "id", "append"]
+    keys: int = 0
+    id: str | None = None
+    lasting: pl.Expr | None = None
+    empty: pl.Expr | None = None
+    needed: tuple[str, ...] = ()
+    unique: tuple[str, ...] = ()
+    possible: pl.Expr = field(default_factory=lambda: pl.lit(value=True))
+    what: str = "rows"
+
+    def check(self, where: str, rows: pl.DataFrame) -> pl.DataFrame:
+        """The rows; `StateError` TG504 for what cannot have been written."""
+        if rows.schema != self.columns:
+            raise not_of_this_program(f"other columns than {', '.join(self.columns)} in {where}")
+        if any(rows.get_column(column).null_count() for column in self.needed):
+            raise not_of_this_program(f"rows without values in {where}")
+        possible = self.possible
+        if self.id is not None:
+            possible &= pl.col(self.id).is_between(NO_ID, _MOST_IDS)
+        if self.unique:
+            possible &= pl.struct(self.unique).is_unique()
+        if not rows.select(possible.all()).item():
+            raise not_of_this_program(f"{self.what} that can not be in {where}")
+        return rows
+
+    def merged(self, parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
+        """Rows, and the changes that were written after them, in order."""
+        if len(parts) == 1 or self.merge == "append":
+            return parts[0] if len(parts) == 1 else pl.concat(parts)
+        if self.merge == "id":
+            return pl.concat(parts).unique(self.id, keep="last", maintain_order=True)
+        rows = pl.concat([part.with_columns(pl.lit(number).alias(_LAYER)) for number, part in enumerate(parts)])
+        keys = list(self.columns)[: self.keys]
+        replaced = pl.lit(value=True) if self.lasting is None else ~self.lasting
+        said = pl.col(_LAYER) == pl.col(_LAYER).filter(replaced).max().over(keys)
+        return rows.filter(~replaced | said).drop(_LAYER)
+
+    def whole(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """The rows where nothing stands before them: that nothing is left needs no word."""
+        return rows if self.empty is None else rows.filter(~self.empty)
+
+
+#: The tables of an operator by name.
+StateTables = Mapping[str, StateTable]
+
+
+def folded(
+    layers: Iterable[Mapping[str, pl.DataFrame]], tables: StateTables, *, whole: bool
+) -> dict[str, pl.DataFrame]:
+    """What tables say together with the changes written after them, in order. With `whole` nothing stands before them."""
+    found: dict[str, list[pl.DataFrame]] = {}
+    for layer in layers:
+        for name, rows in layer.items():
+            found.setdefault(name, []).append(rows)
+    joined = {name: tables[name].merged(parts) for name, parts in found.items()}
+    if whole:
+        joined = {name: tables[name].whole(rows) for name, rows in joined.items()}
+    return {name: rows for name, rows in joined.items() if rows.height}
+
+
+def checked(tables: StateTables, query: str, name: str, rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows of a table of a query's operator; `StateError` TG504 for what it cannot have written."""
+    where = f"the state of {query!r:.200}"
+    if name not in tables:
+        raise not_of_this_program(f"a table {name!r:.200} in {where}")
+    return tables[name].check(where, rows)

@@ -1,0 +1,34 @@
+"""The families of ordered operators that the runtime knows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from tidegate.algebra.errors import InternalError
+from tidegate.algebra.nodes import OrderedNode
+from tidegate.algebra.time import Extended
+from tidegate.runtime.ordered.derive.operator import DeriveFamily
+from tidegate.runtime.ordered.family import Family, Operator, Tables
+from tidegate.runtime.ordered.match.family import MatchFamily
+from tidegate.runtime.plan.steps import Ordered
+
+FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = {one.node: one for one in (DeriveFamily(), MatchFamily())}
+
+
+def family_of(node: OrderedNode) -> Family[Any]:
+    """The family of an operator; `InternalError` TG904 where the runtime has none."""
+    found = FAMILIES.get(type(node))
+    if found is None:
+        raise InternalError("TG904", f"the runtime has no family of {type(node).__name__}")
+    return found
+
+
+def start_operator(ordered: Ordered) -> Operator:
+    """The operator before the first event."""
+    return family_of(ordered.node).start(ordered)
+
+
+def load_operator(ordered: Ordered, tables: Tables, reached: Extended) -> Operator:
+    """The operator with what was kept when progress was `reached`."""
+    return family_of(ordered.node).load(ordered, tables, reached)
