@@ -255,6 +255,11 @@ class OrderedNode(Hashed):
         raise NotImplementedError
 
     @property
+    def keeps(self) -> str:
+        """What it keeps of its events, as people say it."""
+        return "state"
+
+    @property
     def prefixes(self) -> tuple[str, ...]:
         """The prefixes that it gives to attributes of its result, so that they are told apart."""
         return ()

@@ -50,6 +50,7 @@ from tidegate.algebra.dsl.situations import Derived, Intervals, Partitioned, Sit
 from tidegate.algebra.dsl.sources import QueryHandle, Result, query, result, stream, table
 from tidegate.algebra.dsl.suggestions import function_hint
 from tidegate.algebra.errors import InternalError, Problem, QueryError, Site, TidegateError
+from tidegate.algebra.ordered.process import Operator, Reach
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.text.printer import query_text
 from tidegate.algebra.text.reader import AmbiguousRelationWarning, read_query
@@ -175,11 +176,13 @@ __all__ = [
     "bool_or",
     "count_if",
     # what the functions above yield
+    "Reach",
     "Relation",
     "Partitioned",
     "Situation",
     "Derived",
     "Intervals",
+    "Operator",
     "Timeline",
     "Result",
     "QueryHandle",

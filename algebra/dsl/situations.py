@@ -25,9 +25,10 @@ from tidegate.algebra.dsl.literals import plain
 from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.dsl.relation_checks import check_condition, is_identifier, place, renamed, what_else
 from tidegate.algebra.errors import QueryError, Site
-from tidegate.algebra.nodes import Aggregate, Node, Project, Rename, children
+from tidegate.algebra.nodes import Aggregate, Node, Project, Rename, Scan, children
 from tidegate.algebra.ordered.derive import END, START, Derive, derivation_text, situation_text
 from tidegate.algebra.ordered.match import Emission, Given, Match
+from tidegate.algebra.ordered.process import Operator, Process
 from tidegate.algebra.pretty import preformatted, printable
 from tidegate.algebra.row_wise import is_static
 from tidegate.algebra.schema import checked_name
@@ -169,6 +170,47 @@ class Partitioned:
             if not situations:
                 raise QueryError("TG124", "nothing to derive", hint=_DERIVE)
             return Derived({name: self._derived(name, one, site) for name, one in situations.items()})
+
+    @called()
+    def process(self, operator: Operator) -> Relation:
+        """The rows of an operator of your own over these partitions: the keys, and what it declares.
+
+        `QueryError` TG114 for what is no `tg.Operator`, or declares its result otherwise than with `tg.stream`; TG101 for an
+        attribute that it reads and events lack.
+
+        Examples:
+            >>> import dataclasses, polars
+            >>> @dataclasses.dataclass(frozen=True)
+            ... class Above(tg.Operator):
+            ...     limit: float
+            ...     reads = ("speed",)
+            ...
+            ...     def result(self, events):
+            ...         return tg.stream("Above", "time bigint, speed double", progress="time")
+            ...
+            ...     def step(self, events, state, reach):
+            ...         return events.filter(polars.col("speed") > self.limit), {}
+            >>> show(cars.partition_by("car").process(Above(90)))
+            red, 2, 95.0
+        """
+        with Here() as site:
+            if not isinstance(operator, Operator):
+                raise QueryError(
+                    "TG114", f"process got {kind_of(operator)}, not an operator", hint="derive one from tg.Operator"
+                )
+            relation = self._relation
+            for name in operator.reads:
+                relation._column(name)
+            declared = operator.result({name: str(relation.schema[name].type) for name in operator.reads})
+            if not isinstance(declared, Relation) or not isinstance(declared._node, Scan):
+                raise QueryError(
+                    "TG114",
+                    f"result of {type(operator).__name__} gives {kind_of(declared)}",
+                    hint='declare it: return tg.stream("Name", "t timestamp, ...", progress="t")',
+                )
+            node = Process(relation._node, self._keys, self._time, self._tie, operator, declared._node.stream)
+            name = declared._node.stream.name
+            return relation._with(node, dict.fromkeys(node.schema, Origin(name)), site)
 
     def _derived(self, name: str, given: Situation, site: Site | None) -> Intervals:
         if not isinstance(given, Situation):

@@ -76,6 +76,10 @@ class Derive(OrderedNode):
         return END
 
     @property
+    def keeps(self) -> str:
+        return "situations"
+
+    @property
     def produces(self) -> str:
         return "situations"
 
@@ -181,9 +185,10 @@ def runs(node: Derive, events: Sequence[Row]) -> list[Run]:
     names = node.input.schema.names
     time, condition = names.index(node.time), evaluator(resolve(node.condition, node.input.schema))
     found: list[Run] = []
-    for key, members in partitions(node, events):
+    (reading,) = node.readings
+    for key, members in partitions(reading, events):
         run: list[Row] = []
-        for event in [*_in_order(node, members), None]:
+        for event in [*in_order(reading, members), None]:
             if event is not None and condition(dict(zip(names, event, strict=True))) is True:
                 run.append(event)
                 continue
@@ -196,9 +201,9 @@ def runs(node: Derive, events: Sequence[Row]) -> list[Run]:
     return found
 
 
-def partitions(node: Derive, events: Sequence[Row]) -> list[tuple[Row, list[Row]]]:
+def partitions(reading: Reading, events: Sequence[Row]) -> list[tuple[Row, list[Row]]]:
     """Events by their keys, NULL equal to NULL."""
-    places = [node.input.schema.names.index(key) for key in node.keys]
+    places = [reading.input.schema.names.index(key) for key in reading.keys]
     found: dict[tuple[object, ...], tuple[Row, list[Row]]] = {}
     for event in events:
         key = tuple(event[place] for place in places)
@@ -206,15 +211,15 @@ def partitions(node: Derive, events: Sequence[Row]) -> list[tuple[Row, list[Row]
     return list(found.values())
 
 
-def _in_order(node: Derive, events: list[Row]) -> list[Row]:
+def in_order(reading: Reading, events: list[Row]) -> list[Row]:
     """Events by time, then by the tie-break, NULL first; `EvaluationError` TG304 where these leave the order open."""
-    schema = node.input.schema
-    places = [schema.names.index(name) for name in (node.time, node.tie) if name is not None]
+    schema = reading.input.schema
+    places = [schema.names.index(name) for name in (reading.time, reading.tie) if name is not None]
     ranked = cmp_to_key(_compare)
     ordered = sorted(events, key=lambda event: tuple(ranked(event[place]) for place in places))
     for one, other in itertools.pairwise(ordered):
         if all(key_of(one[place]) == key_of(other[place]) for place in places):
-            raise tied(one[places[0]], schema[node.time].type)
+            raise tied(one[places[0]], schema.attributes[places[0]].type)
     return ordered
 
 

@@ -123,6 +123,10 @@ class Match(OrderedNode):
         return DETECTED
 
     @property
+    def keeps(self) -> str:
+        return "situations"
+
+    @property
     def produces(self) -> str:
         return "matches"
 

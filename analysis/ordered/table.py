@@ -10,8 +10,11 @@ from tidegate.algebra.nodes import OrderedNode
 from tidegate.analysis.ordered.derive import DeriveFamily
 from tidegate.analysis.ordered.family import Family
 from tidegate.analysis.ordered.match.family import MatchFamily
+from tidegate.analysis.ordered.process import ProcessFamily
 
-FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = {one.node: one for one in (DeriveFamily(), MatchFamily())}
+FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = {
+    one.node: one for one in (DeriveFamily(), MatchFamily(), ProcessFamily())
+}
 
 
 def family_of(node: OrderedNode) -> Family[Any]:

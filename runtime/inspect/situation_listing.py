@@ -9,9 +9,9 @@ from tidegate.algebra.pretty import count_of
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import Kind
 from tidegate.runtime.batch.instants import moment, plain_moment
-from tidegate.runtime.ordered.sizes import CLOSED, END, OPEN, SITUATIONS, START
+from tidegate.runtime.ordered.sizes import CLOSED, END, OPEN, SITUATIONS, START, VALUES
 from tidegate.runtime.plan.layout import Layout
-from tidegate.runtime.plan.situation_state import Situations, situations_of
+from tidegate.runtime.plan.situation_state import Situations, state_name
 from tidegate.runtime.state.errors import MANIFEST, StateError
 from tidegate.runtime.state.manifest import KeptRows, KernelState
 from tidegate.runtime.state.segments import covering
@@ -29,14 +29,15 @@ class SituationState:
     open: KeptRows
     closed: KeptRows
     values: int
+    tables: Mapping[str, int]
     bytes: int
     files: int
     progress: Extended
 
     @property
     def rows(self) -> int:
-        """Situations, open or not."""
-        return self.open.rows + self.closed.rows
+        """Situations, open or not, and rows of other tables."""
+        return self.open.rows + self.closed.rows + sum(self.tables.values())
 
     @property
     def until(self) -> Extended:
@@ -67,9 +68,13 @@ def check_situations(layout: Layout, kernel: Mapping[str, KernelState]) -> None:
 
 
 def _state(of: Situations, state: KernelState, progress: Extended) -> SituationState:
-    values = sum(one.rows for one in state.kept if one.holds not in SITUATIONS)
+    values = sum(one.rows for one in state.kept if one.holds.startswith(VALUES))
+    tables: dict[str, int] = {}
+    for one in state.kept:
+        if one.holds not in SITUATIONS and not one.holds.startswith(VALUES):
+            tables[one.holds] = tables.get(one.holds, 0) + one.rows
     size = sum(file.bytes for file in state.files)
-    return SituationState(of, _all(OPEN, state), _all(CLOSED, state), values, size, len(state.files), progress)
+    return SituationState(of, _all(OPEN, state), _all(CLOSED, state), values, tables, size, len(state.files), progress)
 
 
 def _all(holds: str, state: KernelState) -> KeptRows:
@@ -81,11 +86,11 @@ def _all(holds: str, state: KernelState) -> KeptRows:
 def situation_text(one: SituationState) -> str:
     """For people."""
     kind = Kind(one.of.kind)
-    head = f"{situations_of(one.of.query)}: {count_of(one.rows, 'row')}"
+    head = f"{state_name(one.of.query, one.of.what)}: {count_of(one.rows, 'row')}"
     if one.rows:
         head += f", {count_of(one.bytes, 'byte')} in {count_of(one.files, 'file')}"
     lines = [head]
-    if situations_of(one.of.query) != f"{one.of.query}: situations":
+    if state_name(one.of.query, one.of.what) != f"{one.of.query}: {one.of.what}":
         lines.append(f"  for         {one.of.query}, inside that query")
     if one.open.rows:
         low, high = one.open.bounds[START]
@@ -100,6 +105,7 @@ def situation_text(one: SituationState) -> str:
         lines.append(f"              until {until}")
     if one.values:
         lines.append(f"  aggregates  {count_of(one.values, 'partial value')} of these")
+    lines += [f"  {'kept':<12}{count_of(count, 'row')} of {name!r}" for name, count in one.tables.items()]
     lines += [f"  {'' if i else 'bound':<12}{text}" for i, text in enumerate(one.of.bounds)]
     return "\n".join(lines)
 
@@ -117,13 +123,14 @@ def situation_dict(one: SituationState) -> dict[str, object]:
         return {"rows": kept.rows, **ranges}
 
     return {
-        "situations": situations_of(one.of.query),
+        "situations": state_name(one.of.query, one.of.what),
         "query": one.of.query,
         "rows": one.rows,
         "bytes": one.bytes,
         "open": part(one.open),
         "over": part(one.closed),
         "partial_values": one.values,
+        "tables": dict(one.tables),
         "progress": {one.of.time: plain_moment(one.progress, kind)},
         "until": {one.of.time: plain_moment(one.until, kind)} if one.closed.rows else {},
         "bound": list(one.of.bounds),

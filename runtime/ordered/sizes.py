@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from tidegate.runtime.plan.situation_state import deriving, situations_of
+from tidegate.runtime.plan.situation_state import deriving, state_name
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.state.manifest import KernelState
 
@@ -13,6 +13,8 @@ from tidegate.runtime.state.manifest import KernelState
 OPEN: Final = "open"
 CLOSED: Final = "closed"
 SITUATIONS: Final = frozenset((OPEN, CLOSED))
+#: What the names of rows begin with that go with others, such as aggregates of situations: they are not counted by themselves.
+VALUES: Final = "values "
 #: Their instants.
 START: Final = "start"
 END: Final = "end"
@@ -20,7 +22,7 @@ END: Final = "end"
 
 def situation_rows(plan: Plan, kernel: Mapping[str, KernelState]) -> dict[str, int]:
     """Situations kept, open ones and such as may still be matched, by the name under which they are counted."""
-    return _summed(plan, kernel, lambda state: sum(one.rows for one in state.kept if one.holds in SITUATIONS))
+    return _summed(plan, kernel, lambda state: sum(one.rows for one in state.kept if not one.holds.startswith(VALUES)))
 
 
 def situation_bytes(plan: Plan, kernel: Mapping[str, KernelState]) -> dict[str, int]:
@@ -31,6 +33,7 @@ def situation_bytes(plan: Plan, kernel: Mapping[str, KernelState]) -> dict[str, 
 def _summed(plan: Plan, kernel: Mapping[str, KernelState], size: Callable[[KernelState], int]) -> dict[str, int]:
     found: dict[str, int] = {}
     for query in deriving(plan):
-        name = situations_of(query.name)
+        assert query.ordered is not None
+        name = state_name(query.name, query.ordered.node.keeps)
         found[name] = found.get(name, 0) + (size(kernel[query.name]) if query.name in kernel else 0)
     return found

@@ -11,9 +11,12 @@ from tidegate.algebra.time import Extended
 from tidegate.runtime.ordered.derive.operator import DeriveFamily
 from tidegate.runtime.ordered.family import Family, Operator, Tables
 from tidegate.runtime.ordered.match.family import MatchFamily
+from tidegate.runtime.ordered.process import ProcessFamily
 from tidegate.runtime.plan.steps import Ordered
 
-FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = {one.node: one for one in (DeriveFamily(), MatchFamily())}
+FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = {
+    one.node: one for one in (DeriveFamily(), MatchFamily(), ProcessFamily())
+}
 
 
 def family_of(node: OrderedNode) -> Family[Any]:

@@ -27,11 +27,12 @@ class Situations:
     kind: str
     ahead: Mapping[str, int]
     bounds: tuple[str, ...]
+    what: str = "situations"
 
 
-def situations_of(query: str) -> str:
+def state_name(query: str, what: str = "situations") -> str:
     """The name of what a query's operator keeps, beside those of buffers; a query inside another one counts as that one."""
-    return f"{query.partition(_INSIDE)[0]}: situations"
+    return f"{query.partition(_INSIDE)[0]}: {what}"
 
 
 def deriving(plan: Plan) -> list[QueryPlan]:
@@ -46,8 +47,11 @@ def situation_state(plan: Plan) -> tuple[Situations, ...]:
 
 def _situations(query: QueryPlan) -> Situations:
     assert query.ordered is not None
-    found = family_of(query.ordered.node).state(query.ordered.node)
-    return Situations(query.name, query.ordered.time, instants_of(query.ordered).kind.value, found.ahead, found.bounds)
+    node = query.ordered.node
+    found = family_of(node).state(node)
+    return Situations(
+        query.name, query.ordered.time, instants_of(query.ordered).kind.value, found.ahead, found.bounds, node.keeps
+    )
 
 
 def instants_of(ordered: Ordered) -> DataType:

@@ -19,7 +19,7 @@ from tidegate.runtime.ordered.derive.events import Partitions
 from tidegate.runtime.ordered.derive.partition_states import Cut, PartitionStates
 from tidegate.runtime.ordered.derive.run_partials import RunPartials
 from tidegate.runtime.ordered.derive.run_values import RunValues
-from tidegate.runtime.ordered.sizes import CLOSED, END, OPEN, START
+from tidegate.runtime.ordered.sizes import CLOSED, END, OPEN, START, VALUES
 from tidegate.runtime.ordered.state_tables import KEY, NO_ID, StateTable
 
 #: The table of situations: columns beside the keys, which are named by their places. Of an open one, END is the time of the
@@ -68,7 +68,7 @@ def _filled(situations: pa.Table, values: Mapping[int, RunPartials]) -> dict[str
 
 def values_of(definition: int) -> str:
     """The name of the table with the values of a definition."""
-    return f"values {definition}"
+    return f"{VALUES}{definition}"
 
 
 def named_values(definition: int, partials: RunPartials) -> dict[str, pl.DataFrame]:

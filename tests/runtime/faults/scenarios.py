@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any
 
 import tidegate as tg
+from tests.operators import Changes, Silences
 from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.facts import ProgramFacts
 from tidegate.runtime.connectors.sources import Source
@@ -141,6 +142,17 @@ def pattern() -> tg.Program:
     return tg.program(Early=early.select("k", s=a.ts, u=b.ts, n=a.n, t="detected"), Late=late, Long=periods.B)
 
 
+def own_operators() -> tg.Program:
+    """Operators that only tests know, one of them with timers, and a grouping of what it yields."""
+    periods = e.partition_by("k", tie="v")
+    silences = periods.process(Silences(9))
+    return tg.program(
+        Changed=periods.process(Changes()),
+        Silent=silences,
+        Counted=silences.group_by(w=tg.ceil(silences.at, 20)).agg(n=tg.count()),
+    )
+
+
 def stretches() -> tg.Program:
     """Matches of situations of which only the conditions matter: with a delay, events are joined as they are read."""
     periods = e.partition_by("k").derive(A=tg.situation(e.v > 1), B=tg.situation(e.v < 7, at_least=2))
@@ -168,6 +180,7 @@ MAKERS: Mapping[str, Callable[[], Scenario]] = {
     "static join": lambda: Scenario(static_join(), script("E"), {"N": NAMES}),
     "pattern": lambda: Scenario(pattern(), script("E"), sources=ONCE),
     "stretches": lambda: Scenario(stretches(), script("E", count=40), sources=UNTIED),
+    "operators of one's own": lambda: Scenario(own_operators(), script("E"), sources=ONCE),
     "event-controlled": lambda: Scenario(event_controlled(), script("E", "F")),
 }
 

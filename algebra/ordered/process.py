@@ -1,0 +1,141 @@
+"""Operators that users write: the class to derive from, and the node that applies one to the events of a relation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.nodes import Aggregation, Node, OrderedNode, Reading, Row, require_attribute
+from tidegate.algebra.ordered.derive import in_order, partitions
+from tidegate.algebra.schema import Schema, StreamDef
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How far an operator has read all events: instants after `after` and up to `until` are new; None: all that are left.
+
+    `close_at`: where what is open ends, once there are no more events; None: it is not reported.
+    """
+
+    after: int | None
+    until: int | None
+    close_at: int | None = None
+
+    @property
+    def ends(self) -> bool:
+        """Whether there are no more events."""
+        return self.until is None
+
+
+class Operator:
+    """An ordered operator of your own: it sees the events of each partition in order of time, and keeps state between them.
+
+    Derive from it, as a frozen dataclass where it has parameters: a checkpoint belongs to the class by its name and to the
+    values of its fields, and never holds code.
+
+    `reads` are the attributes of an event that it needs beside the keys and the time. `tables` are what it keeps, by name, each with
+    the columns of its rows as DDL text; a row belongs to a partition. With `wakes`, a table and a column of instants in it,
+    `step` also sees the partitions in which such an instant has been reached, whether they have events or not.
+    """
+
+    reads: tuple[str, ...] = ()
+    tables: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    wakes: ClassVar[tuple[str, str] | None] = None
+    #: How much it keeps, for people.
+    bound: ClassVar[str] = "what it keeps of each partition"
+
+    def result(self, events: Mapping[str, str]) -> Any:
+        """Its result beside the keys, declared with `tg.stream`: attributes, relations of their instants, and the one instant on
+        which it progresses, at which a row is complete. `events` has the types of what it reads, by name.
+        """
+        raise NotImplementedError
+
+    def step(
+        self, events: pl.DataFrame, state: Mapping[str, pl.DataFrame], reach: Reach
+    ) -> tuple[pl.DataFrame, Mapping[str, pl.DataFrame]]:
+        """The rows that are complete, and what is kept of these partitions from now on.
+
+        `events` are in order of `partition`, time and tie. `partition` is a number that stands for the keys, and the first column of
+        all frames; it means something within one call only. Instants are whole numbers, microseconds for timestamps. A row is
+        complete after `reach.after` and up to `reach.until`, by the declared instant. A table that is left out is empty.
+        """
+        raise NotImplementedError
+
+    def meaning(self, events: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+        """The rows of one partition, of all its events in order of time: slow and obvious, to test `step` against."""
+        raise QueryError(
+            "TG114", f"{type(self).__name__} has no meaning(...)", hint="define it, for tests that compare with it"
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Process(OrderedNode):
+    """An operator of a user's over the events of a relation; `result` is what it declares beside the keys."""
+
+    input: Node
+    keys: tuple[str, ...]
+    time: str
+    tie: str | None
+    operator: Operator
+    result: StreamDef
+
+    @property
+    def readings(self) -> tuple[Reading, ...]:
+        tie = () if self.tie is None else (self.tie,)
+        read = frozenset((*self.keys, self.time, *tie, *self.operator.reads))
+        return (Reading(self.input, self.keys, read, self.time, self.tie),)
+
+    def over(self, inputs: tuple[Node, ...]) -> Process:
+        return replace(self, input=inputs[0])
+
+    @property
+    def completed_by(self) -> str:
+        (time,) = self.result.progress
+        return time
+
+    @property
+    def produces(self) -> str:
+        return "rows"
+
+    def infer_schema(self) -> Schema:
+        schema = self.input.schema
+        for name in self.readings[0].attributes:
+            require_attribute(name, schema)
+        if not schema[self.time].temporal:
+            raise QueryError(
+                "TG117", f"{self.time!r} orders no events: it holds no instants", hint="name a temporal attribute"
+            )
+        if len(self.result.progress) != 1 or self.result.schema[self.completed_by].type != schema[self.time].type:
+            raise QueryError(
+                "TG117",
+                f"a row of {self.result.name} is complete at an instant of its events",
+                hint=f"declare it with progress=... on one {schema[self.time].type}",
+            )
+        if clash := [name for name in self.keys if name in self.result.schema]:
+            raise QueryError(
+                "TG103",
+                f"{', '.join(clash)} is a key, and an attribute that {self.result.name} declares",
+                hint="leave it out: rows have the keys of their partition",
+            )
+        return Schema((*(schema[key] for key in self.keys), *self.result.schema.attributes))
+
+    def rows(self, inputs: Sequence[Sequence[Row]], aggregation: Aggregation) -> list[Row]:
+        names = self.input.schema.names
+        found: list[Row] = []
+        (reading,) = self.readings
+        for key, members in partitions(reading, inputs[0]):
+            events = [dict(zip(names, event, strict=True)) for event in in_order(reading, members)]
+            made = self.operator.meaning(events)
+            found += [(*key, *(row[name] for name in self.result.schema.names)) for row in made]
+        return found
+
+    def text(self, inputs: Sequence[str]) -> str:
+        order = self.time if self.tie is None else f"{self.time}, {self.tie}"
+        by = ", ".join(self.keys) or "()"
+        return f"process {inputs[0]} by {by} in order of {order}: {self.operator!r} into {self.result.schema}"

@@ -1,0 +1,204 @@
+"""Operators of users: the same rows whatever the batching, the engine and the disorder, and an error for what breaks its word."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import polars as pl
+import pytest
+
+import tidegate as tg
+from tests.operators import Changes, Silences
+from tidegate import testing
+from tidegate.algebra.semantics import evaluate
+from tidegate.runtime.inspect.state_listing import list_state
+from tidegate.runtime.state import LocalStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Event = tuple[Any, ...]
+
+S = tg.stream("S", "k string, t bigint, v bigint", progress="t")
+BY_KEY = S.partition_by("k")
+
+
+def program() -> tg.Program:
+    silences = BY_KEY.process(Silences(7))
+    return tg.program(
+        Changed=BY_KEY.process(Changes()),
+        Long=silences.where(silences.at - silences.since > 1).select("k", "at"),
+        All=S.partition_by(time="t").process(Changes()),
+        Counted=silences.group_by(w=tg.ceil(silences.at, 10)).agg(n=tg.count()),
+    )
+
+
+def events(seed: int) -> list[Event]:
+    rng = random.Random(seed)
+    times = rng.sample(range(1, 120), 60)
+    return [(rng.choice(("a", "b", "c", None)), t, rng.choice((1, 1, 2, None))) for t in sorted(times)]
+
+
+def wanted(rows: Sequence[Event], name: str) -> list[Event]:
+    (query,) = (one for one in program().definition.queries if one.stream == name)
+    return sorted(evaluate(query.node, {"S": list(rows)}), key=str)
+
+
+def found(rows: Sequence[Mapping[str, Any]]) -> list[Event]:
+    return sorted((tuple(row.values()) for row in rows), key=str)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_rows_are_those_of_the_meaning_whatever_the_batching(seed: int, tmp_path: Path) -> None:
+    """In disorder that progress permits, and with a start from the checkpoint in between."""
+    rng, rows = random.Random(seed), events(seed)
+    waiting = list(rows)
+    sessions = rng.choice((1, 3))
+    for number in range(sessions):
+        with program().session(checkpoint=tmp_path, collect_garbage="exact", threads=rng.choice((1, 2))) as session:
+            last = number == sessions - 1
+            while len(waiting) > (0 if last else len(rows) * (sessions - 1 - number) // sessions):
+                batch = waiting[: rng.choice((0, 1, 5, 20))]
+                del waiting[: len(batch)]
+                session.push("S", rng.sample(batch, len(batch)))
+                session.advance("S", min((row[1] for row in waiting), default=200) - 1)
+                session.step()
+                for name, told in (("Changed", "t"), ("Long", "at")):
+                    reached = session.progress[name][told]
+                    assert all(row[told] <= reached for row in session.results(name))
+            if last:
+                session.finish()
+                session.step()
+                for name in ("Changed", "Long", "All", "Counted"):
+                    assert found(session.results(name)) == wanted(rows, name)
+                assert not any(session.live_rows().values())
+
+
+def test_a_timer_goes_off_with_no_event() -> None:
+    with program().session() as session:
+        session.push("S", [("a", 10, 1), ("b", 12, 1)])
+        session.advance("S", 16)
+        session.step()
+        assert session.results("Long") == []
+        session.advance("S", 17)
+        session.step()
+        assert session.results("Long") == [{"k": "a", "at": 17}]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("shard_bytes", [0, 1])
+def test_spark_has_the_same_rows(shard_bytes: int, spark: SparkSession) -> None:
+    """In the driver, and shard by shard in the workers."""
+    rows = events(3)
+    with testing.drive(
+        program(), spark=spark, driver_bytes=0 if shard_bytes else 1 << 20, shard_bytes=shard_bytes
+    ) as run:
+        for first in range(0, len(rows), 30):
+            run.add("S", rows[first : first + 30])
+            run.advance("S", t=rows[first : first + 30][-1][1])
+            run.step()
+        run.finish()
+        run.step()
+        for name in ("Changed", "Long", "All", "Counted"):
+            assert found(run.results(name)) == wanted(rows, name)
+        if shard_bytes:
+            assert {place for report in run.reports for place in report.places.values()} >= {"sharded"}
+
+
+def test_it_is_explained_listed_and_answered_for(tmp_path: Path) -> None:
+    told = str(program().explain())
+    assert "Silences(gap=7) into since bigint not null, at bigint not null" in told
+    assert "holds       of a partition the last event, for so long" in told
+    with program().session(checkpoint=tmp_path) as session:
+        session.push("S", [("a", 10, 1), ("b", 12, 1)])
+        session.advance("S", 12)
+        session.step()
+        assert "has arrived up to 12" in str(session.why("Long"))
+    listed = str(list_state(LocalStore(tmp_path)))
+    assert "kept        2 rows of 'last'" in listed
+    assert "bound       of a partition one value" in listed
+
+
+def test_the_checkpoint_belongs_to_the_parameters(tmp_path: Path) -> None:
+    def of(gap: int) -> tg.Program:
+        return tg.program(Silent=BY_KEY.process(Silences(gap)))
+
+    with of(7).session(checkpoint=tmp_path) as session:
+        session.push("S", [("a", 10, 1)])
+        session.step()
+    with pytest.raises(tg.TidegateError, match="Silent"):
+        of(8).session(checkpoint=tmp_path)
+
+
+def test_ties_are_those_of_all_ordered_operators() -> None:
+    tied = [("a", 1, 1), ("a", 1, 1), ("a", 2, 1), ("a", 2, 2)]
+    with tg.program(C=BY_KEY.process(Changes())).session() as session:
+        session.push("S", tied)
+        session.finish()
+        session.step()
+        assert session.results("C") == [{"k": "a", "t": 1, "v": 1}]
+
+
+Step = Callable[[pl.DataFrame, Mapping[str, pl.DataFrame], tg.Reach], Any]
+
+
+@dataclass(frozen=True)
+class Broken(tg.Operator):
+    """An operator that does something else than it says."""
+
+    does: Step
+    tables: ClassVar = {"one": "v bigint"}
+
+    def result(self, events: Mapping[str, str]) -> tg.Relation:
+        return tg.stream("Broken", "since bigint, t bigint", progress="t", relations=lambda row: row.since <= row.t)
+
+    def step(self, events: pl.DataFrame, state: Mapping[str, pl.DataFrame], reach: tg.Reach) -> Any:
+        return self.does(events, state, reach)
+
+
+def rows(**columns: object) -> pl.DataFrame:
+    """The result of a step of one row, at the time of the event unless it says otherwise."""
+    return pl.DataFrame({"partition": [0], "since": [5], "t": [5]} | {name: [value] for name, value in columns.items()})
+
+
+@pytest.mark.parametrize(
+    ("does", "message"),
+    [
+        (lambda *_: None, "step of Broken failed"),
+        (lambda *_: (None, {}), "not rows and tables"),
+        (lambda events, *_: (events, {}), "its result has the columns partition, since, t"),
+        (lambda *_: (rows(t="soon"), {}), "other types than declared"),
+        (lambda *_: (rows(since=None), {}), "a row has no since, which is declared not null"),
+        (
+            lambda *_: (rows(t=6), {}),
+            "a row is complete at t = 6, and this step is about instants after None and up to 5",
+        ),
+        (lambda *_: (rows(since=6), {}), "a declared relation does not hold of the row"),
+        (lambda *_: (rows(partition=1), {}), "its result has a row of a partition that step was not given"),
+        (lambda *_: (rows(), {"other": rows()}), "a table 'other' that it does not declare"),
+        (lambda *_: (rows(), {"one": rows()}), "table 'one' has the columns partition, v"),
+        (lambda *_: (rows(), {"one": pl.DataFrame({"partition": [7], "v": [1]})}), "of a partition that step was not"),
+        (lambda *_: 1 / 0, "step of Broken failed: ZeroDivisionError: division by zero"),
+    ],
+)
+def test_what_breaks_its_word_is_told(does: Step, message: str) -> None:
+    with tg.program(Q=BY_KEY.process(Broken(does))).session() as session:
+        session.push("S", [("a", 5, 1)])
+        session.advance("S", 5)
+        with pytest.raises(tg.TidegateError, match="TG310") as raised:
+            session.step()
+        assert message in str(raised.value)
+    # And nothing has changed: another that keeps its word may go on.
+
+
+def test_what_cannot_be_an_operator_is_refused_where_it_is_written() -> None:
+    with pytest.raises(tg.QueryError, match="not an operator"):
+        BY_KEY.process("Changes")  # type: ignore[arg-type]  # as a user may err
+    with pytest.raises(tg.QueryError, match="TG101"):
+        BY_KEY.process(Changes("speed"))
+    with pytest.raises(tg.QueryError, match="TG103"):
+        S.partition_by("k", "v").process(Changes())
