@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tidegate.algebra.errors import Problem
 from tidegate.algebra.formulas import temporal_formula
-from tidegate.algebra.nodes import Function
+from tidegate.algebra.nodes import Function, OrderedNode
 from tidegate.algebra.ordered.derive import Derive, derivation_relations
 from tidegate.algebra.pretty import term_text
 from tidegate.algebra.program import Query
@@ -36,9 +36,26 @@ class DeriveFamily(Family[Derive]):
     def freed(self, node: Derive, *, always: bool) -> Sequence[str]:
         return ()
 
+    def one_by_one(self, node: Derive, *, shared: bool) -> Sequence[str]:
+        return reasons(node, shared=shared)
+
 
 def different_values(symbol: str, situation: Derive) -> list[str]:
     """What count_distinct holds of each situation."""
     arguments = dict.fromkeys(a.argument for a in situation.aggregates if a.function is Function.COUNT_DISTINCT)
     texts = [term_text(argument) for argument in arguments if argument is not None]
     return [f"of each{symbol} the different values of {text}" for text in texts]
+
+
+def reasons(node: OrderedNode, *, shared: bool) -> list[str]:
+    """Why events of situations are stored one by one, as far as their definitions say it."""
+    events = [reading for reading in node.readings if reading.time is not None]
+    intervals = len(events) < len(node.readings)
+    found = {
+        "situations are given beside them": intervals,
+        "aggregates ask for them": any(len(reading.terms) > 1 for reading in events),
+        "a tie-break orders them": any(reading.tie is not None for reading in events),
+        "they come from several streams": not intervals and not shared,
+    }
+    why = [reason for reason, applies in found.items() if applies]
+    return [] if not events else why or ["their partition and time alone do not say when they are final"]

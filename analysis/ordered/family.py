@@ -83,6 +83,16 @@ class Family(Generic[N]):
         """What frees some of that sooner, for people; with `always` also where it hardly pays."""
         raise NotImplementedError
 
+    def one_by_one(self, node: N, *, shared: bool) -> Sequence[str]:
+        """Why events are stored one by one where they are, for people; none where there are no events. `shared`: whether all its
+        inputs read the same rows.
+        """
+        raise NotImplementedError
+
+    def orders(self, node: N) -> Sequence[str]:
+        """In which order what it combines is looked for at first, for people."""
+        return ()
+
 
 def completing(zones: list[Zone], reading: Reading, name: str) -> list[Zone]:
     """Zones over the keys and, by this name, the time of the event that completes a row."""

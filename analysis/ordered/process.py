@@ -31,3 +31,6 @@ class ProcessFamily(Family[Process]):
 
     def freed(self, node: Process, *, always: bool) -> Sequence[str]:
         return ()
+
+    def one_by_one(self, node: Process, *, shared: bool) -> Sequence[str]:
+        return (f"{type(node.operator).__name__} asks for them",)

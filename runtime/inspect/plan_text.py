@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from tidegate.algebra.nodes import Group
 from tidegate.algebra.pretty import listed, node_text, term_text
-from tidegate.analysis.ordered.table import family_of as analysis_family_of
-from tidegate.runtime.ordered.table import family_of
+from tidegate.analysis.ordered.table import family_of
 from tidegate.runtime.plan.placement import Limits, size_text
 from tidegate.runtime.plan.schedule import Timetable
 from tidegate.runtime.plan.shared_parts import sharers
@@ -95,10 +94,10 @@ def _notes(ordered: Ordered | None) -> dict[str, list[str] | None]:
     """What an operator keeps, what frees some of that sooner, and in which order it looks for what it combines at first."""
     if ordered is None:
         return dict.fromkeys(("order", "holds", "freed_by"))
-    analysed, node = analysis_family_of(ordered.node), ordered.node
+    analysed, node = family_of(ordered.node), ordered.node
     freed = [] if ordered.purging == "off" else analysed.freed(node, always=ordered.purging == "always")
     return {
-        "order": list(family_of(node).first_orders(node)),
+        "order": list(analysed.orders(node)),
         "holds": list(analysed.state(node).bounds),
         "freed_by": list(freed),
     }
@@ -108,7 +107,7 @@ def _events(ordered: Ordered) -> str:
     """What is stored of an operator's events, and why."""
     if ordered.stretched is not None:
         return "joined to stretches as files are read, where a delay says how far they are final; else one by one"
-    why = family_of(ordered.node).one_by_one(ordered)
+    why = family_of(ordered.node).one_by_one(ordered.node, shared=len(set(ordered.leaves)) == 1)
     return f"one by one: {' and '.join(why)}" if why else "none: its situations are given"
 
 

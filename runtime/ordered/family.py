@@ -90,11 +90,3 @@ class Family(Generic[N]):
     def load(self, ordered: Ordered, tables: Tables, reached: Extended) -> Operator:
         """The operator with what was kept when progress was `reached`."""
         raise NotImplementedError
-
-    def one_by_one(self, ordered: Ordered) -> Sequence[str]:
-        """Why its events are stored one by one where they are, for people; none where it reads no events."""
-        raise NotImplementedError
-
-    def first_orders(self, node: N) -> Sequence[str]:
-        """In which order what it combines is looked for at first, for people."""
-        return ()

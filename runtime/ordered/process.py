@@ -171,10 +171,6 @@ class ProcessFamily(Family[Process]):
         kept = {name: tables[name].drop(_NONE) if name in tables else none for name, none in fresh.kept.items()}
         return replace(fresh, kept=kept)
 
-    def one_by_one(self, ordered: Ordered) -> Sequence[str]:
-        assert isinstance(ordered.node, Process)
-        return (f"{type(ordered.node.operator).__name__} asks for them",)
-
 
 def _key_names(node: Process) -> list[str]:
     return [KEY.format(place) for place in range(len(node.keys))]
@@ -238,12 +234,12 @@ def _require_order(node: Process, events: pl.DataFrame) -> None:
 def _stepped(
     node: Process, events: pl.DataFrame, state: Mapping[str, pl.DataFrame], reach: Reach, partitions: int
 ) -> tuple[pl.DataFrame, dict[str, pl.DataFrame]]:
-    """What the user's step yields, its tables of the declared columns; `EvaluationError` TG310 for anything else."""
+    """What the user's step yields, its tables of the declared columns; `EvaluationError` TG305 for anything else."""
     what = type(node.operator).__name__
     try:
         rows, left = _any(node.operator.step(events, state, reach))
     except Exception as error:
-        raise EvaluationError("TG310", f"step of {what} failed: {type(error).__name__}: {error}") from error
+        raise EvaluationError("TG305", f"step of {what} failed: {type(error).__name__}: {error}") from error
     if not isinstance(rows, pl.DataFrame) or not isinstance(left, Mapping):
         raise _wrong(what, f"step returned {shown((type(rows).__name__, type(left).__name__))}, not rows and tables")
     if unknown := sorted({*left} - {*node.operator.tables}):
@@ -258,7 +254,7 @@ def _stepped(
 
 
 def _result(node: Process, rows: pl.DataFrame, partitions: int, reach: Reach) -> pl.DataFrame:
-    """The rows as declared; `EvaluationError` TG310 for one that is complete too early or too late, or of which a relation is not true."""
+    """The rows as declared; `EvaluationError` TG305 for one that is complete too early or too late, or of which a relation is not true."""
     what, schema = type(node.operator).__name__, node.result.schema
     found = _conforming(what, "its result", rows, {PARTITION: pl.Int64(), **polars_schema(schema)})
     _check_partitions(what, "its result", found, partitions)
@@ -306,5 +302,5 @@ def _any(value: Any) -> Any:
 
 def _wrong(what: str, message: str) -> EvaluationError:
     return EvaluationError(
-        "TG310", f"{what} breaks what it declares: {message}", hint="correct its step or its declaration"
+        "TG305", f"{what} breaks what it declares: {message}", hint="correct its step or its declaration"
     )

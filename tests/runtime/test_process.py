@@ -189,7 +189,7 @@ def test_what_breaks_its_word_is_told(does: Step, message: str) -> None:
     with tg.program(Q=BY_KEY.process(Broken(does))).session() as session:
         session.push("S", [("a", 5, 1)])
         session.advance("S", 5)
-        with pytest.raises(tg.TidegateError, match="TG310") as raised:
+        with pytest.raises(tg.TidegateError, match="TG305") as raised:
             session.step()
         assert message in str(raised.value)
     # And nothing has changed: another that keeps its word may go on.

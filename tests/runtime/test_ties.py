@@ -14,6 +14,7 @@ from tests.properties.families import seeds
 from tests.runtime.conftest import Start
 from tidegate.algebra.nodes import Node, children
 from tidegate.algebra.ordered.derive import Derive, untied
+from tidegate.algebra.ordered.match import Match
 from tidegate.algebra.semantics import Row, bags_equal, evaluate
 
 R = tg.stream("R", "k bigint, t bigint, z bigint, x double, y bigint", progress="t")
@@ -47,6 +48,8 @@ def expected(made: tg.Program, rows: list[Row]) -> dict[str, list[Row]]:
 
 
 def derivations(node: Node) -> Iterator[Derive]:
+    if isinstance(node, Match):
+        yield from (one for one in node.situations if isinstance(one, Derive))
     if isinstance(node, Derive):
         yield node
     for child in children(node):

@@ -11,9 +11,10 @@ from tidegate.algebra.ordered.match import DETECTED, Given, Match, endpoint_sche
 from tidegate.algebra.program import Query
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.time import INF
-from tidegate.analysis.ordered.derive import different_values
+from tidegate.analysis.ordered.derive import different_values, reasons
 from tidegate.analysis.ordered.family import Family, StateBound, ZoneBuilder, completing, equal_instants
 from tidegate.analysis.ordered.match.bounds import SituationBound, situation_bounds
+from tidegate.analysis.ordered.match.chosen_orders import chosen_orders, first_statistics, order_lines, pinned_order
 from tidegate.analysis.ordered.match.detection import detection_of
 from tidegate.analysis.ordered.match.matches import matching
 from tidegate.analysis.ordered.match.partners import situation_partners
@@ -94,6 +95,14 @@ class MatchFamily(Family[Match]):
             else:
                 lines.append(f"{names} is over")
         return lines
+
+    def one_by_one(self, node: Match, *, shared: bool) -> Sequence[str]:
+        return reasons(node, shared=shared)
+
+    def orders(self, node: Match) -> Sequence[str]:
+        """A run learns, and chooses again."""
+        statistics = first_statistics(detection_of(node))
+        return order_lines(node, chosen_orders(statistics, pinned_order(node)), statistics, "assumed")
 
 
 def _bound_lines(node: Match, bounds: Sequence[SituationBound]) -> list[str]:

@@ -84,20 +84,3 @@ class DeriveFamily(Family[Derive]):
 
     def load(self, ordered: Ordered, tables: Tables, reached: Extended) -> Operator:
         return SituationOperator.load(ordered, tables)
-
-    def one_by_one(self, ordered: Ordered) -> Sequence[str]:
-        return reasons_of(ordered)
-
-
-def reasons_of(ordered: Ordered) -> list[str]:
-    """Why events of situations are stored one by one, as far as their definitions say it; none where there are no events."""
-    events = [reading for reading in ordered.node.readings if reading.time is not None]
-    intervals = len(events) < len(ordered.node.readings)
-    reasons = {
-        "situations are given beside them": intervals,
-        "aggregates ask for them": any(len(reading.terms) > 1 for reading in events),
-        "a tie-break orders them": any(reading.tie is not None for reading in events),
-        "they come from several streams": not intervals and len(set(ordered.leaves)) > 1,
-    }
-    why = [reason for reason, applies in reasons.items() if applies]
-    return [] if not events else why or ["their partition and time alone do not say when they are final"]
