@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidegate.algebra.pretty import count_of, printable
-from tidegate.analysis.patterns.inner_queries import owner_of
+from tidegate.analysis.inner_queries import owner_of
 from tidegate.runtime.ingest.quarantine import read_quarantine
 
 

@@ -12,7 +12,7 @@ from tidegate.algebra.errors import Problem, Site, call_site
 from tidegate.algebra.pretty import count_of
 from tidegate.algebra.time import INF
 from tidegate.algebra.types import Kind
-from tidegate.analysis.patterns.inner_queries import stage_names
+from tidegate.analysis.inner_queries import stage_names
 from tidegate.runtime.batch.instants import moment
 from tidegate.runtime.connectors.sources import Files, Source
 from tidegate.runtime.engines.rejections import MENDS, all_rejected, example, is_rejected, last_of
