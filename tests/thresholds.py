@@ -125,7 +125,6 @@ OTHERS = {
     "inspect.live_display.DELAY": "a span of time",
     "engines.rejections._ROW": "characters of a row",
     "cli.operation.STALE": "a span of time",
-    "plan.situation_state._COUNTED": "what texts say",
     "inspect.results.SHOWN_ROWS": "rows that a text shows",
     "inspect.timelines.axis.MARKS": "instants of an axis",
     "inspect.timelines.axis.WIDTH": "a width",

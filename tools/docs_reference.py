@@ -89,6 +89,10 @@ written by `tools/docs_reference.py`.
 
 #: What stands before every example: the head of the page of functions and classes shows it, the test of the examples runs it.
 EXAMPLES_BEGIN = '''\
+from dataclasses import dataclass
+
+import polars as pl
+
 import tidegate as tg
 
 # Orders, and payments for them. The last payment says no time, so it is set aside.
@@ -131,6 +135,22 @@ def show(what, **more):
         print(*(row["value"] for row in sorted(rows, key=lambda row: row["ordered"])), sep=", ")
     else:
         print(*sorted(", ".join(map(str, row.values())) for row in rows), sep="\\n")
+
+
+# An operator of your own: events above a limit.
+@dataclass(frozen=True)
+class Above(tg.Operator):
+    limit: float
+    reads = ("speed",)
+
+    def result(self, events):
+        return tg.stream("Above", f"time bigint, speed {events['speed']}", progress="time")
+
+    def step(self, events, state, reach):
+        return events.filter(pl.col("speed") > self.limit), {}
+
+    def meaning(self, events):
+        return [event for event in events if event["speed"] > self.limit]
 '''
 
 #: What stands before the examples that need Spark, after the above.

@@ -179,19 +179,8 @@ class Partitioned:
         attribute that it reads and events lack.
 
         Examples:
-            >>> import dataclasses, polars
-            >>> @dataclasses.dataclass(frozen=True)
-            ... class Above(tg.Operator):
-            ...     limit: float
-            ...     reads = ("speed",)
-            ...
-            ...     def result(self, events):
-            ...         return tg.stream("Above", "time bigint, speed double", progress="time")
-            ...
-            ...     def step(self, events, state, reach):
-            ...         return events.filter(polars.col("speed") > self.limit), {}
             >>> show(cars.partition_by("car").process(Above(90)))
-            red, 2, 95.0
+            red, 3, 95.0
         """
         with Here() as site:
             if not isinstance(operator, Operator):

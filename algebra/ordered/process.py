@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.nodes import Aggregation, Node, OrderedNode, Reading, Row, require_attribute
 from tidegate.algebra.ordered.derive import in_order, partitions
 from tidegate.algebra.schema import Schema, StreamDef
 
-if TYPE_CHECKING:
-    import polars as pl
+#: A frame of Polars, which the algebra does not load.
+Frame = Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,10 @@ class Reach:
     """How far an operator has read all events: instants after `after` and up to `until` are new; None: all that are left.
 
     `close_at`: where what is open ends, once there are no more events; None: it is not reported.
+
+    Examples:
+        >>> tg.Reach(after=10, until=20)
+        Reach(after=10, until=20, close_at=None)
     """
 
     after: int | None
@@ -29,7 +33,12 @@ class Reach:
 
     @property
     def ends(self) -> bool:
-        """Whether there are no more events."""
+        """Whether there are no more events.
+
+        Examples:
+            >>> tg.Reach(after=10, until=None).ends
+            True
+        """
         return self.until is None
 
 
@@ -42,6 +51,20 @@ class Operator:
     `reads` are the attributes of an event that it needs beside the keys and the time. `tables` are what it keeps, by name, each with
     the columns of its rows as DDL text; a row belongs to a partition. With `wakes`, a table and a column of instants in it,
     `step` also sees the partitions in which such an instant has been reached, whether they have events or not.
+
+    Examples:
+        >>> @dataclass(frozen=True)
+        ... class Above(tg.Operator):
+        ...     limit: float
+        ...     reads = ("speed",)
+        ...
+        ...     def result(self, events):
+        ...         return tg.stream("Above", f"time bigint, speed {events['speed']}", progress="time")
+        ...
+        ...     def step(self, events, state, reach):
+        ...         return events.filter(pl.col("speed") > self.limit), {}
+        >>> show(cars.partition_by("car").process(Above(90)))
+        red, 3, 95.0
     """
 
     reads: tuple[str, ...] = ()
@@ -53,22 +76,37 @@ class Operator:
     def result(self, events: Mapping[str, str]) -> Any:
         """Its result beside the keys, declared with `tg.stream`: attributes, relations of their instants, and the one instant on
         which it progresses, at which a row is complete. `events` has the types of what it reads, by name.
+
+        Examples:
+            >>> print(Above(90).result({"speed": "double"}).schema)
+            time bigint not null, speed double
         """
         raise NotImplementedError
 
-    def step(
-        self, events: pl.DataFrame, state: Mapping[str, pl.DataFrame], reach: Reach
-    ) -> tuple[pl.DataFrame, Mapping[str, pl.DataFrame]]:
+    def step(self, events: Frame, state: Mapping[str, Frame], reach: Reach) -> tuple[Frame, Mapping[str, Frame]]:
         """The rows that are complete, and what is kept of these partitions from now on.
 
         `events` are in order of `partition`, time and tie. `partition` is a number that stands for the keys, and the first column of
         all frames; it means something within one call only. Instants are whole numbers, microseconds for timestamps. A row is
         complete after `reach.after` and up to `reach.until`, by the declared instant. A table that is left out is empty.
+
+        Examples:
+            >>> events = pl.DataFrame({"partition": [0, 0], "time": [1, 2], "speed": [80.0, 95.0]})
+            >>> rows, kept = Above(90).step(events, {}, tg.Reach(after=None, until=5))
+            >>> rows.rows(), kept
+            ([(0, 2, 95.0)], {})
         """
         raise NotImplementedError
 
     def meaning(self, events: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
-        """The rows of one partition, of all its events in order of time: slow and obvious, to test `step` against."""
+        """The rows of one partition, of all its events in order of time: slow and obvious, to test `step` against.
+
+        `QueryError` TG114 where an operator does not define it.
+
+        Examples:
+            >>> Above(90).meaning([{"time": 1, "speed": 80.0}, {"time": 2, "speed": 95.0}])
+            [{'time': 2, 'speed': 95.0}]
+        """
         raise QueryError(
             "TG114", f"{type(self).__name__} has no meaning(...)", hint="define it, for tests that compare with it"
         )
