@@ -15,7 +15,7 @@ from typing import Final
 from tidegate.algebra.pretty import count_of
 from tidegate.algebra.time import INF, Extended, format_instant
 from tidegate.algebra.types import Kind
-from tidegate.analysis.patterns.inner_queries import with_stage_names
+from tidegate.analysis.inner_queries import with_stage_names
 from tidegate.runtime.batch.instants import moment, plain_moment
 from tidegate.runtime.inspect.situation_listing import (
     SituationState,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from tidegate.algebra.dsl.calls import checked_calls
 from tidegate.algebra.pretty import preformatted
 from tidegate.algebra.time import Extended
-from tidegate.analysis.patterns.inner_queries import with_stage_names
+from tidegate.analysis.inner_queries import with_stage_names
 
 
 @checked_calls

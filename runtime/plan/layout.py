@@ -8,7 +8,7 @@ from typing import Final
 
 from tidegate.algebra.nodes import Join, Node, Product, children, occurrences
 from tidegate.algebra.row_wise import is_static
-from tidegate.analysis.patterns.inner_queries import stage_names
+from tidegate.analysis.inner_queries import stage_names
 from tidegate.analysis.zones.wording import shifted
 from tidegate.runtime.plan.progress import input_streams
 from tidegate.runtime.plan.situation_state import Situations, situation_state

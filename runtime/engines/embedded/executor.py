@@ -14,7 +14,7 @@ from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Term
 from tidegate.algebra.time import INF
 from tidegate.analysis.facts import Rank
-from tidegate.analysis.patterns.inner_queries import owner_of
+from tidegate.analysis.inner_queries import owner_of
 from tidegate.analysis.recursion import ranks_below
 from tidegate.runtime.batch.executor import Increment, Ingested, Rewrite, Stratum, Work
 from tidegate.runtime.connectors.sources import SourceOptions
