@@ -130,7 +130,7 @@ def situation_dict(one: SituationState) -> dict[str, object]:
         "open": part(one.open),
         "over": part(one.closed),
         "partial_values": one.values,
-        "tables": dict(one.tables),
+        **({"tables": dict(one.tables)} if one.tables else {}),
         "progress": {one.of.time: plain_moment(one.progress, kind)},
         "until": {one.of.time: plain_moment(one.until, kind)} if one.closed.rows else {},
         "bound": list(one.of.bounds),
