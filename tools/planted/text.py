@@ -90,8 +90,8 @@ GROUP = Group(
         bug(
             "matches are detected at the end of the axis",
             DRAWING,
-            'at = f"{axis.x(lane.detected):.2f}"',
-            'at = f"{axis.x(axis.last):.2f}"',
+            'at, finer = (f"{axis.x(lane.detected):.{digits}f}" for digits in (2, 6))',
+            'at, finer = (f"{axis.x(axis.last):.{digits}f}" for digits in (2, 6))',
         ),
         bug(
             "partitions with matches come last",
