@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cmp_to_key
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 from tidegate.algebra.errors import InternalError, Problem, QueryError, Site
+from tidegate.algebra.functions.aggregates import TABLE, Members, SumOverflow
+from tidegate.algebra.functions.aggregates import order_values as order_values
 from tidegate.algebra.kernels import (
     ATTRIBUTE,
     LITERAL,
     OVERFLOW,
     PARAMETER,
     KernelFailure,
-    compare,
     overflow,
 )
 from tidegate.algebra.kernels import Evaluator as Evaluator
@@ -182,60 +181,31 @@ def same_value(a: Value, b: Value) -> bool:
     return key_of(a) == key_of(b)
 
 
-def order_values(values: Iterable[Value]) -> list[Value]:
-    """Values, none of them NULL, from least to greatest."""
-    return sorted(values, key=cmp_to_key(compare))
-
-
 # --- aggregates ------------------------------------------------------------------------------------------------------
 
 
-def aggregate(function: Function, arguments: Sequence[Value], by: Sequence[Value], type_: DataType, name: str) -> Value:
-    """An aggregate over the arguments of a group's rows (`by`: their orders, for first and last; else ignored).
+def aggregate(
+    function: Function,
+    arguments: Sequence[Value],
+    by: Sequence[Value],
+    type_: DataType,
+    name: str,
+    parameter: float | str | None = None,
+) -> Value:
+    """An aggregate over the arguments of a group's rows (`by`: their orders, where it has one; else ignored).
 
     `arguments` of a count of rows are anything but NULL. `type_` is the argument's type.
     """
-    present = [value for value in arguments if value is not None]
-    match function:
-        case Function.COUNT:
-            return len(present)
-        case Function.COUNT_DISTINCT:
-            return len({key_of(value) for value in present})
-        case Function.MIN:
-            return order_values(present)[0] if present else None
-        case Function.MAX:
-            return order_values(present)[-1] if present else None
-        case Function.SUM:
-            return _sum(present, type_, name) if present else None
-        case Function.TRY_SUM:
-            try:
-                return _sum(present, type_, name) if present else None
-            except EvaluationError:
-                return None
-        case Function.AVG:
-            if not present:
-                return None
-            if type_.kind is Kind.DOUBLE:
-                return _sum_doubles(present) / len(present)
-            return float(sum(int(v) for v in present)) / float(10**type_.scale) / len(present)
-        case Function.FIRST | Function.LAST:
-            pairs = [(b, a) for a, b in zip(arguments, by, strict=True) if a is not None and b is not None]
-            if not pairs:
-                return None
-            orders = order_values(b for b, _ in pairs)
-            end = orders[0] if function is Function.FIRST else orders[-1]
-            return order_values(a for b, a in pairs if compare(b, end) == 0)[0]
-
-
-def _sum(present: Sequence[Value], type_: DataType, name: str) -> Value:
-    if type_.kind is Kind.DOUBLE:
-        return _sum_doubles(present)
-    # Exact whatever the order: only the total counts, as partial sums of other batchings may differ.
-    total = sum(int(value) for value in present if value is not None)
-    limits = (-(10**18) + 1, 10**18 - 1) if type_.kind is Kind.DECIMAL else type_range(type_)
-    if limits is not None and not limits[0] <= total <= limits[1]:
-        raise sum_out_of_range(name, type_, total)
-    return total
+    entry = TABLE[function]
+    pairs: list[tuple[Value, Value]]
+    if entry.ordered:
+        pairs = [(a, b) for a, b in zip(arguments, by, strict=True) if a is not None and b is not None]
+    else:
+        pairs = [(a, None) for a in arguments if a is not None]
+    try:
+        return entry.value(Members([a for a, _ in pairs], [b for _, b in pairs], type_, parameter))
+    except SumOverflow as failure:
+        raise sum_out_of_range(name, type_, failure.total) from None
 
 
 def sum_out_of_range(name: str, type_: DataType, total: int | None = None) -> EvaluationError:
@@ -245,14 +215,3 @@ def sum_out_of_range(name: str, type_: DataType, total: int | None = None) -> Ev
         hint += ", or cast to double first: such a sum is rounded"
     because = () if total is None else (f"total = {value_text(total, type_)}",)
     return EvaluationError(OVERFLOW, f"{name}: the sum is out of range", because=because, hint=hint)
-
-
-def _sum_doubles(present: Sequence[Value]) -> float:
-    values = [float(value) for value in present if value is not None]
-    try:
-        return math.fsum(values)
-    except ValueError:  # +inf and -inf
-        return math.nan
-    except OverflowError:  # a partial sum was too large, perhaps not the total
-        total = math.fsum(math.ldexp(value, -64) for value in values)
-        return math.ldexp(total, 64) if abs(total) < 2.0**960 else math.copysign(math.inf, total)

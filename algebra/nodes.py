@@ -125,19 +125,26 @@ class Function(Enum):
     AVG = "avg"
     FIRST = "first"
     LAST = "last"
+    VARIANCE = "variance"
+    STDDEV = "stddev"
+    MEDIAN = "median"
+    QUANTILE = "quantile"
+    MODE = "mode"
+    STRING_AGG = "string_agg"
 
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
     """`name = function(argument)`; first and last take the order `by`, ties go to the smallest value.
 
-    They skip rows in which the argument or the order is NULL.
+    They skip rows in which the argument or the order is NULL. `parameter`: the share of a quantile, the separator of string_agg.
     """
 
     name: str
     function: Function
     argument: Term | None = None
     by: Term | None = None
+    parameter: float | str | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -455,7 +462,7 @@ def _without_nulls(schema: Schema, condition: Term) -> Schema:
 
 def aggregate_attribute(aggregate: Aggregate, schema: Schema) -> Attribute:
     """Attribute of an aggregate. It is never temporal: what groups yield is bound to no hidden time (rule on aggregates)."""
-    from tidegate.algebra.operations import aggregate_type
+    from tidegate.algebra.functions.aggregates import aggregate_type
 
     argument = None if aggregate.argument is None else term_type(aggregate.argument, schema)
     by = None if aggregate.by is None else term_type(aggregate.by, schema)

@@ -29,13 +29,12 @@ from tidegate.algebra.functions.rules import Operation, common_type
 from tidegate.algebra.kernels import Kernel
 from tidegate.algebra.terms import Attr, Call, Lit, Param, Term, unknown_attribute
 from tidegate.algebra.typed import Typed, attribute_leaf, literal_leaf, parameter_leaf, placeholder
-from tidegate.algebra.types import BIGINT, DOUBLE, DURATION, MAX_DECIMAL_PRECISION, NULL, DataType, Kind, decimal
+from tidegate.algebra.types import DataType
 
 if TYPE_CHECKING:
-    from tidegate.algebra.nodes import Aggregate
     from tidegate.algebra.schema import Attribute
 
-__all__ = ["KERNELS", "OPERATIONS", "SECTIONS", "aggregate_type", "common_type", "operation", "resolve", "result_type"]
+__all__ = ["KERNELS", "OPERATIONS", "SECTIONS", "common_type", "operation", "resolve", "result_type"]
 
 #: Operations by family, as the manual lists them.
 SECTIONS: Mapping[str, tuple[Operation, ...]] = MappingProxyType(
@@ -92,50 +91,3 @@ def operation(name: str) -> Operation:
     near = difflib.get_close_matches(name, list(OPERATIONS), n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else "the reference lists all operations"
     raise QueryError("TG131", f"unknown operation {name!r}", hint=hint)
-
-
-# --- aggregates ------------------------------------------------------------------------------------------------------
-
-
-def aggregate_type(aggregate: Aggregate, argument: DataType | None, by: DataType | None) -> DataType:
-    """Type of an aggregate; NULL arguments are skipped by all, and an empty rest yields NULL (0 for the counts).
-
-    sum: bigint, duration and decimal stay what they are (decimals with 18 digits) and fail where the total overflows
-    (try_sum: are NULL), whatever the order of rows; of doubles it is compensated. avg: double. first, last: among rows where neither the
-    argument nor `by` is NULL; of equal `by` the smallest argument.
-    """
-    from tidegate.algebra.nodes import Function
-
-    function = aggregate.function
-    ordered = function in (Function.FIRST, Function.LAST)
-    if ordered and by is None:
-        raise QueryError("TG132", f"{function.value} needs an order", hint="name it: by=e.time")
-    if not ordered and by is not None:
-        raise QueryError("TG132", f"{function.value} takes no order", hint="only first and last take by=")
-    if argument is None:
-        if function is Function.COUNT:
-            return BIGINT
-        raise QueryError("TG132", f"{function.value} needs an argument", hint="only count() counts rows")
-    match function:
-        case Function.COUNT | Function.COUNT_DISTINCT:
-            return BIGINT
-        case Function.MIN | Function.MAX | Function.FIRST | Function.LAST:
-            if argument == NULL:
-                raise QueryError("TG102", f"{function.value} of NULL has no type", hint="cast it")
-            return argument
-        case Function.SUM | Function.TRY_SUM if argument.kind is Kind.DECIMAL:
-            return decimal(MAX_DECIMAL_PRECISION, argument.scale)
-        case Function.SUM | Function.TRY_SUM if argument in (BIGINT, DOUBLE, DURATION):
-            return argument
-        case Function.AVG if argument.is_numeric:
-            return DOUBLE
-        case Function.SUM | Function.TRY_SUM | Function.AVG:
-            takes = "numbers" if function is Function.AVG else "numbers or durations"
-            hint = (
-                'average .cast("bigint") of the duration, in microseconds'
-                if argument == DURATION
-                else "cast it to a number"
-            )
-            raise QueryError("TG102", f"{function.value} takes {takes}, not {argument}", hint=hint)
-        case _:
-            assert_never(function)

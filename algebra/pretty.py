@@ -266,6 +266,7 @@ def ticks_text(amount: int, instants: DataType) -> str:
 def aggregate_text(aggregate: Aggregate, tie: str | None = None) -> str:
     """An aggregate as it is called: `first(temp, by=time)`, or `by=(time, tie)` where an attribute orders its ties."""
     argument = "" if aggregate.argument is None else term_text(aggregate.argument)
+    argument += "" if aggregate.parameter is None else f", {aggregate.parameter!r}"
     order = None if aggregate.by is None else term_text(aggregate.by)
     by = "" if order is None else f", by={order}" if tie is None else f", by=({order}, {tie})"
     return f"{aggregate.function.value}({argument}{by})"

@@ -312,7 +312,7 @@ def _aggregate(made: Aggregate, rows: list[Row], schema: Schema) -> Value:
     if made.by is not None:
         order = _over(schema, made.by)
         by = [order(row) for row in rows]
-    return aggregate(made.function, arguments, by, type_, made.name)
+    return aggregate(made.function, arguments, by, type_, made.name, made.parameter)
 
 
 # --- comparing results -----------------------------------------------------------------------------------------------

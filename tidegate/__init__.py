@@ -21,9 +21,15 @@ from tidegate.algebra.dsl.aggregates import (
     first,
     last,
     max,
+    median,
     min,
+    mode,
+    quantile,
+    stddev,
+    string_agg,
     sum,
     try_sum,
+    variance,
 )
 from tidegate.algebra.dsl.expression import Expression
 from tidegate.algebra.dsl.functions import (
@@ -175,6 +181,12 @@ __all__ = [
     "bool_and",
     "bool_or",
     "count_if",
+    "median",
+    "mode",
+    "quantile",
+    "stddev",
+    "string_agg",
+    "variance",
     # what the functions above yield
     "Reach",
     "Relation",

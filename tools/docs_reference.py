@@ -43,7 +43,10 @@ tells the analysis nothing.
 
 ## Aggregates
 
-See [group_by](operators.md#group_byagg-tsa-def-15).
+Aggregates of [groups](operators.md#group_byagg-tsa-def-15) skip NULL, and are NULL where nothing is left, counts 0. Each takes `filter=`, a
+condition. What *merges* keeps a few numbers for each group while rows arrive; the others keep every value, and are none of situations.
+But for count_distinct those are computed in Python.
+
 """
 
 
@@ -63,7 +66,17 @@ def terms_page() -> str:
         decimals = ("cast_decimal_18_2", "try_cast_decimal_18_2") if title == "Casts" else ()
         parts += [f"## {title}\n", _table([*operations, *map(operation, decimals)])]
         parts += [f"{_NOTES[title]}\n"] if title in _NOTES else []
-    return "\n".join([*parts, _TAIL])
+    return "\n".join([*parts, _TAIL + _aggregates()])
+
+
+def _aggregates() -> str:
+    from tidegate.algebra.functions.aggregates import TABLE
+
+    lines = ["| written | takes | merges | |", "| --- | --- | --- | --- |"]
+    for one in TABLE.values():
+        cells = [_code(one.written), one.takes, "yes" if one.merges else "", one.doc]
+        lines.append("| " + " | ".join(cells).rstrip() + " |")
+    return "\n".join(lines) + "\n"
 
 
 def _table(operations: Iterable[Operation]) -> str:

@@ -9,8 +9,9 @@ from tidegate.algebra.dsl.expression import Expression, Operand, build, constant
 from tidegate.algebra.dsl.here import Here, unknown_name
 from tidegate.algebra.dsl.suggestions import aggregate_hint
 from tidegate.algebra.errors import QueryError, Site
+from tidegate.algebra.functions.aggregates import aggregate_type
 from tidegate.algebra.nodes import Aggregate, Function
-from tidegate.algebra.operations import aggregate_type
+from tidegate.algebra.shown import shown
 from tidegate.algebra.terms import Lit
 from tidegate.algebra.types import BOOLEAN, NULL
 
@@ -34,15 +35,22 @@ class AggregateExpression:
         2026-03-03 00:00:00+00:00, 8.0
     """
 
-    __slots__ = ("_argument", "_by", "_function", "_site")
+    __slots__ = ("_argument", "_by", "_function", "_parameter", "_site")
 
     def __init__(
-        self, function: Function, argument: Expression | None, by: Expression | None = None, site: Site | None = None
+        self,
+        function: Function,
+        argument: Expression | None,
+        by: Expression | None = None,
+        site: Site | None = None,
+        parameter: float | str | None = None,
     ) -> None:
         self._function, self._argument, self._by, self._site = function, argument, by, site
+        self._parameter = parameter
 
     def __repr__(self) -> str:
         inside = "" if self._argument is None else repr(self._argument)
+        inside += "" if self._parameter is None else f", {self._parameter!r}"
         return f"{self._function.value}({inside}" + ("" if self._by is None else f", by={self._by!r}") + ")"
 
     if not TYPE_CHECKING:  # type checkers shall refuse unknown methods themselves
@@ -70,7 +78,11 @@ class AggregateExpression:
 
 
 def _aggregate(
-    function: Function, argument: object | None, by: object | None = None, filter: Expression | None = None
+    function: Function,
+    argument: object | None,
+    by: object | None = None,
+    filter: Expression | None = None,
+    parameter: float | str | None = None,
 ) -> AggregateExpression:
     """With `filter` the argument is NULL in other rows, which every aggregate skips."""
     with Here() as site:
@@ -87,7 +99,7 @@ def _aggregate(
         order = None if by is None else to_expression(by)
         described = Aggregate("", function, None if of is None else of._term, None if order is None else order._term)
         aggregate_type(described, None if of is None else of.type, None if order is None else order.type)
-        return AggregateExpression(function, of, order, site)
+        return AggregateExpression(function, of, order, site, parameter)
 
 
 def _condition(given: object) -> Expression:
@@ -324,3 +336,91 @@ def any_value(argument: Operand, *, filter: Expression | None = None) -> Aggrega
         2026-03-03 00:00:00+00:00, Ada
     """
     return _aggregate(Function.MIN, argument, filter=filter)
+
+
+@called(argument=_NO_ARGUMENT)
+def variance(argument: Operand, *, filter: Expression | None = None) -> AggregateExpression:
+    """Variance of a sample, as a double: exact but for the last rounding. NULL where there are fewer than two values.
+
+    Examples:
+        >>> show(daily.agg(variance=tg.variance(orders.pieces)))
+        2026-03-02 00:00:00+00:00, 4.5
+        2026-03-03 00:00:00+00:00, None
+    """
+    return _aggregate(Function.VARIANCE, argument, filter=filter)
+
+
+@called(argument=_NO_ARGUMENT)
+def stddev(argument: Operand, *, filter: Expression | None = None) -> AggregateExpression:
+    """Standard deviation of a sample, as a double: the square root of the variance.
+
+    Examples:
+        >>> show(daily.agg(deviation=tg.stddev(orders.pieces)))
+        2026-03-02 00:00:00+00:00, 2.121...
+        2026-03-03 00:00:00+00:00, None
+    """
+    return _aggregate(Function.STDDEV, argument, filter=filter)
+
+
+@called(argument=_NO_ARGUMENT)
+def median(argument: Operand, *, filter: Expression | None = None) -> AggregateExpression:
+    """The value in the middle, as a double; the mean of the two in the middle where their number is even.
+
+    Examples:
+        >>> show(daily.agg(median=tg.median(orders.amount)))
+        2026-03-02 00:00:00+00:00, 21.25
+        2026-03-03 00:00:00+00:00, 8.0
+    """
+    return _aggregate(Function.MEDIAN, argument, filter=filter)
+
+
+@called(argument=_NO_ARGUMENT, share=("TG132", "say which share of the values is below it: tg.quantile(r.x, 0.9)"))
+def quantile(argument: Operand, share: float, *, filter: Expression | None = None) -> AggregateExpression:
+    """The value that a constant share of the values, from 0 to 1, is below, as a double; in proportion between two values.
+
+    Examples:
+        >>> show(daily.agg(p90=tg.quantile(orders.amount, 0.9)))
+        2026-03-02 00:00:00+00:00, 28.25
+        2026-03-03 00:00:00+00:00, 8.0
+    """
+    with Here():
+        given: object = share
+        if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= 1:
+            raise QueryError(
+                "TG132", f"{shown(share)} is no share of the values", hint="it is from 0 to 1: tg.quantile(r.x, 0.9)"
+            )
+        return _aggregate(Function.QUANTILE, argument, filter=filter, parameter=float(share))
+
+
+@called(argument=_NO_ARGUMENT)
+def mode(argument: Operand, *, filter: Expression | None = None) -> AggregateExpression:
+    """The most frequent value, of several the smallest.
+
+    Examples:
+        >>> show(daily.agg(mode=tg.mode(orders.customer)))
+        2026-03-02 00:00:00+00:00, Ada
+        2026-03-03 00:00:00+00:00, Ada
+    """
+    return _aggregate(Function.MODE, argument, filter=filter)
+
+
+@called(argument=_NO_ARGUMENT, separator=("TG132", 'say what stands between: tg.string_agg(r.x, ", ", by=r.time)'))
+def string_agg(
+    argument: Operand, separator: str, *, by: Operand = None, filter: Expression | None = None
+) -> AggregateExpression:
+    """The strings of a group with a constant separator between them, in the order of `by`, or their own.
+
+    Of equal orders the smaller string comes first. Rows in which `by` is NULL are skipped.
+
+    Examples:
+        >>> show(daily.agg(customers=tg.string_agg(orders.customer, "+", by=-orders.amount)))
+        2026-03-02 00:00:00+00:00, Bob+Ada
+        2026-03-03 00:00:00+00:00, Ada
+    """
+    with Here():
+        given: object = separator
+        if not isinstance(given, str):
+            raise QueryError(
+                "TG132", f"{shown(separator)} is no separator", hint='it is text: tg.string_agg(r.x, ", ", by=r.time)'
+            )
+        return _aggregate(Function.STRING_AGG, argument, argument if by is None else by, filter, separator)

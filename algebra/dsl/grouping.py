@@ -81,6 +81,7 @@ class Grouped:
                         aggregate._function,
                         None if argument is None else argument._term,
                         None if by is None else by._term,
+                        aggregate._parameter,
                     )
                 )
             group = Group(self._base._node, keys, tuple(aggregates))

@@ -13,7 +13,7 @@ _WHERE = "rows are chosen with where(r.x > 5)"
 _GROUP = 'groups are group_by("x").agg(n=tg.count())'
 _WITH = "attributes are computed with with_(y=r.x + 1)"
 _AGGREGATE = "aggregates belong to groups: group_by(...).agg(n=tg.count(), top=tg.max(r.x))"
-_AGGREGATES = "aggregates are count, count_distinct, sum, avg, min, max, first and last; others are computed from these"
+_AGGREGATES = "rows of a group become one value: tg.count, tg.sum, tg.median, tg.string_agg; there are no lists"
 _NO_ORDER = "rows have no order; tg.first(r.x, by=r.time) and tg.last(...) take the earliest and latest of a group"
 _JOIN = "rows are paired with join(other, a.x == b.x, how=...)"
 _AS_OF = (
@@ -152,9 +152,9 @@ FUNCTIONS: Mapping[str, str] = MappingProxyType(
     | {"date_trunc": 'tg.floor(r.time, "1d") is the start of the day, r.time.truncate("month") of the month'}
     | dict.fromkeys(("datediff", "date_diff", "dateDiff"), "did you mean tg.days_between?")
     | dict.fromkeys(("interval", "weeks", "to_duration"), 'durations are text or tg.days(7): r.time + "5m"')
-    | dict.fromkeys(
-        ("collect_list", "collect_set", "array_agg", "variance", "percentile", "median", "quantile"), _AGGREGATES
-    )
+    | dict.fromkeys(("collect_list", "collect_set", "array_agg"), _AGGREGATES)
+    | dict.fromkeys(("percentile", "percentile_cont", "approx_quantile"), "did you mean tg.quantile?")
+    | dict.fromkeys(("group_concat", "listagg", "str_concat"), "did you mean tg.string_agg?")
     | {f"{verb}_{name}": f"did you mean tg.{name}?" for verb in ("read", "scan") for name in ("parquet", "csv", "json")}
     | dict.fromkeys(
         ("sink", "write_parquet", "sink_parquet"), 'results go to tg.parquet_sink("a directory") or tg.callback(f)'
@@ -168,9 +168,8 @@ FUNCTIONS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("pattern", "match_recognize", "sequence", "seq"), _PATTERNS)
     | {name: f"write from tidegate import {name}" for name in ("testing", "metrics")}
     | dict.fromkeys(("explain", "run"), "programs have it: tg.program(Out=r)")
-    | dict.fromkeys(
-        ("var", "std", "stddev", "stdev"), "compute it from tg.sum(r.x * r.x), tg.sum(r.x) and tg.count(r.x)"
-    )
+    | dict.fromkeys(("var", "var_samp"), "did you mean tg.variance?")
+    | dict.fromkeys(("std", "stdev", "stddev_samp"), "did you mean tg.stddev?")
     | {name: f"relations have it: r.{name}(...)" for name in ("join", "left_join", "semi_join", "anti_join", "where")}
     | {one.value: f"situations have it: A.{one.value}(B)" for one in Allen}
     | dict.fromkeys(("plot", "draw"), _TIMELINE)
@@ -260,7 +259,7 @@ VALUE_METHODS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("asc", "desc", "sort"), _NO_ORDER)
     | {"within": 'a window is that of the match: tg.match(A.overlaps(B), within="5m")'}
     | dict.fromkeys(("mean", "average"), "it is a function: tg.avg(...)")
-    | dict.fromkeys(("median", "std", "var", "quantile"), _AGGREGATES)
+    | {name: f"it is a function: tg.{ours}(...)" for name, ours in (("std", "stddev"), ("var", "variance"))}
     | dict.fromkeys(("n_unique", "nunique"), "it is a function: tg.count_distinct(...)")
     | dict.fromkeys(("fill_null", "fillna", "fill_nan", "ifnull"), "write tg.coalesce(r.x, 0)")
     | dict.fromkeys(("astype", "to"), 'write r.x.cast("bigint")')

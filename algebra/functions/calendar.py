@@ -10,10 +10,9 @@ from types import MappingProxyType
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from tidegate.algebra.functions.hints import mismatch
 from tidegate.algebra.functions.instants import FLOOR, PART, day_of
 from tidegate.algebra.functions.numbers import ADD
-from tidegate.algebra.functions.rules import RESCALE, Operation, Rule, arity, coerce, constant
+from tidegate.algebra.functions.rules import RESCALE, Operation, Rule, arity, coerce, constant, mismatch
 from tidegate.algebra.kernels import (
     BAD_CAST,
     DAY,

@@ -10,10 +10,9 @@ from types import MappingProxyType
 from typing import Final
 
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.functions.hints import mismatch
 from tidegate.algebra.functions.instants import FLOOR_DIV
 from tidegate.algebra.functions.rounding import UNSCALE, UNSCALE_ROUNDED
-from tidegate.algebra.functions.rules import RESCALE, Operation, Rule, arity, coerce
+from tidegate.algebra.functions.rules import RESCALE, Operation, Rule, arity, coerce, mismatch
 from tidegate.algebra.kernels import BAD_CAST, DAY, FIRST_DAY, LAST_DAY, Kernel, bad_cast, civil
 from tidegate.algebra.terms import Call
 from tidegate.algebra.typed import Typed, apply

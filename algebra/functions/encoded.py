@@ -10,8 +10,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
 
-from tidegate.algebra.functions.hints import mismatch
-from tidegate.algebra.functions.rules import Operation, arity, coerce, constant, fixed
+from tidegate.algebra.functions.rules import Operation, arity, coerce, constant, fixed, mismatch
 from tidegate.algebra.kernels import BAD_CAST, Kernel, always, bad_cast
 from tidegate.algebra.terms import Call, Lit
 from tidegate.algebra.typed import Typed, apply

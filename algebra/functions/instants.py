@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from tidegate.algebra.functions import rounding
-from tidegate.algebra.functions.hints import mismatch
 from tidegate.algebra.functions.rounding import whole
-from tidegate.algebra.functions.rules import RESCALE, Operation, Rule, arity
+from tidegate.algebra.functions.rules import RESCALE, Operation, Rule, arity, mismatch
 from tidegate.algebra.kernels import DAY, Kernel, civil
 from tidegate.algebra.terms import Call, Lit
 from tidegate.algebra.typed import Typed, apply

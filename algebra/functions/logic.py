@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from tidegate.algebra.functions.hints import mismatch
-from tidegate.algebra.functions.rules import Operation, arity, coerce, common_type, unify
+from tidegate.algebra.functions.rules import Operation, arity, coerce, common_type, mismatch, unify
 from tidegate.algebra.kernels import Evaluator, Kernel, Range, compare, key_of, never
 from tidegate.algebra.terms import Call, Value
 from tidegate.algebra.typed import Typed, apply

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from tidegate.algebra.functions.hints import mismatch
 from tidegate.algebra.functions.rules import (
     CONVERSIONS,
     Operation,
     arity,
     coerce,
     is_progress,
+    mismatch,
     some_number,
     unify,
 )

@@ -12,8 +12,7 @@ from functools import lru_cache
 from typing import Final
 
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.functions.hints import mismatch
-from tidegate.algebra.functions.rules import Operation, Rule, arity, coerce, constant
+from tidegate.algebra.functions.rules import Operation, Rule, arity, coerce, constant, mismatch
 from tidegate.algebra.kernels import Kernel, always
 from tidegate.algebra.terms import Call, Lit
 from tidegate.algebra.typed import Typed, apply

@@ -6,9 +6,8 @@ import math
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Final
 
-from tidegate.algebra.functions.hints import mismatch
 from tidegate.algebra.functions.numbers import truncated_division
-from tidegate.algebra.functions.rules import Operation, Rule, arity, coerce, constant, fixed, rounded_range
+from tidegate.algebra.functions.rules import Operation, Rule, arity, coerce, constant, fixed, mismatch, rounded_range
 from tidegate.algebra.kernels import Kernel
 from tidegate.algebra.terms import Call, Lit
 from tidegate.algebra.typed import Typed, apply

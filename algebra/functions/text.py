@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from tidegate.algebra.functions.hints import mismatch
-from tidegate.algebra.functions.rules import Operation, Rule, arity, coerce, constant, fixed
+from tidegate.algebra.functions.rules import Operation, Rule, arity, coerce, constant, fixed, mismatch
 from tidegate.algebra.kernels import Kernel, never
 from tidegate.algebra.terms import Call, Lit, Value
 from tidegate.algebra.typed import Typed, apply

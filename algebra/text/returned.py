@@ -14,14 +14,17 @@ from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.dsl.relation_checks import free_name
 from tidegate.algebra.dsl.situations import Partitioned
 from tidegate.algebra.errors import QueryError, Site
+from tidegate.algebra.functions.aggregates import TABLE
 from tidegate.algebra.nodes import Function
 from tidegate.algebra.ordered.derive import END, START
 from tidegate.algebra.ordered.match import DETECTED
 from tidegate.algebra.text.conditions import Conditions, name_of
 from tidegate.algebra.text.parsing import Part
 
-#: Aggregates that RETURN knows.
-AGGREGATES = tuple(function.value for function in Function)
+#: Aggregates that RETURN knows: those of events of a situation, for which no list of all values is kept.
+AGGREGATES = tuple(
+    function.value for function, entry in TABLE.items() if entry.merges or function is Function.COUNT_DISTINCT
+)
 
 
 def plain_name(function: str, attribute: str | None) -> str:

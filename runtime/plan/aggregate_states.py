@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 
-from tidegate.algebra.errors import InternalError
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.functions.aggregates import TABLE
 from tidegate.algebra.nodes import Aggregate, Function, Group
 from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.terms import term_type
@@ -31,6 +32,7 @@ class Form(Enum):
     GREATEST = "greatest"
     EARLIEST = "earliest"
     LATEST = "latest"
+    WHOLE = "whole"  # of whole groups only: every value is held, and Python computes the result
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,8 @@ class State:
                 return (("sum", DOUBLE), ("comp", DOUBLE), *self._counted)
             case Form.LEAST | Form.GREATEST:
                 return (("v", self.argument),)
+            case Form.WHOLE:
+                return (("v", self.result),)
             case Form.EARLIEST | Form.LATEST:
                 return (("by", self.by), ("v", self.argument))
 
@@ -91,6 +95,8 @@ def states(group: Group) -> tuple[State, ...]:
         argument = NULL if aggregate.argument is None else term_type(aggregate.argument, schema)
         by = NULL if aggregate.by is None else term_type(aggregate.by, schema)
         form = _FORMS.get(aggregate.function)
+        if form is None and not TABLE[aggregate.function].merges:
+            form = Form.WHOLE
         if form is None:
             form = Form.DOUBLE_SUM if argument.kind is Kind.DOUBLE else Form.INTEGER_SUM
         result = group.schema[aggregate.name].type
@@ -109,12 +115,18 @@ def _mark(group: Group) -> str:
 
 def has_partials(group: Group) -> bool:
     """Whether partial results of the grouping can be merged."""
-    return all(aggregate.function is not Function.COUNT_DISTINCT for aggregate in group.aggregates)
+    return all(TABLE[aggregate.function].merges for aggregate in group.aggregates)
 
 
 def require_partials(group: Group) -> None:
-    if not has_partials(group):
-        raise InternalError("TG901", "count_distinct has no partial results")
+    for aggregate in group.aggregates:
+        if not TABLE[aggregate.function].merges:
+            name = aggregate.function.value
+            raise QueryError(
+                "TG132",
+                f"{name} keeps every value: it is an aggregate of groups, not of the events of a situation",
+                hint="join the situations with the events, and group by the situation",
+            )
 
 
 @lru_cache(maxsize=1024)

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, assert_never
 
 from tidegate.algebra.errors import InternalError
 from tidegate.algebra.formulas import Shift, Var, temporal_term
+from tidegate.algebra.functions.aggregates import TABLE
 from tidegate.algebra.nodes import (
     Difference,
     Distinct,
-    Function,
     Group,
     Imbed,
     Join,
@@ -68,7 +68,7 @@ from tidegate.runtime.plan.steps import (
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-MERGEABLE = frozenset(Function) - {Function.COUNT_DISTINCT}
+MERGEABLE = frozenset(function for function, entry in TABLE.items() if entry.merges)
 #: As many bits as an integer of a stretch has for the conditions that are true.
 MOST_CONDITIONS = 60
 

@@ -57,7 +57,7 @@ stays: Any = tg.stream("Stays", "k bigint, begun timestamp, ended timestamp", pr
         (lambda: tg_.lag(r.k), "TG131", "the row before is joined"),
         (lambda: tg_.session_window(r.time, "5m"), "TG131", "anti_join"),
         (lambda: tg_.interval("5m"), "TG131", "tg.days(7)"),
-        (lambda: tg_.collect_list(r.k), "TG131", "count_distinct"),
+        (lambda: tg_.collect_list(r.k), "TG131", "there are no lists"),
         (lambda: tg_.read_csv("in"), "TG131", "did you mean tg.csv?"),
         (lambda: tg_.upper(r.s), "TG131", "r.x.upper(...)"),
         (lambda: r.k.alias("x"), "TG131", "select(y=r.x + 1)"),

@@ -80,7 +80,7 @@ def test_attributes_of_a_situation_are_found_below_its_name() -> None:
         (lambda: library.explain, r"tg.program\(Out=r\)"),
         (lambda: library.overlaps, r"A.overlaps\(B\)"),
         (lambda: library.anti_join, r"r.anti_join\("),
-        (lambda: library.stddev, "tg.sum"),
+        (lambda: library.stdev, "did you mean tg.stddev"),
         (lambda: untyped(events.x).blorp(), "there are"),
         (lambda: untyped(tg.count()).filter(events.x > 1), r"tg.sum\(r.x, filter=r.ok\)"),
         (lambda: untyped(tg.count()).alias("n"), "gets its name in agg"),

@@ -145,7 +145,7 @@ class Sql:
                 kept = f"{value} IS NOT NULL AND {by} IS NOT NULL"
                 return f"first({value} ORDER BY {by} {way}, {value} ASC) FILTER (WHERE {kept})"
             case _:
-                assert_never(made.function)
+                raise AssertionError(f"{made.function} is not drawn")
 
     def term(self, term: Term) -> str:
         match term:

@@ -19,8 +19,10 @@ from tidegate.algebra.typed import type_range
 from tidegate.algebra.types import DataType, Kind
 from tidegate.runtime.eval.aggregates.compiled import can_merge, merge_states, worth_compiling
 from tidegate.runtime.eval.aggregates.sums import SUM_TYPE, sum_lists
+from tidegate.runtime.eval.aggregates.whole import whole_groups
 from tidegate.runtime.eval.columns import only, polars_type
-from tidegate.runtime.eval.terms import compile_term
+from tidegate.runtime.eval.functions.numbers import divided
+from tidegate.runtime.eval.terms import compile_term, held_type
 from tidegate.runtime.plan.aggregate_states import Form, State, require_partials, row_column, states
 
 _HALF = 2**32
@@ -109,6 +111,10 @@ def _lift(state: State, rows: str) -> Sequence[pl.Expr]:
             lifted = (pl.col(rows) if state.aggregate.argument is None else value.is_not_null().cast(pl.Int64),)
         case Form.DISTINCT | Form.LEAST | Form.GREATEST:
             lifted = (value,)
+        case Form.WHOLE:
+            lifted = (
+                pl.struct(value.alias("v"), (order if state.aggregate.by is not None else pl.lit(0)).alias("by")),
+            )
         case Form.INTEGER_SUM:
             lifted = (value // _HALF, value - value // _HALF * _HALF, *counted)
         case Form.DOUBLE_SUM:
@@ -159,6 +165,8 @@ def _combine(state: State, ordered_by: Term | None, *, rows: bool) -> Sequence[p
         case Form.DOUBLE_SUM:
             values = part("sum") if rows else part("sum").append(part("comp"))
             return (values.drop_nulls(), *counted)
+        case Form.WHOLE:
+            return (part("v"),)
         case Form.LEAST:
             return (part("v").min(),)
         case Form.GREATEST:
@@ -190,6 +198,9 @@ def _finish(state: State) -> Sequence[pl.Expr]:
             name = state.column("sum")
             both = pl.col(name).map_batches(sum_lists, return_dtype=SUM_TYPE)
             return (both.struct.field("sum").alias(name), both.struct.field("comp").alias(state.column("comp")))
+        case Form.WHOLE:
+            values = partial_function(whole_groups, state.aggregate, state.argument, state.result)
+            return (pl.col(state.column("v")).map_batches(values, return_dtype=held_type(state.result)),)
         case _:
             return ()
 
@@ -224,11 +235,11 @@ def _result(state: State) -> pl.Expr:
         case Form.INTEGER_SUM:
             if state.aggregate.function is Function.AVG:
                 total = part("hi").cast(pl.Float64) * float(_HALF) + part("lo").cast(pl.Float64)
-                return total / 10.0**state.argument.scale / part("n")
+                return divided(divided(total, pl.lit(10.0**state.argument.scale)), part("n").cast(pl.Float64))
             whole = pl.struct(part("hi"), part("lo"))
             return whole.map_batches(partial_function(_total, state=state), return_dtype=pl.Int64)
         case Form.DOUBLE_SUM:
             total = part("sum") + part("comp")
-            return total / part("n") if state.aggregate.function is Function.AVG else total
-        case Form.LEAST | Form.GREATEST | Form.EARLIEST | Form.LATEST:
+            return divided(total, part("n").cast(pl.Float64)) if state.aggregate.function is Function.AVG else total
+        case Form.LEAST | Form.GREATEST | Form.EARLIEST | Form.LATEST | Form.WHOLE:
             return part("v").cast(type_)

@@ -19,7 +19,7 @@ from tidegate.runtime.plan.aggregate_states import Form, State, states
 _HALF: Final = 2**32
 #: High halves whose totals fit every type, decimals of 18 digits too.
 _SAFE: Final = 2**27
-_FORMS: Final = frozenset(Form) - {Form.DISTINCT}
+_FORMS: Final = frozenset(Form) - {Form.DISTINCT, Form.WHOLE}
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from tidegate.algebra.terms import Term
 from tidegate.algebra.typed import type_range
 from tidegate.algebra.types import DataType, Kind
 from tidegate.runtime.engines.spark.eval.column_cache import kept, kept_term
+from tidegate.runtime.engines.spark.eval.functions.shared import whole_groups
 from tidegate.runtime.engines.spark.eval.names import Named, col
 from tidegate.runtime.engines.spark.eval.sums import added_pairs, added_ranges, exponent_range, split_sums
 from tidegate.runtime.plan.aggregate_states import Form, State, require_partials, row_column, states
@@ -112,6 +113,8 @@ def _lift(state: State) -> Sequence[Column]:
             lifted = ((F.lit(1) if counts_rows else value.isNotNull()).cast("bigint"),)
         case Form.DISTINCT | Form.LEAST | Form.GREATEST:
             lifted = (value,)
+        case Form.WHOLE:
+            lifted = (F.struct(value.alias("v"), (F.lit(0) if state.aggregate.by is None else order).alias("by")),)
         case Form.INTEGER_SUM:
             lifted = (F.shiftright(value, 32), value.bitwiseAND(_LOW), *counted)
         case Form.DOUBLE_SUM:
@@ -169,6 +172,8 @@ def _combine_split(state: State) -> Sequence[Column]:
         case Form.DISTINCT:
             every = F.array_distinct(F.flatten(F.collect_list(col(state.column("n")))))
             return (F.size(every).cast("bigint").alias(state.column("n")),)
+        case Form.WHOLE:
+            return (F.flatten(F.collect_list(col(state.column("v")))).alias(state.column("v")),)
         case _:
             return _combine_states(state)
 
@@ -199,6 +204,8 @@ def _combine_states(state: State) -> Sequence[Column]:
             combined = [F.sum(part(name)).alias(state.column(name)) for name in ("hi", "lo")] + _counted(state)
         case Form.DOUBLE_SUM:
             combined = [added_pairs(part("sum"), part("comp")).alias(f"{state.prefix}pair"), *_counted(state)]
+        case Form.WHOLE:
+            combined = [F.collect_list(part("v")).alias(state.column("v"))]
         case Form.LEAST:
             combined = [F.min(part("v")).alias(state.column("v"))]
         case Form.GREATEST:
@@ -232,7 +239,7 @@ def _unfinished(state: State) -> Sequence[Column]:
     if state.form is Form.DOUBLE_SUM:
         counted = [state.column("n")] if state.aggregate.function is Function.AVG else []
         return [col(name) for name in (*_split_columns(state), *counted)]
-    return [col(state.column("n"))] if state.form is Form.DISTINCT else _finish(state)
+    return [col(name) for name in state.columns] if state.form in (Form.DISTINCT, Form.WHOLE) else _finish(state)
 
 
 @kept
@@ -252,6 +259,8 @@ def _finish(state: State) -> Sequence[Column]:
             finished = [pair["sum"], pair["comp"], *counted]
         case Form.EARLIEST | Form.LATEST:
             finished = [col(f"{state.prefix}best")[name] for name in ("by", "v")]
+        case Form.WHOLE:
+            finished = [whole_groups(state.aggregate, state.argument, state.result)(part("v"))]
         case Form.COUNT | Form.DISTINCT | Form.LEAST | Form.GREATEST:
             return [col(column) for column in state.columns]
     return [column.alias(name) for column, name in zip(finished, state.columns, strict=True)]
@@ -278,7 +287,7 @@ def _value(state: State) -> Column:
         case Form.DOUBLE_SUM:
             rounded = part("sum") + part("comp")
             return F.when(part("n") > 0, rounded / part("n")) if average else rounded
-        case Form.LEAST | Form.GREATEST | Form.EARLIEST | Form.LATEST:
+        case Form.LEAST | Form.GREATEST | Form.EARLIEST | Form.LATEST | Form.WHOLE:
             return part("v")
 
 

@@ -11,6 +11,7 @@ from pyspark.sql import Column
 from pyspark.sql.pandas.functions import arrow_udf
 
 from tidegate.algebra.kernels import ATTRIBUTE, Constant
+from tidegate.algebra.nodes import Aggregate
 from tidegate.algebra.operations import KERNELS
 from tidegate.algebra.terms import Attr
 from tidegate.algebra.typed import Typed, type_range
@@ -54,3 +55,18 @@ def _computed(
         return rows.select(value.alias("value")).get_column("value").to_arrow().cast(_ARROW[held])
 
     return computed
+
+
+def whole_groups(aggregate: Aggregate, argument: DataType, result: DataType) -> Callable[[Column], Column]:
+    """An aggregate that keeps every value of a group, over lists of these."""
+    held = _HELD.get(result.kind, "bigint")
+
+    def computed(groups: pa.Array) -> pa.Array:
+        from tidegate.runtime.eval.aggregates.whole import whole_groups as of_lists
+
+        values: Any = pl.from_arrow(groups)
+        return of_lists(aggregate, argument, result, values).to_arrow().cast(_ARROW[held])
+
+    udf: Any = arrow_udf
+    made: Callable[[Column], Column] = udf(computed, held)
+    return made

@@ -1,0 +1,286 @@
+"""Aggregates: what each takes and yields, what it means over the values of a group, and whether partial results merge.
+
+NULL arguments are skipped by all, and an empty rest yields NULL (0 for the counts). A row that stands for several counts as often.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cmp_to_key
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.kernels import OVERFLOW, KernelFailure, compare, key_of
+from tidegate.algebra.nodes import Function
+from tidegate.algebra.terms import Value
+from tidegate.algebra.types import (
+    BIGINT,
+    DOUBLE,
+    DURATION,
+    INT64_MAX,
+    INT64_MIN,
+    MAX_DECIMAL_PRECISION,
+    NULL,
+    STRING,
+    DataType,
+    Kind,
+    decimal,
+)
+
+if TYPE_CHECKING:
+    from tidegate.algebra.nodes import Aggregate
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """What a group gives to an aggregate: arguments that are not NULL with their orders, by which there may be none."""
+
+    values: Sequence[Value]
+    orders: Sequence[Value]
+    type: DataType
+    parameter: Value = None
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateFunction:
+    """An aggregate: its type by that of its argument (None where it takes no such), and its value over a group.
+
+    `ordered`: whether it takes an order `by`; rows without one are skipped then. `merges`: whether partial
+    results have a state that merges, of the forms in `runtime.plan.aggregate_states`; the others keep every value of a group.
+    """
+
+    function: Function
+    takes: str
+    result: Callable[[DataType], DataType | None]
+    value: Callable[[Members], Value]
+    written: str
+    ordered: bool = False
+    merges: bool = True
+    doc: str = ""
+
+
+def order_values(values: Sequence[Value]) -> list[Value]:
+    """Values, none of them NULL, from least to greatest."""
+    return sorted(values, key=cmp_to_key(compare))
+
+
+# --- values ----------------------------------------------------------------------------------------------------------
+
+
+class SumOverflow(KernelFailure):
+    """A sum that its type has no room for."""
+
+    def __init__(self, total: int) -> None:
+        super().__init__(OVERFLOW, "the sum is out of range")
+        self.total = total
+
+
+def _sum(group: Members) -> Value:
+    if not group.values:
+        return None
+    if group.type.kind is Kind.DOUBLE:
+        return sum_doubles(group.values)
+    # Exact whatever the order: only the total counts, as partial sums of other batchings may differ.
+    total = sum(int(value) for value in group.values if value is not None)
+    low, high = (-(10**18) + 1, 10**18 - 1) if group.type.kind is Kind.DECIMAL else (INT64_MIN, INT64_MAX)
+    if not low <= total <= high:
+        raise SumOverflow(total)
+    return total
+
+
+def _try_sum(group: Members) -> Value:
+    try:
+        return _sum(group)
+    except SumOverflow:
+        return None
+
+
+def sum_doubles(given: Sequence[Value]) -> float:
+    """The sum, correctly rounded, whatever the order."""
+    values = [float(value) for value in given if value is not None]
+    try:
+        return math.fsum(values)
+    except ValueError:  # +inf and -inf
+        return math.nan
+    except OverflowError:  # a partial sum was too large, perhaps not the total
+        if not all(map(math.isfinite, values)):
+            return sum(value for value in values if not math.isfinite(value))
+        total = math.fsum(math.ldexp(value, -64) for value in values)
+        return math.ldexp(total, 64) if abs(total) < 2.0**960 else math.copysign(math.inf, total)
+
+
+def _avg(group: Members) -> Value:
+    if not group.values:
+        return None
+    if group.type.kind is Kind.DOUBLE:
+        return sum_doubles(group.values) / len(group.values)
+    return float(sum(int(v) for v in group.values if v is not None)) / float(10**group.type.scale) / len(group.values)
+
+
+def _least(group: Members) -> Value:
+    return order_values(group.values)[0] if group.values else None
+
+
+def _greatest(group: Members) -> Value:
+    return order_values(group.values)[-1] if group.values else None
+
+
+def _end(place: int) -> Callable[[Members], Value]:
+    """The least value of those whose order is the first or the last."""
+
+    def value(group: Members) -> Value:
+        if not group.values:
+            return None
+        end = order_values(group.orders)[place]
+        return order_values([v for v, by in zip(group.values, group.orders, strict=True) if compare(by, end) == 0])[0]
+
+    return value
+
+
+def _numbers(group: Members) -> list[Fraction] | None:
+    """The values as exact numbers; None where one is no finite number."""
+    if group.type.kind is not Kind.DOUBLE:
+        return [Fraction(int(value), 10**group.type.scale) for value in group.values if value is not None]
+    doubles = [float(value) for value in group.values if value is not None]
+    return [Fraction(value) for value in doubles] if all(map(math.isfinite, doubles)) else None
+
+
+def _variance(group: Members) -> Value:
+    """Of a sample: the exact sum of squared distances from the mean, divided by one less than there are, rounded once."""
+    count = len(group.values)
+    if count < 2:
+        return None
+    numbers = _numbers(group)
+    if numbers is None:
+        return math.nan
+    total = sum(numbers, Fraction())
+    squares = sum((number * number for number in numbers), Fraction())
+    return _rounded((squares - total * total / count) / (count - 1))
+
+
+def _stddev(group: Members) -> Value:
+    found = _variance(group)
+    return math.sqrt(found) if isinstance(found, float) else None
+
+
+def _rounded(exact: Fraction) -> float:
+    try:
+        return float(exact)
+    except OverflowError:
+        return math.inf if exact > 0 else -math.inf
+
+
+def _quantile(group: Members) -> Value:
+    """Between the two values that are next to the place, in proportion to how near each is; of the exact numbers."""
+    if not group.values:
+        return None
+    share = Fraction(group.parameter) if isinstance(group.parameter, float) else Fraction(1, 2)
+    ordered = order_values(group.values)
+    low, within = divmod(share * (len(ordered) - 1), 1)
+    near = [ordered[int(low)], ordered[min(int(low) + 1, len(ordered) - 1)]]
+    if within == 0:
+        near[1] = near[0]
+    found = _numbers(Members(near, (), group.type))
+    if found is None:
+        one, other = (float(value) for value in near if value is not None)
+        return one if one == other else one + (other - one) * float(within)
+    return _rounded(found[0] + (found[1] - found[0]) * within)
+
+
+def _mode(group: Members) -> Value:
+    if not group.values:
+        return None
+    counts = Counter(map(key_of, group.values))
+    most = max(counts.values())
+    return order_values([value for value in group.values if counts[key_of(value)] == most])[0]
+
+
+def _string_agg(group: Members) -> Value:
+    if not group.values:
+        return None
+
+    def before(one: tuple[Value, Value], other: tuple[Value, Value]) -> int:
+        return compare(one[0], other[0]) or compare(one[1], other[1])
+
+    ordered = sorted(zip(group.orders, group.values, strict=True), key=cmp_to_key(before))
+    return str(group.parameter).join(str(value) for _, value in ordered)
+
+
+# --- types -----------------------------------------------------------------------------------------------------------
+
+
+def _any(argument: DataType) -> DataType | None:
+    return BIGINT
+
+
+def _same(argument: DataType) -> DataType | None:
+    if argument == NULL:
+        raise QueryError("TG102", "an aggregate of NULL has no type", hint="cast it")
+    return argument
+
+
+def _total(argument: DataType) -> DataType | None:
+    if argument.kind is Kind.DECIMAL:
+        return decimal(MAX_DECIMAL_PRECISION, argument.scale)
+    return argument if argument in (BIGINT, DOUBLE, DURATION) else None
+
+
+def _double(argument: DataType) -> DataType | None:
+    return DOUBLE if argument.is_numeric else None
+
+
+def _text(argument: DataType) -> DataType | None:
+    return STRING if argument in (STRING, NULL) else None
+
+
+# --- the table -------------------------------------------------------------------------------------------------------
+
+_EXACT: Final = "Of the exact numbers, rounded once."
+_TIED: Final = "Among rows where neither is NULL; of equal orders the smallest value."
+TABLE: Final[Mapping[Function, AggregateFunction]] = MappingProxyType(
+    {
+        one.function: one
+        for one in (
+            AggregateFunction(Function.COUNT, "any, or nothing", _any, lambda group: len(group.values), "tg.count(x)", doc="Rows in which it is not NULL; without argument all rows."),
+            AggregateFunction(Function.COUNT_DISTINCT, "any", _any, lambda group: len(set(map(key_of, group.values))), "tg.count_distinct(x)", merges=False),
+            AggregateFunction(Function.SUM, "numbers or durations", _total, _sum, "tg.sum(x)", doc="Fails where the total overflows; of doubles it is compensated."),
+            AggregateFunction(Function.TRY_SUM, "numbers or durations", _total, _try_sum, "tg.try_sum(x)", doc="As sum; NULL where that fails."),
+            AggregateFunction(Function.MIN, "any", _same, _least, "tg.min(x)"),
+            AggregateFunction(Function.MAX, "any", _same, _greatest, "tg.max(x)"),
+            AggregateFunction(Function.AVG, "numbers", _double, _avg, "tg.avg(x)"),
+            AggregateFunction(Function.FIRST, "any, by an order", _same, _end(0), "tg.first(x, by=y)", ordered=True, doc=_TIED),
+            AggregateFunction(Function.LAST, "any, by an order", _same, _end(-1), "tg.last(x, by=y)", ordered=True, doc=_TIED),
+            AggregateFunction(Function.VARIANCE, "numbers", _double, _variance, "tg.variance(x)", merges=False, doc=f"Of a sample; NULL of fewer than two. {_EXACT}"),
+            AggregateFunction(Function.STDDEV, "numbers", _double, _stddev, "tg.stddev(x)", merges=False, doc="The square root of the variance."),
+            AggregateFunction(Function.MEDIAN, "numbers", _double, _quantile, "tg.median(x)", merges=False, doc=f"Of an even number of values the mean of the two in the middle. {_EXACT}"),
+            AggregateFunction(Function.QUANTILE, "numbers, a share", _double, _quantile, "tg.quantile(x, 0.9)", merges=False, doc=f"Between two values in proportion. {_EXACT}"),
+            AggregateFunction(Function.MODE, "any", _same, _mode, "tg.mode(x)", merges=False, doc="The most frequent value, of several the smallest."),
+            AggregateFunction(Function.STRING_AGG, "strings, a separator", _text, _string_agg, 'tg.string_agg(x, ", ", by=y)', ordered=True, merges=False, doc="In the order of y, then of x."),
+        )
+    }
+)  # fmt: skip
+
+
+def aggregate_type(aggregate: Aggregate, argument: DataType | None, by: DataType | None) -> DataType:
+    """Type of an aggregate; `QueryError` TG132 for one without its argument or order, TG102 for a wrong one."""
+    entry, name = TABLE[aggregate.function], aggregate.function.value
+    if entry.ordered and by is None:
+        raise QueryError("TG132", f"{name} needs an order", hint="name it: by=e.time")
+    if not entry.ordered and by is not None:
+        raise QueryError("TG132", f"{name} takes no order", hint="first, last and string_agg take by=")
+    if argument is None:
+        if aggregate.function is Function.COUNT:
+            return BIGINT
+        raise QueryError("TG132", f"{name} needs an argument", hint="only count() counts rows")
+    result = entry.result(argument)
+    if result is None:
+        hint = "cast it to a string" if aggregate.function is Function.STRING_AGG else "cast it to a number"
+        if argument == DURATION:
+            hint = 'take .cast("bigint") of the duration, in microseconds'
+        raise QueryError("TG102", f"{name} takes {entry.takes}, not {argument}", hint=hint)
+    return result

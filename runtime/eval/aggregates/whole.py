@@ -1,0 +1,19 @@
+"""Aggregates that keep every value of a group: Python computes them, on both engines."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from tidegate.algebra.evaluation import aggregate as value_of
+from tidegate.algebra.nodes import Aggregate
+from tidegate.algebra.types import DataType
+from tidegate.runtime.eval.functions.shared import held_type
+
+
+def whole_groups(aggregate: Aggregate, argument: DataType, result: DataType, groups: pl.Series) -> pl.Series:
+    """The aggregate of each group, of a list of its values `v` with their orders `by`."""
+    found = []
+    for members in groups.to_list():
+        values, orders = [one["v"] for one in members], [one["by"] for one in members]
+        found.append(value_of(aggregate.function, values, orders, argument, aggregate.name, aggregate.parameter))
+    return pl.Series(groups.name, found, dtype=held_type(result))
