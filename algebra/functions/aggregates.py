@@ -284,3 +284,13 @@ def aggregate_type(aggregate: Aggregate, argument: DataType | None, by: DataType
             hint = 'take .cast("bigint") of the duration, in microseconds'
         raise QueryError("TG102", f"{name} takes {entry.takes}, not {argument}", hint=hint)
     return result
+
+
+def require_of_events(aggregate: Aggregate) -> None:
+    """`QueryError` TG132 for an aggregate that would keep every value of the events of a situation."""
+    if not TABLE[aggregate.function].merges and aggregate.function is not Function.COUNT_DISTINCT:
+        raise QueryError(
+            "TG132",
+            f"{aggregate.function.value} keeps every value: it is an aggregate of groups, not of the events of a situation",
+            hint="join the situations with the events, and group by the situation",
+        )

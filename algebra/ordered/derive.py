@@ -10,6 +10,7 @@ from typing import Final
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.evaluation import EvaluationError, evaluator, key_of
+from tidegate.algebra.functions.aggregates import require_of_events
 from tidegate.algebra.kernels import compare
 from tidegate.algebra.nodes import (
     Aggregate,
@@ -125,6 +126,8 @@ def situation_schema(node: Derive) -> Schema:
         raise QueryError(
             "TG160", "no situation takes so long", hint="at_least is at least one tick and not longer than at_most"
         )
+    for aggregate in node.aggregates:
+        require_of_events(aggregate)
     made = tuple(aggregate_attribute(aggregate, schema) for aggregate in node.aggregates)
     return Schema((*(schema[key] for key in node.keys), *endpoints(schema[node.time].type), *made))
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 
-from tidegate.algebra.errors import QueryError
+from tidegate.algebra.errors import InternalError
 from tidegate.algebra.functions.aggregates import TABLE
 from tidegate.algebra.nodes import Aggregate, Function, Group
 from tidegate.algebra.schema import Attribute, Schema
@@ -119,14 +119,8 @@ def has_partials(group: Group) -> bool:
 
 
 def require_partials(group: Group) -> None:
-    for aggregate in group.aggregates:
-        if not TABLE[aggregate.function].merges:
-            name = aggregate.function.value
-            raise QueryError(
-                "TG132",
-                f"{name} keeps every value: it is an aggregate of groups, not of the events of a situation",
-                hint="join the situations with the events, and group by the situation",
-            )
+    if not has_partials(group):
+        raise InternalError("TG901", "count_distinct has no partial results, and nothing that keeps every value")
 
 
 @lru_cache(maxsize=1024)

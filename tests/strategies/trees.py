@@ -232,13 +232,19 @@ class _Trees:
                     return Aggregate(self.name(), function)
             case Function.SUM | Function.TRY_SUM:
                 types = [*numeric, *(t for t in self.profile.types if t.kind is Kind.DURATION)] or [BIGINT]
-            case Function.AVG:
+            case Function.AVG | Function.VARIANCE | Function.STDDEV | Function.MEDIAN | Function.QUANTILE:
                 types = numeric or [BIGINT]
+            case Function.STRING_AGG:
+                types = [STRING]
+                by = self.term(schema, self.draw(st.sampled_from(self.profile.types)), 1)
             case Function.FIRST | Function.LAST:
                 by = self.term(schema, self.draw(st.sampled_from(self.profile.types)), 1)
             case _:
                 pass
-        return Aggregate(self.name(), function, self.term(schema, self.draw(st.sampled_from(types)), 1), by)
+        known: Mapping[Function, float | str] = {Function.QUANTILE: 0.25, Function.STRING_AGG: "+"}
+        parameter = known.get(function)
+        argument = self.term(schema, self.draw(st.sampled_from(types)), 1)
+        return Aggregate(self.name(), function, argument, by, parameter)
 
     def join_condition(self, left: Schema, right: Schema) -> Term:
         """Mostly what joins have: equal keys, ranges of instants, something on one side, sometimes anything."""

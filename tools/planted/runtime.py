@@ -94,8 +94,8 @@ GROUP = Group(
         bug(
             "distinct counts merge as sums",
             LOWER,
-            "MERGEABLE = frozenset(Function) - {Function.COUNT_DISTINCT}",
-            "MERGEABLE = frozenset(Function)",
+            "MERGEABLE = frozenset(function for function, entry in TABLE.items() if entry.merges)",
+            "MERGEABLE = frozenset(TABLE)",
         ),
         bug(
             "partials although a promise is no key",

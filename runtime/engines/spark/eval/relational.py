@@ -29,11 +29,15 @@ from tidegate.algebra.nodes import (
     Union,
     occurrences,
 )
+from tidegate.algebra.operations import resolve
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import call
+from tidegate.algebra.typed import Typed, typed_nodes
 from tidegate.runtime.engines.spark.eval.aggregates import aggregate
 from tidegate.runtime.engines.spark.eval.column_cache import kept, kept_term
 from tidegate.runtime.engines.spark.eval.names import Named, col, renamed
+from tidegate.runtime.engines.spark.eval.terms import SparkTerms
+from tidegate.runtime.eval.functions.frame import is_leaf, leaf_name
 from tidegate.runtime.plan.join_parts import join_parts
 
 _JOINS = {"inner": "inner", "left": "left_outer", "semi": "left_semi", "anti": "left_anti"}
@@ -120,8 +124,27 @@ class _Evaluation:
         """A join whose condition is split, so that Catalyst sees equal keys apart from what may fail."""
         columns = {**left.columns, **right.columns}
         condition = _join_condition(node, tuple(columns.items()))
+        if node.kind != "inner" and _in_python(node):
+            return self._join_by_pairs(node, left, right, condition)
         joined = left.narrowed().join(right.narrowed(), condition, _JOINS[node.kind])
         return Named(joined, columns if node.kind in ("inner", "left") else left.columns)
+
+    def _join_by_pairs(self, node: Join, left: Named, right: Named, condition: Column) -> Named:
+        """A left, semi- or anti-join by the pairs of the inner join: Spark takes no Python over both sides in other conditions.
+
+        Equal rows of the left have the same partners, so the rows that have one are told by their values.
+        """
+        columns = {**left.columns, **right.columns}
+        pairs = left.narrowed().join(right.narrowed(), condition, "inner")
+        partnered = self._fresh(Named(pairs, left.columns))
+        same = reduce(and_, [col(c).eqNullSafe(col(partnered.columns[name])) for name, c in left.columns.items()])
+        kind = "left_semi" if node.kind == "semi" else "left_anti"
+        found = left.narrowed().join(partnered.frame.distinct(), same, kind)
+        if node.kind != "left":
+            return Named(found, left.columns)
+        types = dict(right.narrowed().dtypes)
+        nulls = [F.lit(None).cast(types[column]).alias(column) for column in right.columns.values()]
+        return Named(pairs.unionAll(found.select("*", *nulls)), columns)
 
     def _union(self, inputs: list[Named]) -> Named:
         first = self._fresh(inputs[0])
@@ -133,6 +156,19 @@ class _Evaluation:
     def _difference(self, left: Named, right: Named) -> Named:
         condition = reduce(and_, [col(c).eqNullSafe(col(right.columns[name])) for name, c in left.columns.items()])
         return Named(left.narrowed().join(right.narrowed(), condition, "left_anti"), left.columns)
+
+
+def _in_python(node: Join) -> bool:
+    """Whether a part of the condition that Python computes reads both sides."""
+    left, right = frozenset(node.left.schema), frozenset(node.right.schema)
+    both = Schema((*node.left.schema.attributes, *node.right.schema.attributes))
+    parts = (part for part in typed_nodes(resolve(node.condition, both)) if part.args)
+    shared = (part for part in parts if (form := SparkTerms.forms.get(part.kernel.name)) is not None and form.once)
+    return any(names & left and names & right for part in shared if (names := _read(part)))
+
+
+def _read(term: Typed) -> frozenset[str]:
+    return frozenset(leaf_name(leaf) for leaf in typed_nodes(term) if is_leaf(leaf))
 
 
 @kept
