@@ -9,7 +9,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cmp_to_key
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -33,6 +32,8 @@ from tidegate.algebra.types import (
 )
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from tidegate.algebra.nodes import Aggregate
 
 
@@ -144,6 +145,8 @@ def _end(place: int) -> Callable[[Members], Value]:
 
 def _numbers(group: Members) -> list[Fraction] | None:
     """The values as exact numbers; None where one is no finite number."""
+    from fractions import Fraction  # takes long to import
+
     if group.type.kind is not Kind.DOUBLE:
         return [Fraction(int(value), 10**group.type.scale) for value in group.values if value is not None]
     doubles = [float(value) for value in group.values if value is not None]
@@ -152,6 +155,8 @@ def _numbers(group: Members) -> list[Fraction] | None:
 
 def _variance(group: Members) -> Value:
     """Of a sample: the exact sum of squared distances from the mean, divided by one less than there are, rounded once."""
+    from fractions import Fraction  # takes long to import
+
     count = len(group.values)
     if count < 2:
         return None
@@ -177,6 +182,8 @@ def _rounded(exact: Fraction) -> float:
 
 def _quantile(group: Members) -> Value:
     """Between the two values that are next to the place, in proportion to how near each is; of the exact numbers."""
+    from fractions import Fraction  # takes long to import
+
     if not group.values:
         return None
     share = Fraction(group.parameter) if isinstance(group.parameter, float) else Fraction(1, 2)

@@ -7,8 +7,7 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Final
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from typing import TYPE_CHECKING, Final
 
 from tidegate.algebra.functions.instants import FLOOR, PART, day_of
 from tidegate.algebra.functions.numbers import ADD
@@ -28,6 +27,9 @@ from tidegate.algebra.kernels import (
 from tidegate.algebra.terms import Call, Lit
 from tidegate.algebra.typed import Typed, apply, literal_leaf
 from tidegate.algebra.types import BIGINT, DATE, DURATION, NULL, STRING, TIMESTAMP, Kind
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
 
 # --- kernels ---------------------------------------------------------------------------------------------------------
 
@@ -69,6 +71,8 @@ def _in_calendar(ticks: int) -> tuple[dt.datetime, int]:
 
 @lru_cache(1 << 6)
 def _zone(name: str) -> ZoneInfo:
+    from zoneinfo import ZoneInfo  # takes long to import
+
     return ZoneInfo(name)
 
 
@@ -263,7 +267,7 @@ def _local(kernel: Kernel) -> Rule:
             raise mismatch(call, args, takes)
         try:
             _zone(zone)
-        except (ZoneInfoNotFoundError, ValueError, OSError):
+        except (KeyError, ValueError, OSError):
             raise mismatch(call, args, takes, 'zones are called "Europe/Berlin", "America/New_York", "UTC"') from None
         return apply(kernel, (coerce(args[0], TIMESTAMP),), TIMESTAMP, call, zone)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import uuid
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
@@ -92,10 +91,14 @@ _UUID: Final = re.compile(r"[0-9A-Fa-f]{8}(-?)[0-9A-Fa-f]{4}\1[0-9A-Fa-f]{4}\1[0
 def _uuid(text: str) -> str:
     if _UUID.fullmatch(text) is None:
         raise bad_cast(text, "UUID (8-4-4-4-12 hexadecimal digits)")
+    import uuid  # takes long to import, as it looks for the machine's own
+
     return str(uuid.UUID(text))
 
 
 def _uuid5(text: str, namespace: str) -> str:
+    import uuid  # as above
+
     return str(uuid.uuid5(uuid.UUID(namespace), text))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Final
 
 from tidegate.algebra.functions.numbers import truncated_division
@@ -40,13 +39,15 @@ def _whole(x: float) -> float:
     return math.copysign(float(below + (abs(x) - below >= 0.5)), x)
 
 
-#: As many digits as a double has at most, exactly.
-_EXACT: Final = Context(prec=1100, Emax=9999, Emin=-9999, rounding=ROUND_HALF_UP)
-
-
 def _to_digits(x: float, digits: int) -> float:
     """The exact value of the double rounded to so many digits after the point, halves away from zero."""
-    return float(Decimal(x).quantize(Decimal(1).scaleb(-digits), context=_EXACT)) if math.isfinite(x) else x
+    from decimal import ROUND_HALF_UP, Context, Decimal  # takes long to import
+
+    if not math.isfinite(x):
+        return x
+    # As many digits as a double has at most, exactly.
+    exact = Context(prec=1100, Emax=9999, Emin=-9999, rounding=ROUND_HALF_UP)
+    return float(Decimal(x).quantize(Decimal(1).scaleb(-digits), context=exact))
 
 
 def _floor(x: float) -> float:

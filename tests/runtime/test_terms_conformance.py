@@ -14,12 +14,16 @@ from tidegate.algebra.errors import InternalError
 from tidegate.algebra.evaluation import EvaluationError, evaluator, key_of
 from tidegate.algebra.functions import doubles
 from tidegate.algebra.kernels import Kernel
+from tidegate.algebra.nodes import Join, JoinKind, Scan
 from tidegate.algebra.operations import KERNELS, OPERATIONS, resolve
 from tidegate.algebra.pretty import term_text
-from tidegate.algebra.schema import Attribute, Schema
-from tidegate.algebra.terms import Attr, Call, Value, term_type
+from tidegate.algebra.schema import Attribute, Schema, StreamDef
+from tidegate.algebra.semantics import bags_equal
+from tidegate.algebra.semantics import evaluate as reference
+from tidegate.algebra.terms import Attr, Call, Lit, Value, call, term_type
 from tidegate.algebra.typed import typed_nodes
 from tidegate.algebra.types import DOUBLE
+from tidegate.runtime.engines.spark.eval.relational import evaluate as on_spark
 from tidegate.runtime.engines.spark.eval.terms import compile_pair as spark_pair
 from tidegate.runtime.engines.spark.eval.terms import held_type as spark_type
 from tidegate.runtime.eval.functions.frame import Form, checked_forms
@@ -169,3 +173,15 @@ def test_spark_agrees_with_python(spark: SparkSession, ansi: str, *, every: bool
     finally:
         spark.conf.set("spark.sql.ansi.enabled", before or "true")
     assert not found, f"{len(found)} differences\n" + "\n".join(found[:40])
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("kind", ["left", "semi", "anti"])
+def test_joins_by_what_python_computes_of_both_sides(spark: SparkSession, kind: JoinKind) -> None:
+    left = Scan(StreamDef("L", Schema((Attribute("a", DOUBLE),)), static=True))
+    right = Scan(StreamDef("R", Schema((Attribute("b", DOUBLE),)), static=True))
+    node = Join(left, right, call("lt", call("sin", call("add", Attr("a"), Attr("b"))), Lit(0.5, DOUBLE)), kind)
+    data = {"L": [(1.0,), (2.0,), (2.0,), (None,), (float("nan"),)], "R": [(1.0,), (-1.0,), (None,)]}
+    frames = {place: spark.createDataFrame(data[name], f"{name} double") for place, name in enumerate("LR")}
+    found = [tuple(row) for row in on_spark(node, {0: frames[0].toDF("a"), 1: frames[1].toDF("b")}).collect()]
+    assert bags_equal(found, reference(node, data))
