@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tests.strategies.trees import VALUES, Case, Profile, cases
+from tidegate.algebra.functions.aggregates import TABLE
 from tidegate.algebra.nodes import (
     Aggregate,
     Difference,
@@ -43,7 +44,11 @@ from tidegate.runtime.eval.columns import polars_schema
 from tidegate.runtime.eval.relational import evaluate
 
 #: DuckDB's sum of doubles rounds at every step; halves and quarters are exact in any order.
-PROFILE = Profile(palette={**VALUES, Kind.DOUBLE: (0.0, 0.5, -1.5, 2.25, 8.0)})
+#: Of what keeps every value, SQL leaves open what the order of rows decides, or rounds otherwise.
+PROFILE = Profile(
+    palette={**VALUES, Kind.DOUBLE: (0.0, 0.5, -1.5, 2.25, 8.0)},
+    aggregates=tuple(one for one in Function if TABLE[one].merges or one is Function.COUNT_DISTINCT),
+)
 _INFIX = {"eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq_null_safe": "IS NOT DISTINCT FROM"}
 _ARITHMETIC = {"try_add": "+", "try_sub": "-", "add": "+", "sub": "-", "mul": "*"}
 
