@@ -11,11 +11,13 @@ from tidegate.algebra.errors import QueryError
 from tidegate.algebra.nodes import Aggregation, Node, OrderedNode, Reading, Row, require_attribute
 from tidegate.algebra.ordered.derive import in_order, partitions
 from tidegate.algebra.schema import Schema, StreamDef
+from tidegate.algebra.tracebacks import trimmed_calls
 
 #: A frame of Polars, which the algebra does not load.
 Frame = Any
 
 
+@trimmed_calls
 @dataclass(frozen=True, slots=True)
 class Reach:
     """How far an operator has read all events: instants after `after` and up to `until` are new; None: all that are left.
@@ -42,6 +44,7 @@ class Reach:
         return self.until is None
 
 
+@trimmed_calls
 class Operator:
     """An ordered operator of your own: it sees the events of each partition in order of time, and keeps state between them.
 

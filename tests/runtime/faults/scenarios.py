@@ -145,11 +145,10 @@ def pattern() -> tg.Program:
 def own_operators() -> tg.Program:
     """Operators that only tests know, one of them with timers, and a grouping of what it yields."""
     periods = e.partition_by("k", tie="v")
-    silences = periods.process(Silences(9))
+    silent = tg.result_of("Silent", periods.process(Silences(9)))
     return tg.program(
         Changed=periods.process(Changes()),
-        Silent=silences,
-        Counted=silences.group_by(w=tg.ceil(silences.at, 20)).agg(n=tg.count()),
+        Counted=silent.group_by(w=tg.ceil(silent.at, 20)).agg(n=tg.count()),
     )
 
 
