@@ -46,7 +46,7 @@ typecheck: $(ready)  ## mypy --strict, and pyright on a user's code
 
 # Two processes; the tests which start Spark share one of them, and its session.
 pytest: $(ready)
-	@echo "some 6,200 tests; they take 17 minutes on two quiet cores, longer on busy ones"; mkdir -p out
+	@echo "some 6,600 tests; they take 13 minutes on two quiet cores, longer on busy ones"; mkdir -p out
 	@set -o pipefail; $(py) -m pytest -q -n 2 --dist loadgroup --durations 10 $(ARGS) | tee out/pytest.log; status=$$?; \
 	echo; grep -E '^(FAILED|ERROR) |[0-9]+ (passed|failed|error)' out/pytest.log | tail -n 20; exit $$status
 
