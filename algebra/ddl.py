@@ -5,7 +5,6 @@ No such library is imported: a schema object says by itself which library made i
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -13,7 +12,7 @@ from typing import Any
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import Attribute, Schema, checked_name, timestamps_are_temporal
-from tidegate.algebra.shown import kind_of, shown
+from tidegate.algebra.shown import kind_of, nearest, shown
 from tidegate.algebra.types import (
     BIGINT,
     BOOLEAN,
@@ -136,7 +135,7 @@ def _spaced(text: str) -> str:
 def _known_types(name: str) -> str:
     if name == "datetime":
         return "did you mean timestamp?"
-    near = difflib.get_close_matches(name, [*_TYPES, "decimal"], n=2, cutoff=0.6)
+    near = nearest(name, [*_TYPES, "decimal"])
     return (
         f"did you mean {' or '.join(near)}?"
         if near

@@ -27,6 +27,7 @@ from tidegate.algebra.functions import (
 )
 from tidegate.algebra.functions.rules import Operation, common_type
 from tidegate.algebra.kernels import Kernel
+from tidegate.algebra.shown import nearest
 from tidegate.algebra.terms import Attr, Call, Lit, Param, Term, unknown_attribute
 from tidegate.algebra.typed import Typed, attribute_leaf, literal_leaf, parameter_leaf, placeholder
 from tidegate.algebra.types import DataType
@@ -86,8 +87,6 @@ def operation(name: str) -> Operation:
         return found
     if re.fullmatch(r"(try_)?cast_decimal_\d+_\d+", name):
         return casts.cast(name)
-    import difflib
-
-    near = difflib.get_close_matches(name, list(OPERATIONS), n=3, cutoff=0.5)
+    near = nearest(name, OPERATIONS, 3)
     hint = f"did you mean {' or '.join(near)}?" if near else "the reference lists all operations"
     raise QueryError("TG131", f"unknown operation {name!r}", hint=hint)

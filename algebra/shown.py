@@ -1,9 +1,16 @@
-"""Values that a user gave, as errors show and name them."""
+"""What a user gave, as errors show and name it, and which name was meant."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
 #: Characters of a value that an error shows.
 _SHOWN = 200
+#: Names with more characters are not compared: nobody misspells those, but a program may have written them.
+_COMPARED = 60
+#: Words of a name: parts between signs, and between small and large letters.
+_WORD = re.compile(r"[A-Z]?[^\W_A-Z]+|[A-Z]+")
 
 
 def shown(value: object) -> str:
@@ -19,3 +26,65 @@ def kind_of(value: object) -> str:
     """What kind of thing a value is, with its article."""
     name = type(value).__name__
     return f"an {name}" if name[:1].lower() in "aeiou" else f"a {name}"
+
+
+def nearest(name: str, known: Iterable[str], most: int = 2) -> list[str]:
+    """Those of the known names that are meant by one that is not known, `most` at most; none if it is another name altogether.
+
+    The first of these that fits any of them decides: it is the same but for case and signs; it is misspelt, by one letter of
+    three to five, two of six to eight, three of more that is wrong, missing, too many or swapped with its neighbour; one of the
+    two begins as the other does, or is its last words: `cust` and `customer_name`, `first_value` and `first`.
+    """
+    asked = _plain(name)
+    if not 0 < len(asked) <= _COMPARED:
+        return []
+    others = {one: _plain(one) for one in known if len(one) <= _COMPARED}
+    if same := [one for one, plain in others.items() if plain == asked]:
+        return same[:most]
+    edits = {one: _edits(asked, plain, _allowed(asked, plain)) for one, plain in others.items()}
+    if few := sorted((count, one) for one, count in edits.items() if count is not None):
+        return [one for count, one in few if count == few[0][0]][:most]
+    return [one for one in others if _shares_words(name, one)][:most]
+
+
+def _plain(name: str) -> str:
+    return "".join(character for character in name.casefold() if character.isalnum())
+
+
+def _allowed(one: str, other: str) -> int:
+    """How many letters of a name may be wrong. Names that share no first letter, or two of three letters, are more than misspelt."""
+    length = min(len(one), len(other))
+    if length < 3 or one[0] != other[0] or (len(one) == len(other) == 3 and sorted(one) != sorted(other)):
+        return 0
+    return 1 if length < 6 else 2 if length < 9 else 3
+
+
+def _edits(one: str, other: str, most: int) -> int | None:
+    """How many letters are to be changed, added, left out or swapped with their neighbour, if no more than `most`."""
+    if abs(len(one) - len(other)) > most:
+        return None
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for i, letter in enumerate(one, 1):
+        before, last, row = row, before, [i]
+        for j, its in enumerate(other, 1):
+            cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != its))
+            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == its:
+                cost = min(cost, last[j - 2] + 1)
+            row.append(cost)
+        if min(row) > most:
+            return None
+    return row[-1] if row[-1] <= most else None
+
+
+def _shares_words(asked: str, known: str) -> bool:
+    """One begins as the other does, or is its last words; of a name that is longer than the known one, four letters at least."""
+    first, second = ([word.casefold() for word in _WORD.findall(name)] for name in (asked, known))
+    if sorted(first) == sorted(second):
+        return True
+    shorter, longer = sorted((first, second), key=lambda words: (len(words), len("".join(words))))
+    if len("".join(shorter)) < (3 if shorter is first else 4):
+        return False
+    if longer[-len(shorter) :] == shorter:
+        return True
+    return longer[: len(shorter) - 1] == shorter[:-1] and longer[len(shorter) - 1].startswith(shorter[-1])

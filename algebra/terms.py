@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar, assert_never
 
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.shown import shown
+from tidegate.algebra.shown import nearest, shown
 from tidegate.algebra.types import BIGINT, BOOLEAN, DataType
 
 if TYPE_CHECKING:
@@ -175,11 +175,9 @@ def term_type(term: Term, attributes: Mapping[str, Attribute]) -> DataType:
 
 def unknown_attribute(name: object, attributes: Mapping[str, Attribute]) -> QueryError:
     """The error for a name that is no attribute, with the nearest names that are."""
-    import difflib
-
     if not isinstance(name, str):
         return QueryError("TG101", f"{shown(name)} names no attribute", hint="names are text")
     short = [known for known in attributes if known.rsplit(".", 1)[-1] == name.rsplit(".", 1)[-1]]
-    near = short or difflib.get_close_matches(name, list(attributes), n=3, cutoff=0.5)
+    near = short or nearest(name, attributes, 3)
     hint = f"did you mean {' or '.join(near)}?" if near else f"attributes here: {', '.join(attributes) or 'none'}"
     return QueryError("TG101", f"unknown attribute {name!r}", hint=hint)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from difflib import get_close_matches
 
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.shown import shown
+from tidegate.algebra.shown import nearest, shown
 from tidegate.algebra.types import MAX_SHIFT
 
 _NAMES = {
@@ -89,7 +88,7 @@ def _parse(text: str) -> int:
     if position == 0 or text[position:].strip():
         unit = _SHORT.match(text, position)
         asked = "" if unit is None else unit[2].lower()
-        near = get_close_matches(asked, MICROSECONDS, n=1)
+        near = nearest(asked, MICROSECONDS)
         hint = f"did you mean {near[0]}? " if near else ""
         if asked in _NO_LENGTH:
             hint = "months and years differ in length: say it in days; or "

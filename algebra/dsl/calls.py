@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 import re
@@ -12,6 +11,7 @@ from typing import NoReturn, ParamSpec, TypeVar
 from tidegate.algebra.dsl.here import Here, unknown_name
 from tidegate.algebra.dsl.suggestions import KEYWORDS, MEMBERS
 from tidegate.algebra.errors import QueryError
+from tidegate.algebra.shown import nearest
 from tidegate.algebra.tracebacks import trimmed, trimmed_calls
 
 _P = ParamSpec("_P")
@@ -64,7 +64,7 @@ def _unknown_member(self: object, name: str) -> NoReturn:
     if name.startswith("_"):
         raise AttributeError(name)
     known = [one for one in dir(type(self)) if not one.startswith("_")]
-    near = difflib.get_close_matches(name.lower(), known, n=2, cutoff=0.7)
+    near = nearest(name, known)
     hint = f"did you mean {' or '.join(near)}?" if near else f"it has {', '.join(known)}"
     if not near and hasattr(self, "_elsewhere"):
         hint = self._elsewhere(name) or hint
@@ -76,7 +76,7 @@ def check_options(what: str, given: Iterable[str], known: Collection[str]) -> No
     """`QueryError` TG114 for a keyword that `what` does not take, with the one that is probably meant."""
     for name in given:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
+            near = nearest(name, known, 1)
             hint = f"did you mean {near[0]}=?" if near else f"{KEYWORDS.get(name, '')}there are {', '.join(known)}"
             raise QueryError("TG114", f"{what} takes no {name}=", hint=hint)
 
@@ -85,7 +85,7 @@ def _near(text: str, function: Callable[..., object]) -> str:
     """Which keyword is meant by one that is not known."""
     asked = re.search(r"unexpected keyword argument '(\w+)'", text)
     known = list(inspect.signature(function).parameters)
-    near = difflib.get_close_matches(asked[1], known, n=1, cutoff=0.6) if asked is not None else []
+    near = nearest(asked[1], known, 1) if asked is not None else []
     if near:
         return f"did you mean {near[0]}=? "
     return KEYWORDS.get(asked[1], "") if asked is not None else ""

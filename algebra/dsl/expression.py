@@ -17,13 +17,13 @@ from tidegate.algebra.ddl import to_type
 from tidegate.algebra.dsl.calls import checked_calls
 from tidegate.algebra.dsl.here import Here, tests_membership, unknown_name
 from tidegate.algebra.dsl.literals import literal, plain
-from tidegate.algebra.dsl.suggestions import VALUE_METHODS, nearest
+from tidegate.algebra.dsl.suggestions import VALUE_METHODS
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.evaluation import evaluate_term
 from tidegate.algebra.operations import resolve, result_type
 from tidegate.algebra.pretty import term_text
 from tidegate.algebra.schema import Attribute
-from tidegate.algebra.shown import shown
+from tidegate.algebra.shown import nearest, shown
 from tidegate.algebra.terms import Attr, Call, Lit, Term
 from tidegate.algebra.time import DurationLike, duration_ticks, whole_days
 from tidegate.algebra.types import BIGINT, BOOLEAN, DATE, DURATION, STRING, DataType, Kind

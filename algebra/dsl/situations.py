@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Final, NoReturn, TypeAlias
@@ -32,7 +31,7 @@ from tidegate.algebra.ordered.process import Operator, Process
 from tidegate.algebra.pretty import preformatted, printable
 from tidegate.algebra.row_wise import is_static
 from tidegate.algebra.schema import checked_name
-from tidegate.algebra.shown import kind_of, shown
+from tidegate.algebra.shown import kind_of, nearest, shown
 from tidegate.algebra.terms import Lit, Term, conjunction, conjuncts
 from tidegate.algebra.time import duration_ticks, whole_days
 from tidegate.algebra.types import BIGINT, BOOLEAN, DURATION, DataType, Kind
@@ -243,7 +242,7 @@ class Partitioned:
     def _check_aggregate(self, symbol: str, name: str, value: object, site: Site | None) -> None:
         checked_name(name, "an attribute")
         if not isinstance(value, AggregateExpression):
-            near = difflib.get_close_matches(name, _LIMITS, n=1, cutoff=0.6)
+            near = nearest(name, _LIMITS, 1)
             raise QueryError(
                 "TG115",
                 f"{name}={shown(value)} is no aggregate",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from tidegate.algebra.allen import Allen
+from tidegate.algebra.shown import nearest
 
 _WHERE = "rows are chosen with where(r.x > 5)"
 _GROUP = 'groups are group_by("x").agg(n=tg.count())'
@@ -400,8 +400,3 @@ def method_hint(name: str, methods: Iterable[str], own: Iterable[str] = ()) -> s
         return RELATION_METHODS[name]
     near = near or nearest(name, methods)
     return f"did you mean {' or '.join(f'{one}(...)' for one in near)}?" if near else ""
-
-
-def nearest(name: str, known: Iterable[str]) -> list[str]:
-    """Names that are probably meant: of a short one, with which other short ones share most letters, hardly another one is."""
-    return difflib.get_close_matches(name.lower(), list(known), n=2, cutoff=0.8 if len(name) < 5 else 0.7)

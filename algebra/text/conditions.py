@@ -5,7 +5,6 @@ A number with a unit is that number, unless an attribute beside it has a declare
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
@@ -27,6 +26,7 @@ from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.nodes import Function
 from tidegate.algebra.operations import operation
+from tidegate.algebra.shown import nearest
 from tidegate.algebra.terms import Attr, balanced
 from tidegate.algebra.text.parsing import Part, Text
 from tidegate.algebra.text.units import TIME, Unit, converted, number_of, unit_of
@@ -98,7 +98,7 @@ class Conditions:
                     f"{'.'.join(names)} is no attribute of an event: {names[0]} is a situation",
                     hint="a condition reads the events of its own situation only",
                 )
-            near = difflib.get_close_matches(names[0], self.prefixes, n=1, cutoff=0.4)
+            near = nearest(names[0], self.prefixes, 1)
             hint = f"did you mean {near[0]}.{names[1]}?" if near else f"write {self.prefixes[0]}.{names[1]}"
             raise QueryError("TG172", f"{names[0]} is no name of the stream", hint=hint)
 
@@ -156,7 +156,7 @@ class Conditions:
                     except InvalidOperation:
                         raise QueryError("TG110", f"{content!r} is no number", hint="write DECIMAL '1.50'") from None
                 case other:
-                    near = difflib.get_close_matches(other, TYPED, n=1, cutoff=0.5)
+                    near = nearest(other, TYPED, 1)
                     hint = (
                         f"did you mean {near[0]} {text.text}?"
                         if near

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import re
 from collections.abc import Iterable
@@ -11,7 +10,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from tidegate.algebra.errors import QueryError, Site
-from tidegate.algebra.shown import shown
+from tidegate.algebra.shown import nearest, shown
 
 if TYPE_CHECKING:
     from lark import Lark, Token, Tree
@@ -104,7 +103,7 @@ class Text:
         before = [words[start] for start in sorted(words) if start < site.column - 1]
         keywords = [name for name in allowed if name not in _CALLED and _signs().get(name, name) == name]
         for word in (words.get(site.column - 1, ""), *before[-1:]):
-            near = difflib.get_close_matches(word.upper(), keywords, n=1, cutoff=0.7)
+            near = nearest(word, keywords, 1)
             if near and near[0] != word.upper():
                 return f"did you mean {near[0]}?"
         return ""

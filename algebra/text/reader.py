@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import warnings
 from collections.abc import Mapping
@@ -20,7 +19,7 @@ from tidegate.algebra.dsl.situations import Duration, Intervals, Partitioned, ma
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.nodes import Scan
 from tidegate.algebra.ordered.match import Emission
-from tidegate.algebra.shown import shown
+from tidegate.algebra.shown import nearest, shown
 from tidegate.algebra.terms import Attr
 from tidegate.algebra.text.conditions import Conditions, name_of, ticks_of
 from tidegate.algebra.text.parsing import Part, Text
@@ -172,7 +171,7 @@ class _Reader:
             own = streams._node.stream.name if isinstance(streams._node, Scan) else name
             streams = {own: streams}
         if name not in streams:
-            near = difflib.get_close_matches(name, list(streams), n=1, cutoff=0.4)
+            near = nearest(name, streams, 1)
             hint = f"did you mean {near[0]}?" if near else f"streams here: {', '.join(streams) or 'none'}"
             raise QueryError("TG173", f"there is no stream {name}", hint=hint)
         found = streams[name]
@@ -314,7 +313,7 @@ class _Reader:
         name = re.sub(r"[\s_-]+", "_", part.text.lower())
         known = [*(relation.value for relation in RELATIONS), INTERSECTS]
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=2, cutoff=0.6)
+            near = nearest(name, known)
             hint = (
                 f"did you mean {' or '.join(_spaced(one) for one in near)}?"
                 if near

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -18,6 +17,7 @@ from tidegate.algebra.functions.aggregates import TABLE
 from tidegate.algebra.nodes import Function
 from tidegate.algebra.ordered.derive import END, START
 from tidegate.algebra.ordered.match import DETECTED
+from tidegate.algebra.shown import nearest
 from tidegate.algebra.text.conditions import Conditions, name_of
 from tidegate.algebra.text.parsing import Part
 
@@ -78,7 +78,7 @@ class Returned:
         function, argument = part.parts
         name = function.text.lower()
         if name not in AGGREGATES:
-            near = difflib.get_close_matches(name, AGGREGATES, n=2, cutoff=0.5)
+            near = nearest(name, AGGREGATES)
             hint = f"did you mean {' or '.join(near)}?" if near else f"aggregates are {', '.join(AGGREGATES)}"
             raise QueryError("TG131", f"no aggregate is called {function.text}", hint=hint, site=self._at(function))
         if len(argument.parts) == 1 and name != "count":
@@ -129,7 +129,7 @@ class Returned:
         if names[-1] in keys:
             return names[-1]
         known = [*keys, DETECTED]
-        near = difflib.get_close_matches(names[-1], known, n=1, cutoff=0.5)
+        near = nearest(names[-1], known, 1)
         has = f"a match has {', '.join(known)}, endpoints such as {next(iter(self.aggregates))}.ts, and aggregates"
         hint = f"did you mean {near[0]}?" if near else has
         raise QueryError("TG101", f"{names[-1]} is no attribute of a match", hint=hint, site=self._at(part))
@@ -138,7 +138,6 @@ class Returned:
 def unknown_symbol(name: str, known: Iterable[str], site: Site) -> QueryError:
     """The error for what is no situation of the query, with the nearest name that is."""
     symbols = list(known)
-    near = [one for one in symbols if one.lower() == name.lower()]
-    near = near or difflib.get_close_matches(name, symbols, n=1, cutoff=0.5)
+    near = nearest(name, symbols, 1)
     hint = f"did you mean {near[0]}?" if near else f"defined are {', '.join(symbols)}"
     return QueryError("TG172", f"no situation is called {name}", hint=hint, site=site)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
 
 from tidegate.algebra.errors import QueryError
+from tidegate.algebra.shown import nearest
 from tidegate.algebra.time import MICROSECONDS
 
 #: Exponents of metre, kilogram, second, ampere, kelvin and radian.
@@ -140,8 +140,7 @@ def _named(name: str, table: Mapping[str, Unit], text: str) -> Unit:
     """By its name; words of three letters and more in any case."""
     found = table.get(name) or (table.get(name.lower()) if len(name) > 2 else None)
     if found is None:
-        near = [known for known in table if known.lower() == name.lower()]
-        near = near or difflib.get_close_matches(name, list(table), n=2, cutoff=0.5)
+        near = nearest(name, table)
         hint = f"did you mean {' or '.join(near)}?" if near else f"such as {_EXAMPLES if table is UNITS else _TIMES}"
         raise QueryError("TG174", f"unknown unit {text!r}", hint=hint)
     return found

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import StreamDef
-from tidegate.algebra.shown import kind_of, shown
+from tidegate.algebra.shown import kind_of, nearest, shown
 from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.recursion import component_progress
 from tidegate.runtime.plan.steps import Plan, QueryPlan
@@ -110,9 +109,8 @@ def check_known(name: object, known: Iterable[str], what: str) -> None:
     """`QueryError` TG402 for a name that the program does not have, with those it has."""
     names = sorted(known)
     if name not in names:
-        by_case = {one.casefold(): one for one in names}
-        near = get_close_matches(name.casefold(), by_case, n=1) if isinstance(name, str) else []
-        hint = f"did you mean {by_case[near[0]]}? " if near else ""
+        near = nearest(name, names) if isinstance(name, str) else []
+        hint = f"did you mean {near[0]}? " if near else ""
         hint += f"it has {', '.join(names) or 'none'}"
         asked = shown(name) if isinstance(name, str) else f"{kind_of(name)}: names are text"
         raise QueryError("TG402", f"the program has no {what} {asked}", hint=hint)

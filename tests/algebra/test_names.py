@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import tidegate as tg
 from tidegate.algebra.dsl.suggestions import METHODS_CALLED_OTHERWISE
+from tidegate.algebra.operations import OPERATIONS
+from tidegate.algebra.shown import nearest
 
 library: Any = tg
 users = tg.stream("U", "usr string, t bigint", progress="t")
@@ -198,3 +201,54 @@ def test_a_duration_a_tick_short_keeps_its_place_in_a_sum() -> None:
     assert repr(events.t - short) == "t - (1d - 1us)"
     assert repr(events.t - events.u > short * 3) == "t - u > 3d - 3us"
     assert repr(events.t - events.u > tg.duration("3d - 3us")) == "t - u > 3d - 3us"
+
+
+COLUMNS = ("customer", "time", "amount", "event_type", "usr", "sessionId")
+OPTIONS = ("delete", "delay", "idle", "archive", "on_error", "tie")
+METHODS = tuple(name for name in dir(tg.Expression) if not name.startswith("_"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "known", "meant"),
+    [
+        ("Time", COLUMNS, ["time"]),
+        ("session_id", COLUMNS, ["sessionId"]),
+        ("tiem", COLUMNS, ["time"]),
+        ("tme", COLUMNS, ["time"]),
+        ("amuont", COLUMNS, ["amount"]),
+        ("user", COLUMNS, ["usr"]),
+        ("cust", COLUMNS, ["customer"]),
+        ("customer_id", COLUMNS, ["customer"]),
+        ("timestamp", COLUMNS, ["time"]),
+        ("type", COLUMNS, ["event_type"]),
+        ("typeEvent", COLUMNS, ["event_type"]),
+        ("row_number", COLUMNS, []),
+        ("cumsum", COLUMNS, []),
+        ("mount", COLUMNS, []),
+        ("us", COLUMNS, []),
+        ("", COLUMNS, []),
+        ("idle_after", OPTIONS, ["idle"]),
+        ("dely", OPTIONS, ["delay"]),
+        ("late", OPTIONS, []),
+        ("lenght", METHODS, ["length"]),
+        ("len", METHODS, ["length"]),
+        ("split", METHODS, ["split_part"]),
+        ("limit", METHODS, []),
+        ("sine", OPERATIONS, ["sin", "sinh"]),
+        ("lag", OPERATIONS, []),
+        ("col", OPERATIONS, []),
+        ("ab", ["abc", "x" * 100_000], []),
+        ("x" * 100_000, ["x" * 100_000], []),
+    ],
+)
+def test_a_name_that_is_not_known_means_a_misspelt_one_or_one_with_its_words_or_none(
+    asked: str, known: tuple[str, ...], meant: list[str]
+) -> None:
+    assert nearest(asked, known) == meant
+
+
+def test_no_module_looks_for_near_names_by_a_rule_of_its_own() -> None:
+    rooms = [Path(tg.__file__).parent / room for room in ("algebra", "analysis", "contexts", "runtime")]
+    sources = [path for room in rooms for path in room.rglob("*.py")]
+    assert len(sources) > 300
+    assert [path for path in sources if "get_close_matches" in path.read_text(encoding="utf-8")] == []

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
-from difflib import get_close_matches
 from typing import Final
 from zoneinfo import ZoneInfo, available_timezones
 
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.shown import shown
+from tidegate.algebra.shown import nearest, shown
 from tidegate.algebra.time import MICROSECONDS, instant_ticks, ticks_instant
 
 #: Clocks do not change twice within it.
@@ -28,11 +27,8 @@ def zone_of(name: object) -> dt.tzinfo:
             if zones
             else "pip install tzdata: this machine has no data of zones"
         )
-        by_name = {zone.rpartition("/")[2].casefold(): zone for zone in zones} | {
-            zone.casefold(): zone for zone in zones
-        }
-        asked = name.strip().replace(" ", "_").casefold() if isinstance(name, str) else ""
-        near = get_close_matches(asked, by_name, n=1)
+        by_name = {zone.rpartition("/")[2]: zone for zone in zones} | {zone: zone for zone in zones}
+        near = nearest(name, by_name, 1) if isinstance(name, str) else []
         hint = f"did you mean {by_name[near[0]]!r}?" if near else hint
         raise QueryError("TG402", f"tz={shown(name)} is no time zone", hint=hint) from None
 

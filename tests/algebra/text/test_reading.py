@@ -208,7 +208,7 @@ WRONG = [
     ("RETURN", "RETRUN", "TG170", "RETRUN", "did you mean RETURN?"),
     ("A before C WITHIN", "A.ts C WITHIN", "TG170", ".ts", ""),
     ("CS.accel > 8", "CS.acel > 8", "TG101", "CS.acel", "did you mean accel?"),
-    ("CS.accel > 8", "XS.accel > 8", "TG172", "XS.accel", "did you mean CS.accel?"),
+    ("CS.accel > 8", "XS.accel > 8", "TG172", "XS.accel", "write CS.accel"),
     ("CS.accel > 8m/s2", "A.accel > 8", "TG172", "A.accel", "its own situation only"),
     ("CS.accel > 8m/s2", "max(CS.accel) > 8", "TG115", "max(", "RETURN"),
     ("CS.accel > 8m/s2", "rond(CS.accel) > 8", "TG131", "rond(", ""),
