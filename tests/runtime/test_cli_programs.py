@@ -175,8 +175,8 @@ def test_a_file_imports_what_lies_beside_it(tmp_path: Path) -> None:
         (["expain", "x.py"], "'expain' is none of check, explain, (.*); did you mean explain\\?"),
         (["something"], "'something' is none of check, explain, (.*), version$"),
         (["check", "--jsn", "x.py"], "tidegate check: error: there is no option --jsn; did you mean --json\\?"),
-        (["start", "x.py", "--setting=x", "--ones"], "there is no option --ones; did you mean --once\\?"),
-        (["explain", "x.py", "--graph=sgv"], "--graph: 'sgv' is none of mermaid, svg$"),
+        (["start", "x.py", "--setting=x", "--onse"], "there is no option --onse; did you mean --once\\?"),
+        (["explain", "x.py", "--graph=graf"], "--graph: 'graf' is none of mermaid, svg$"),
     ],
 )
 def test_what_is_misspelt_is_told_with_what_is_meant(
