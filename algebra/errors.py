@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from types import FrameType
+
+from tidegate.algebra.frames import cell_name, is_between, is_ours, module_of, rendered
 
 #: The module whose callers are no code of a user: a shell, and the script that an installation made.
 COMMAND_LINE = "tidegate.runtime.cli.commands"
@@ -233,8 +234,6 @@ class QueryError(TidegateError):
 
     def _render_traceback_(self) -> list[str]:
         """What IPython and notebooks show."""
-        from tidegate.algebra.tracebacks import rendered
-
         return rendered(self)
 
 
@@ -247,35 +246,12 @@ class InternalError(TidegateError):
     """
 
 
-def is_ours(frame: FrameType) -> bool:
-    """Whether a frame is the library's."""
-    module = _module(frame)
-    return module == "tidegate" or module.startswith("tidegate.")
-
-
-def is_between(frame: FrameType) -> bool:
-    """Whether a frame is of what calls the library, or stands between its frames, and no user wrote."""
-    module = _module(frame)
-    return module == "contextlib" or module.startswith(("pyspark.", "py4j."))
-
-
-def is_shell(frame: FrameType) -> bool:
-    """Whether a frame is that of the shell which runs the cells of a notebook."""
-    return _module(frame).startswith("IPython.")
-
-
-def _module(frame: FrameType) -> str:
-    spec = frame.f_globals.get("__spec__")  # it knows the name of what `python -m` runs
-    name = frame.f_globals.get("__name__", "") if spec is None else spec.name
-    return name if isinstance(name, str) else ""
-
-
 def call_site(frame: FrameType | None) -> Site | None:
     """The first frame outside the library, as a `Site`, from a frame inside it; none for the command line and calls from the JVM."""
     import linecache
 
     while frame is not None:
-        module = _module(frame)
+        module = module_of(frame)
         if module == COMMAND_LINE or module.startswith(("pyspark.", "py4j.")):
             return None
         if not is_ours(frame) and not is_between(frame):
@@ -283,10 +259,3 @@ def call_site(frame: FrameType | None) -> Site | None:
             return Site(cell_name(file) or file, line, linecache.getline(file, line).strip())
         frame = frame.f_back
     return None
-
-
-def cell_name(file: str) -> str | None:
-    """The name that a notebook shows beside a cell ("In[3]"), for the file that it makes of it."""
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    named = getattr(getattr(shell, "compile", None), "format_code_name", lambda _: None)(file)
-    return None if named is None else str(named[1])

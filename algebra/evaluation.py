@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 from tidegate.algebra.errors import InternalError, Problem, QueryError, Site
-from tidegate.algebra.functions.aggregates import TABLE, Members, SumOverflow
+from tidegate.algebra.functions.aggregates import TABLE, Function, Members, SumOverflow
 from tidegate.algebra.functions.aggregates import order_values as order_values
 from tidegate.algebra.kernels import (
     ATTRIBUTE,
@@ -19,10 +19,9 @@ from tidegate.algebra.kernels import (
 )
 from tidegate.algebra.kernels import Evaluator as Evaluator
 from tidegate.algebra.kernels import key_of as key_of
-from tidegate.algebra.nodes import Function
 from tidegate.algebra.operations import resolve
-from tidegate.algebra.pretty import term_text, value_text
 from tidegate.algebra.schema import Attribute
+from tidegate.algebra.term_text import term_text, value_text
 from tidegate.algebra.terms import Attr, Call, Lit, Param, Term, Value
 from tidegate.algebra.typed import Typed, type_range
 from tidegate.algebra.types import BIGINT, BOOLEAN, DOUBLE, NULL, STRING, DataType, Kind

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from enum import Enum
 from typing import Final, Literal, Protocol, assert_never
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.formulas import temporal_term
+from tidegate.algebra.functions.aggregates import Aggregate, aggregate_type
+from tidegate.algebra.operations import term_type
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
-from tidegate.algebra.terms import Attr, Call, Term, Value, conjuncts, term_type, unknown_attribute
+from tidegate.algebra.terms import Attr, Call, Term, Value, conjuncts, unknown_attribute
 from tidegate.algebra.types import BOOLEAN
 
 
@@ -108,43 +109,6 @@ class Imbed(Hashed):
     input: Node
     name: str
     term: Term
-
-
-class Function(Enum):
-    """Aggregate functions; NULL arguments are skipped, `count` without argument counts rows.
-
-    `try_sum` is NULL where `sum` fails, as a total is beyond its type; no other aggregate can fail.
-    """
-
-    COUNT = "count"
-    COUNT_DISTINCT = "count_distinct"
-    SUM = "sum"
-    TRY_SUM = "try_sum"
-    MIN = "min"
-    MAX = "max"
-    AVG = "avg"
-    FIRST = "first"
-    LAST = "last"
-    VARIANCE = "variance"
-    STDDEV = "stddev"
-    MEDIAN = "median"
-    QUANTILE = "quantile"
-    MODE = "mode"
-    STRING_AGG = "string_agg"
-
-
-@dataclass(frozen=True, slots=True)
-class Aggregate:
-    """`name = function(argument)`; first and last take the order `by`, ties go to the smallest value.
-
-    They skip rows in which the argument or the order is NULL. `parameter`: the share of a quantile, the separator of string_agg.
-    """
-
-    name: str
-    function: Function
-    argument: Term | None = None
-    by: Term | None = None
-    parameter: float | str | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -462,8 +426,6 @@ def _without_nulls(schema: Schema, condition: Term) -> Schema:
 
 def aggregate_attribute(aggregate: Aggregate, schema: Schema) -> Attribute:
     """Attribute of an aggregate. It is never temporal: what groups yield is bound to no hidden time (rule on aggregates)."""
-    from tidegate.algebra.functions.aggregates import aggregate_type
-
     argument = None if aggregate.argument is None else term_type(aggregate.argument, schema)
     by = None if aggregate.by is None else term_type(aggregate.by, schema)
     return Attribute(aggregate.name, aggregate_type(aggregate, argument, by), nullable=True, temporal=False)

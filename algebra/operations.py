@@ -30,7 +30,7 @@ from tidegate.algebra.kernels import Kernel
 from tidegate.algebra.shown import nearest
 from tidegate.algebra.terms import Attr, Call, Lit, Param, Term, unknown_attribute
 from tidegate.algebra.typed import Typed, attribute_leaf, literal_leaf, parameter_leaf, placeholder
-from tidegate.algebra.types import DataType
+from tidegate.algebra.types import BIGINT, DataType
 
 if TYPE_CHECKING:
     from tidegate.algebra.schema import Attribute
@@ -55,6 +55,23 @@ KERNELS: Mapping[str, Kernel] = MappingProxyType(
         for kernel in family.KERNELS
     }
 )
+
+
+def term_type(term: Term, attributes: Mapping[str, Attribute]) -> DataType:
+    """Type of a term over a row's attributes; `QueryError` for an unknown attribute or a type mismatch."""
+    match term:
+        case Attr(name):
+            if name not in attributes:
+                raise unknown_attribute(name, attributes)
+            return attributes[name].type
+        case Lit(_, type_):
+            return type_
+        case Param():
+            return BIGINT
+        case Call(op, args):
+            return result_type(op, args, tuple(term_type(arg, attributes) for arg in args))
+        case _:
+            assert_never(term)
 
 
 def result_type(op: str, args: tuple[Term, ...], types: tuple[DataType, ...]) -> DataType:

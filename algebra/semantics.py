@@ -22,11 +22,10 @@ from tidegate.algebra.evaluation import (
     evaluator,
     key_of,
 )
+from tidegate.algebra.functions.aggregates import Aggregate, Function
 from tidegate.algebra.nodes import (
-    Aggregate,
     Difference,
     Distinct,
-    Function,
     Group,
     Imbed,
     Join,
@@ -43,11 +42,11 @@ from tidegate.algebra.nodes import (
     occurrences,
     with_children,
 )
-from tidegate.algebra.operations import resolve
+from tidegate.algebra.operations import resolve, term_type
 from tidegate.algebra.program import ProgramDef
 from tidegate.algebra.row_wise import row_terms
 from tidegate.algebra.schema import Schema, StreamDef
-from tidegate.algebra.terms import Term, Value, conjunction, conjuncts, term_type
+from tidegate.algebra.terms import Term, Value, conjunction, conjuncts
 from tidegate.algebra.types import BIGINT, DataType
 
 Bag = Counter[tuple[object, ...]]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar, assert_never
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.shown import nearest, shown
-from tidegate.algebra.types import BIGINT, BOOLEAN, DataType
+from tidegate.algebra.types import BOOLEAN, DataType
 
 if TYPE_CHECKING:
     from tidegate.algebra.schema import Attribute
@@ -152,25 +152,6 @@ def substitute(term: Term, replace: Callable[[Attr | Param], Term]) -> Term:
 def rename_attributes(term: Term, names: Mapping[str, str]) -> Term:
     """The term with attributes renamed; names not in the mapping stay."""
     return substitute(term, lambda leaf: Attr(names.get(leaf.name, leaf.name)) if isinstance(leaf, Attr) else leaf)
-
-
-def term_type(term: Term, attributes: Mapping[str, Attribute]) -> DataType:
-    """Type of a term over a row's attributes; `QueryError` for an unknown attribute or a type mismatch."""
-    from tidegate.algebra.operations import result_type
-
-    match term:
-        case Attr(name):
-            if name not in attributes:
-                raise unknown_attribute(name, attributes)
-            return attributes[name].type
-        case Lit(_, type_):
-            return type_
-        case Param():
-            return BIGINT
-        case Call(op, args):
-            return result_type(op, args, tuple(term_type(arg, attributes) for arg in args))
-        case _:
-            assert_never(term)
 
 
 def unknown_attribute(name: object, attributes: Mapping[str, Attribute]) -> QueryError:

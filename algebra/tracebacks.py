@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import functools
 import inspect
-import os
-import traceback
 from collections.abc import Callable
 from types import TracebackType
 from typing import ParamSpec, TypeVar
 
-from tidegate.algebra.errors import InternalError, QueryError, TidegateError, cell_name, is_between, is_ours, is_shell
+from tidegate.algebra.errors import InternalError, TidegateError
+from tidegate.algebra.frames import is_ours, keeps_all, of_user
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -28,24 +27,7 @@ _NO_CALLS = frozenset(
 
 def shows_all(error: BaseException | None) -> bool:
     """Whether all that is known of an error is shown: of one of ours, and where the user asks for that."""
-    return isinstance(error, InternalError) or os.environ.get("TIDEGATE_TRACEBACK") == "full"
-
-
-def of_user(trace: TracebackType | None) -> TracebackType | None:
-    """The traceback without the frames of the library, of what it calls itself by, and of the shell of a notebook; all of it
-    where the user asks for that.
-    """
-    if shows_all(None):
-        return trace
-    frames = []
-    while trace is not None:
-        if not is_ours(trace.tb_frame) and not is_between(trace.tb_frame) and not is_shell(trace.tb_frame):
-            frames.append(trace)
-        trace = trace.tb_next
-    kept: TracebackType | None = None
-    for one in reversed(frames):
-        kept = TracebackType(kept, one.tb_frame, one.tb_lasti, one.tb_lineno)
-    return kept
+    return isinstance(error, InternalError) or keeps_all()
 
 
 def of_users_function(trace: TracebackType | None) -> bool:
@@ -98,11 +80,3 @@ def trimmed_calls(cls: _C) -> _C:
         elif called and isinstance(value, property) and value.fget is not None:
             setattr(cls, name, value.getter(trimmed(value.fget)))
     return cls
-
-
-def rendered(error: QueryError) -> list[str]:
-    """The lines that a notebook shows of an error: it asks the error itself. Files made of cells have the cells' names."""
-    told = traceback.TracebackException(type(error), error, of_user(error.__traceback__))
-    for frame in told.stack:
-        frame.filename = cell_name(frame.filename) or frame.filename
-    return "".join(told.format()).splitlines()

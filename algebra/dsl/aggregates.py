@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, NoReturn, overload
 
 from tidegate.algebra.dsl.calls import called, checked_calls
-from tidegate.algebra.dsl.expression import Expression, Operand, build, constant, to_expression
+from tidegate.algebra.dsl.expression import Expression, Operand, ValueOfGroup, build, constant, to_expression
 from tidegate.algebra.dsl.here import Here, unknown_name
 from tidegate.algebra.dsl.suggestions import aggregate_hint
 from tidegate.algebra.errors import QueryError, Site
-from tidegate.algebra.functions.aggregates import aggregate_type
-from tidegate.algebra.nodes import Aggregate, Function
+from tidegate.algebra.functions.aggregates import Aggregate, Function, aggregate_type
 from tidegate.algebra.shown import shown
 from tidegate.algebra.terms import Lit
 from tidegate.algebra.types import BOOLEAN, NULL
@@ -20,7 +19,7 @@ _NO_ORDER = ("TG132", "name what the rows are ordered by: by=r.time")
 
 
 @checked_calls
-class AggregateExpression:
+class AggregateExpression(ValueOfGroup):
     """A value computed from the rows of a group; it gets its name in `agg(name=...)`.
 
     In `tg.situation(..., name=...)` it is computed from the events of a situation. NULLs are skipped. `QueryError`

@@ -21,9 +21,9 @@ from tidegate.algebra.dsl.suggestions import VALUE_METHODS
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.evaluation import evaluate_term
 from tidegate.algebra.operations import resolve, result_type
-from tidegate.algebra.pretty import term_text
 from tidegate.algebra.schema import Attribute
 from tidegate.algebra.shown import nearest, shown
+from tidegate.algebra.term_text import term_text
 from tidegate.algebra.terms import Attr, Call, Lit, Term
 from tidegate.algebra.time import DurationLike, duration_ticks, whole_days
 from tidegate.algebra.types import BIGINT, BOOLEAN, DATE, DURATION, STRING, DataType, Kind
@@ -1167,14 +1167,18 @@ def constant(value: Lit) -> Expression:
     return Expression(value, value.type, {}, {})
 
 
+class ValueOfGroup:
+    """What groups of rows have, and a row has not."""
+
+    __slots__ = ()
+
+
 def to_expression(value: object, like: DataType | None = None, *, shift: bool = False) -> Expression:
     """The value as an expression: itself, or a constant of the type that `like` beside it asks for."""
-    from tidegate.algebra.dsl.aggregates import AggregateExpression
-
     match value:
         case Expression():
             return value
-        case AggregateExpression():
+        case ValueOfGroup():
             raise QueryError(
                 "TG115",
                 f"{value!r} is an aggregate: it has no value in a row",

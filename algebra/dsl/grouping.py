@@ -12,7 +12,8 @@ from tidegate.algebra.dsl.here import Here, unknown_name
 from tidegate.algebra.dsl.relation_checks import free_name, fresh_origins, renamed
 from tidegate.algebra.dsl.suggestions import group_hint
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.nodes import Aggregate, Group
+from tidegate.algebra.functions.aggregates import Aggregate
+from tidegate.algebra.nodes import Group
 from tidegate.algebra.schema import checked_name
 from tidegate.algebra.shown import shown
 

@@ -10,9 +10,9 @@ from tidegate.algebra.dsl.suggestions import condition_hint
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.formulas import And, Formula, Not, Opaque, Or, temporal_formula
 from tidegate.algebra.nodes import Node, OrderedNode, Rename, Scan, children
-from tidegate.algebra.pretty import term_text
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.shown import kind_of, shown
+from tidegate.algebra.term_text import term_text
 from tidegate.algebra.terms import Attr, Term
 
 

@@ -24,7 +24,8 @@ from tidegate.algebra.dsl.literals import plain
 from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.dsl.relation_checks import check_condition, is_identifier, place, renamed, what_else
 from tidegate.algebra.errors import QueryError, Site
-from tidegate.algebra.nodes import Aggregate, Node, Project, Rename, Scan, children
+from tidegate.algebra.functions.aggregates import Aggregate
+from tidegate.algebra.nodes import Node, Project, Rename, Scan, children
 from tidegate.algebra.ordered.derive import END, START, Derive, derivation_text, situation_text
 from tidegate.algebra.ordered.match import Emission, Given, Match
 from tidegate.algebra.ordered.process import Operator, Process

@@ -9,14 +9,14 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import cmp_to_key
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.kernels import OVERFLOW, KernelFailure, compare, key_of
-from tidegate.algebra.nodes import Function
-from tidegate.algebra.terms import Value
+from tidegate.algebra.terms import Term, Value
 from tidegate.algebra.types import (
     BIGINT,
     DOUBLE,
@@ -34,7 +34,42 @@ from tidegate.algebra.types import (
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from tidegate.algebra.nodes import Aggregate
+
+class Function(Enum):
+    """Aggregate functions; NULL arguments are skipped, `count` without argument counts rows.
+
+    `try_sum` is NULL where `sum` fails, as a total is beyond its type; no other aggregate can fail.
+    """
+
+    COUNT = "count"
+    COUNT_DISTINCT = "count_distinct"
+    SUM = "sum"
+    TRY_SUM = "try_sum"
+    MIN = "min"
+    MAX = "max"
+    AVG = "avg"
+    FIRST = "first"
+    LAST = "last"
+    VARIANCE = "variance"
+    STDDEV = "stddev"
+    MEDIAN = "median"
+    QUANTILE = "quantile"
+    MODE = "mode"
+    STRING_AGG = "string_agg"
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """`name = function(argument)`; first and last take the order `by`, ties go to the smallest value.
+
+    They skip rows in which the argument or the order is NULL. `parameter`: the share of a quantile, the separator of string_agg.
+    """
+
+    name: str
+    function: Function
+    argument: Term | None = None
+    by: Term | None = None
+    parameter: float | str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -265,14 +265,14 @@ def _extreme(call: Call, args: tuple[Typed, ...]) -> Typed:
 
 _TWO, _LEAST = "two numbers", "NULL if any is; NaN is greatest. A bigint that fits no decimal fails beside one."
 OPERATIONS: Final = (
-    Operation("add", "numbers, durations, instant and shift", _additive, "x + y", "+", fallible=True, temporal=True, doc="Overflow fails."),
-    Operation("sub", "numbers, durations, instants", _additive, "x - y", "-", fallible=True, temporal=True, doc="Overflow fails."),
-    Operation("mul", "numbers, duration and bigint", _multiplication, "x * y", "*", fallible=True, doc="Overflow fails."),
-    Operation("div", _TWO, _division, "x / y", "/", fallible=True, doc="Both become doubles; division by zero fails, of doubles too."),
-    Operation("idiv", "bigints, durations", _integer_division, "x.div(y)", "div", fallible=True, doc="Truncates towards zero; by zero fails."),
+    Operation("add", "numbers, durations, instant and shift", _additive, "x + y", fallible=True, temporal=True, doc="Overflow fails."),
+    Operation("sub", "numbers, durations, instants", _additive, "x - y", fallible=True, temporal=True, doc="Overflow fails."),
+    Operation("mul", "numbers, duration and bigint", _multiplication, "x * y", fallible=True, doc="Overflow fails."),
+    Operation("div", _TWO, _division, "x / y", fallible=True, doc="Both become doubles; division by zero fails, of doubles too."),
+    Operation("idiv", "bigints, durations", _integer_division, "x.div(y)", fallible=True, doc="Truncates towards zero; by zero fails."),
     Operation("floordiv", "bigints, durations", _integer_division, "x // y", fallible=True, doc="Rounds down, as Python does; by zero fails."),
-    Operation("mod", "bigints, durations", _integer_division, "x % y", "%", fallible=True, doc="Remainder of idiv, with the dividend's sign."),
-    Operation("neg", "a number or duration", _sign, "-x", "-", fallible=True),
+    Operation("mod", "bigints, durations", _integer_division, "x % y", fallible=True, doc="Remainder of idiv, with the dividend's sign."),
+    Operation("neg", "a number or duration", _sign, "-x", fallible=True),
     Operation("abs", "a number or duration", _sign, "x.abs()", fallible=True),
     Operation("least", "values of one type", _extreme, "tg.min(x, y, …)", fallible=True, temporal=True, counts=(2,), doc=_LEAST),
     Operation("greatest", "values of one type", _extreme, "tg.max(x, y, …)", fallible=True, temporal=True, counts=(2,), doc=_LEAST),

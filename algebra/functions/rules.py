@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.kernels import LITERAL, Kernel, Range
+from tidegate.algebra.term_text import term_text
 from tidegate.algebra.terms import Call, Lit, Param, Term, Value
 from tidegate.algebra.time import duration_ticks
 from tidegate.algebra.typed import Typed, apply, literal_leaf
@@ -18,10 +19,9 @@ Rule = Callable[[Call, tuple[Typed, ...]], Typed]
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An operation: its rule of types, how it is written and printed, and whether it can fail at all.
+    """An operation: its rule of types, how it is written, and whether it can fail at all.
 
-    `written`: in Python, over x, y and z. `symbol`: how terms print it, None for `name(...)`. `temporal`: whether instants moved
-    by it are instants to the analysis (TSA Def. 2). `counts` and `constants`: with how many operands, and with which constants
+    `written`: in Python, over x, y and z. `temporal`: whether instants moved by it are instants to the analysis (TSA Def. 2). `counts` and `constants`: with how many operands, and with which constants
     after them (before them with `constants_first`), engines are compared on it.
     """
 
@@ -29,7 +29,6 @@ class Operation:
     takes: str
     rule: Rule
     written: str = ""
-    symbol: str | None = None
     fallible: bool = False
     temporal: bool = False
     doc: str = ""
@@ -165,8 +164,6 @@ def fixed(kernel: Kernel, takes: tuple[DataType, ...], result: DataType) -> Rule
 
 def mismatch(call: Call, args: tuple[Typed, ...], takes: str, hint: str = "") -> QueryError:
     """The error for arguments that an operation does not take."""
-    from tidegate.algebra.pretty import term_text
-
     got = ", ".join(str(arg.type) for arg in args) or "nothing"
     return QueryError(
         "TG102",

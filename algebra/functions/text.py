@@ -160,7 +160,7 @@ _REPLACED = tuple(
     (Lit(old, STRING), Lit(new, STRING)) for old, new in (("a", "bb"), ("ab", ""), (" ", "$0\\1"), ("aa", "a"))
 )
 OPERATIONS: Final = (
-    Operation("concat", "strings", _concat, "x.concat(y, …)", "||", counts=(2,), doc="NULL if any is."),
+    Operation("concat", "strings", _concat, "x.concat(y, …)", counts=(2,), doc="NULL if any is."),
     Operation("lower", "a string", fixed(LOWER, (STRING,), STRING), "x.lower()", doc="ASCII letters only."),
     Operation("upper", "a string", fixed(UPPER, (STRING,), STRING), "x.upper()", doc="ASCII letters only."),
     Operation("length", "a string", fixed(LENGTH, (STRING,), BIGINT), "x.length()", doc="In code points."),

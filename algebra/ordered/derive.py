@@ -10,12 +10,10 @@ from typing import Final
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.evaluation import EvaluationError, evaluator, key_of
-from tidegate.algebra.functions.aggregates import require_of_events
+from tidegate.algebra.functions.aggregates import Aggregate, Function, require_of_events
 from tidegate.algebra.kernels import compare
 from tidegate.algebra.nodes import (
-    Aggregate,
     Aggregation,
-    Function,
     Node,
     OrderedNode,
     Reading,
@@ -25,8 +23,9 @@ from tidegate.algebra.nodes import (
     require_attribute,
 )
 from tidegate.algebra.operations import resolve
-from tidegate.algebra.pretty import aggregate_text, term_text, ticks_text, value_text
+from tidegate.algebra.pretty import aggregate_text, ticks_text
 from tidegate.algebra.schema import Attribute, Schema
+from tidegate.algebra.term_text import term_text, value_text
 from tidegate.algebra.terms import Attr, Lit, Term, Value, attributes_of, call
 from tidegate.algebra.types import BIGINT, DURATION, DataType, Kind
 

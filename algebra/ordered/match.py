@@ -50,8 +50,9 @@ from tidegate.algebra.ordered.derive import (
     instant_of,
     runs,
 )
-from tidegate.algebra.pretty import term_text, ticks_text
+from tidegate.algebra.pretty import ticks_text
 from tidegate.algebra.schema import Attribute, Schema
+from tidegate.algebra.term_text import term_text
 from tidegate.algebra.terms import Term, Value, conjunction
 
 DETECTED: Final = "detected"

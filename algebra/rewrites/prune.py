@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tidegate.algebra.functions.aggregates import Aggregate, Function
 from tidegate.algebra.nodes import (
-    Aggregate,
     Difference,
     Distinct,
-    Function,
     Group,
     Imbed,
     Join,

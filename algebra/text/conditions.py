@@ -24,7 +24,7 @@ from tidegate.algebra.dsl.here import written_at
 from tidegate.algebra.dsl.literals import literal
 from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.errors import QueryError, Site
-from tidegate.algebra.nodes import Function
+from tidegate.algebra.functions.aggregates import Function
 from tidegate.algebra.operations import operation
 from tidegate.algebra.shown import nearest
 from tidegate.algebra.terms import Attr, balanced

@@ -12,11 +12,12 @@ from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.dsl.relation_checks import what_else
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.nodes import Aggregate, Function, Imbed, Node, Project, Rename, Scan
+from tidegate.algebra.functions.aggregates import Aggregate, Function
+from tidegate.algebra.nodes import Imbed, Node, Project, Rename, Scan
 from tidegate.algebra.ordered.derive import END, START, Derive
 from tidegate.algebra.ordered.match import DETECTED, Match
-from tidegate.algebra.pretty import term_text, value_text
 from tidegate.algebra.shown import shown
+from tidegate.algebra.term_text import term_text, value_text
 from tidegate.algebra.terms import Attr, Call, Lit, Param, Term, conjuncts
 from tidegate.algebra.text.conditions import WRITTEN
 from tidegate.algebra.text.parsing import keywords

@@ -13,8 +13,7 @@ from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.dsl.relation_checks import free_name
 from tidegate.algebra.dsl.situations import Partitioned
 from tidegate.algebra.errors import QueryError, Site
-from tidegate.algebra.functions.aggregates import TABLE
-from tidegate.algebra.nodes import Function
+from tidegate.algebra.functions.aggregates import TABLE, Function
 from tidegate.algebra.ordered.derive import END, START
 from tidegate.algebra.ordered.match import DETECTED
 from tidegate.algebra.shown import nearest

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.pretty import value_text
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.shown import shown
+from tidegate.algebra.term_text import value_text
 from tidegate.algebra.time import INF, Extended
 from tidegate.runtime.batch.executor import Ingested, Work
 from tidegate.runtime.ingest.inputs import instant_of

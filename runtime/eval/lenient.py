@@ -15,10 +15,10 @@ import polars as pl
 
 from tidegate.algebra.errors import InternalError
 from tidegate.algebra.evaluation import EvaluationError, evaluator, sum_out_of_range
+from tidegate.algebra.functions.aggregates import Function
 from tidegate.algebra.nodes import (
     Difference,
     Distinct,
-    Function,
     Group,
     Imbed,
     Join,
@@ -31,9 +31,9 @@ from tidegate.algebra.nodes import (
     Union,
 )
 from tidegate.algebra.operations import resolve
-from tidegate.algebra.pretty import term_text, value_text
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.semantics import split_by_failure
+from tidegate.algebra.term_text import term_text, value_text
 from tidegate.algebra.terms import TRUE, Attr, Term, Value, attributes_of, rename_attributes, substitute
 from tidegate.algebra.types import BIGINT, DataType, Kind
 from tidegate.runtime.eval.aggregates.partials import final as finished

@@ -11,8 +11,8 @@ import polars as pl
 from tidegate.algebra.errors import InternalError
 from tidegate.algebra.evaluation import EvaluationError, evaluator
 from tidegate.algebra.operations import resolve
-from tidegate.algebra.pretty import term_text
 from tidegate.algebra.schema import Schema
+from tidegate.algebra.term_text import term_text
 from tidegate.algebra.terms import Term, Value
 from tidegate.algebra.typed import Typed, typed_nodes
 from tidegate.algebra.types import DataType

@@ -10,11 +10,10 @@ import pytest
 
 import tidegate as tg
 from tidegate import hours, minutes
+from tidegate.algebra.functions.aggregates import Aggregate, Function
 from tidegate.algebra.nodes import (
-    Aggregate,
     Difference,
     Distinct,
-    Function,
     Group,
     Imbed,
     Join,

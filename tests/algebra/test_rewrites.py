@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tidegate.algebra.evaluation import EvaluationError
+from tidegate.algebra.functions.aggregates import Aggregate, Function
 from tidegate.algebra.nodes import (
-    Aggregate,
     Difference,
     Distinct,
-    Function,
     Group,
     Imbed,
     Join,

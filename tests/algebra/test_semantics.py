@@ -8,11 +8,10 @@ from collections.abc import Sequence
 import pytest
 
 from tidegate.algebra.errors import QueryError
+from tidegate.algebra.functions.aggregates import Aggregate, Function
 from tidegate.algebra.nodes import (
-    Aggregate,
     Difference,
     Distinct,
-    Function,
     Group,
     Imbed,
     Join,

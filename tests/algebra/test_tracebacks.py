@@ -17,7 +17,8 @@ import pytest
 
 import tidegate as tg
 from tidegate.algebra.errors import Site, call_site
-from tidegate.algebra.tracebacks import rendered, trimmed
+from tidegate.algebra.frames import rendered
+from tidegate.algebra.tracebacks import trimmed
 from tools.docs_reference import HELD
 
 SCRIPT = """

@@ -12,11 +12,10 @@ import pytest
 import tidegate as tg
 from tests.analysis.build import eq, le, lt, plus, scan, stream, ticks
 from tidegate.algebra.errors import QueryError
+from tidegate.algebra.functions.aggregates import Aggregate, Function
 from tidegate.algebra.nodes import (
-    Aggregate,
     Difference,
     Distinct,
-    Function,
     Group,
     Imbed,
     Join,

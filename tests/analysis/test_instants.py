@@ -10,19 +10,8 @@ from hypothesis import strategies as st
 from tests.analysis.build import eq, le, plus, query, query_facts, scan, stream, ticks
 from tests.analysis.test_normal_form import formulas, holds, opaque, rounded_terms
 from tidegate.algebra.formulas import Compare, Floor, Formula, Shift, Var
-from tidegate.algebra.nodes import (
-    Aggregate,
-    Function,
-    Group,
-    Imbed,
-    Join,
-    Node,
-    Product,
-    Project,
-    Rename,
-    Select,
-    Union,
-)
+from tidegate.algebra.functions.aggregates import Aggregate, Function
+from tidegate.algebra.nodes import Group, Imbed, Join, Node, Product, Project, Rename, Select, Union
 from tidegate.algebra.terms import Attr, Call, Term, call
 from tidegate.analysis.federation.federation import federation
 from tidegate.analysis.state.bounds import Bounded

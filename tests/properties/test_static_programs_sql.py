@@ -16,12 +16,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tests.strategies.trees import VALUES, Case, Profile, cases
-from tidegate.algebra.functions.aggregates import TABLE
+from tidegate.algebra.functions.aggregates import TABLE, Aggregate, Function
 from tidegate.algebra.nodes import (
-    Aggregate,
     Difference,
     Distinct,
-    Function,
     Group,
     Imbed,
     Join,
@@ -35,10 +33,11 @@ from tidegate.algebra.nodes import (
     Union,
     occurrences,
 )
+from tidegate.algebra.operations import term_type
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.semantics import Row, bags_equal
 from tidegate.algebra.semantics import evaluate as reference
-from tidegate.algebra.terms import Attr, Call, Lit, Param, Term, term_type
+from tidegate.algebra.terms import Attr, Call, Lit, Param, Term
 from tidegate.algebra.types import DataType, Kind
 from tidegate.runtime.eval.columns import polars_schema
 from tidegate.runtime.eval.relational import evaluate

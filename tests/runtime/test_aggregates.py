@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 import tidegate as tg
 from tests.strategies.trees import PRICE, Row
 from tidegate.algebra.evaluation import EvaluationError
-from tidegate.algebra.nodes import Aggregate, Function, Group, Scan
+from tidegate.algebra.functions.aggregates import Aggregate, Function
+from tidegate.algebra.nodes import Group, Scan
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.semantics import bags_equal
 from tidegate.algebra.semantics import evaluate as reference

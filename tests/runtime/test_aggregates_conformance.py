@@ -12,8 +12,8 @@ import pytest
 from tests.runtime.test_terms_conformance import ARROW
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.evaluation import key_of
-from tidegate.algebra.functions.aggregates import TABLE
-from tidegate.algebra.nodes import Aggregate, Function, Group, Node, Scan
+from tidegate.algebra.functions.aggregates import TABLE, Aggregate, Function
+from tidegate.algebra.nodes import Group, Node, Scan
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.semantics import evaluate as reference
 from tidegate.algebra.terms import Attr, Value

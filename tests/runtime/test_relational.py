@@ -14,7 +14,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from tests.strategies.trees import Case, cases
 from tests.thresholds import THRESHOLDS, small
 from tidegate.algebra.evaluation import EvaluationError
-from tidegate.algebra.nodes import Aggregate, Function, Group, Join, JoinKind, Rename, Scan, occurrences
+from tidegate.algebra.functions.aggregates import Aggregate, Function
+from tidegate.algebra.nodes import Group, Join, JoinKind, Rename, Scan, occurrences
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.semantics import Row, bags_equal
 from tidegate.algebra.semantics import evaluate as reference

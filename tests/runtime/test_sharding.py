@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import tidegate as tg
 from tests.strategies.trees import Case, cases
-from tidegate.algebra.nodes import Aggregate, Function, Group, Join, Scan, occurrences
+from tidegate.algebra.functions.aggregates import Aggregate, Function
+from tidegate.algebra.nodes import Group, Join, Scan, occurrences
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.terms import Attr, call
 from tidegate.algebra.types import BIGINT

@@ -13,12 +13,10 @@ from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from tidegate.algebra.evaluation import evaluate_term
-from tidegate.algebra.functions.aggregates import TABLE
+from tidegate.algebra.functions.aggregates import TABLE, Aggregate, Function
 from tidegate.algebra.nodes import (
-    Aggregate,
     Difference,
     Distinct,
-    Function,
     Group,
     Imbed,
     Join,

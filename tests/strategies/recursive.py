@@ -9,19 +9,8 @@ from __future__ import annotations
 import random
 
 from tests.strategies.programs import Case, Options, _Builder, _Relation
-from tidegate.algebra.nodes import (
-    Aggregate,
-    Distinct,
-    Function,
-    Group,
-    Imbed,
-    Join,
-    JoinKind,
-    Node,
-    Project,
-    Rename,
-    Select,
-)
+from tidegate.algebra.functions.aggregates import Aggregate, Function
+from tidegate.algebra.nodes import Distinct, Group, Imbed, Join, JoinKind, Node, Project, Rename, Select
 from tidegate.algebra.program import ProgramDef, Query
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.terms import TRUE, Attr, Lit, Term, call, conjunction

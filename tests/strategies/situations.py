@@ -9,8 +9,8 @@ from itertools import combinations
 from tests.strategies.programs import Case, Row
 from tidegate.algebra.allen import RELATIONS, relation_of
 from tidegate.algebra.evaluation import EvaluationError, evaluate_term
-from tidegate.algebra.functions.aggregates import TABLE
-from tidegate.algebra.nodes import Aggregate, Function, Group, Imbed, Join, Node, Project, Rename, Scan, Select
+from tidegate.algebra.functions.aggregates import TABLE, Aggregate, Function
+from tidegate.algebra.nodes import Group, Imbed, Join, Node, Project, Rename, Scan, Select
 from tidegate.algebra.ordered.derive import Derive
 from tidegate.algebra.ordered.match import Emission, Given, Match
 from tidegate.algebra.program import ProgramDef, Query

@@ -12,11 +12,10 @@ from dataclasses import dataclass, field, replace
 
 from hypothesis import strategies as st
 
+from tidegate.algebra.functions.aggregates import Aggregate, Function
 from tidegate.algebra.nodes import (
-    Aggregate,
     Difference,
     Distinct,
-    Function,
     Group,
     Imbed,
     Join,

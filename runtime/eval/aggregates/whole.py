@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from tidegate.algebra.evaluation import aggregate as value_of
-from tidegate.algebra.nodes import Aggregate
+from tidegate.algebra.functions.aggregates import Aggregate
 from tidegate.algebra.types import DataType
 from tidegate.runtime.eval.functions.shared import held_type
 

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from tidegate.algebra.nodes import Function, Group
+from tidegate.algebra.functions.aggregates import Function
+from tidegate.algebra.nodes import Group
 from tidegate.algebra.types import DataType, Kind
 from tidegate.runtime.eval.aggregates.sums import segment_sums
 from tidegate.runtime.eval.small.rows import Array, Few, Unfit, numbered

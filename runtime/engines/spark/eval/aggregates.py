@@ -14,7 +14,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from tidegate.algebra.evaluation import sum_out_of_range
-from tidegate.algebra.nodes import Function, Group
+from tidegate.algebra.functions.aggregates import Function
+from tidegate.algebra.nodes import Group
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Term
 from tidegate.algebra.typed import type_range

@@ -15,8 +15,8 @@ from pyspark.sql import functions as F
 from tidegate.algebra.evaluation import EvaluationError, is_evaluation_error
 from tidegate.algebra.kernels import BAD_CAST, OVERFLOW, ZERO_DIVISION
 from tidegate.algebra.operations import resolve
-from tidegate.algebra.pretty import term_text
 from tidegate.algebra.schema import Attribute
+from tidegate.algebra.term_text import term_text
 from tidegate.algebra.terms import Term, Value
 from tidegate.algebra.typed import typed_nodes
 from tidegate.algebra.types import DataType, Kind

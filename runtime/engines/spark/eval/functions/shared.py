@@ -10,8 +10,8 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql.pandas.functions import arrow_udf
 
+from tidegate.algebra.functions.aggregates import Aggregate
 from tidegate.algebra.kernels import ATTRIBUTE, Constant
-from tidegate.algebra.nodes import Aggregate
 from tidegate.algebra.operations import KERNELS
 from tidegate.algebra.terms import Attr
 from tidegate.algebra.typed import Typed, type_range
