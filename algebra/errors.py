@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from types import FrameType
 
-from tidegate.algebra.frames import cell_name, is_between, is_ours, module_of, rendered
+from tidegate.algebra.diagnostics.frames import cell_name, is_between, is_ours, module_of, rendered
 
 #: The module whose callers are no code of a user: a shell, and the script that an installation made.
 COMMAND_LINE = "tidegate.runtime.cli.commands"

@@ -9,7 +9,10 @@ from types import MappingProxyType
 from tidegate.algebra.errors import InternalError, Problem, QueryError, Site
 from tidegate.algebra.functions.aggregates import TABLE, Function, Members, SumOverflow
 from tidegate.algebra.functions.aggregates import order_values as order_values
-from tidegate.algebra.kernels import (
+from tidegate.algebra.printing.terms import term_text, value_text
+from tidegate.algebra.schema import Attribute
+from tidegate.algebra.terms import Attr, Call, Lit, Param, Term, Value
+from tidegate.algebra.typed.kernels import (
     ATTRIBUTE,
     LITERAL,
     OVERFLOW,
@@ -17,13 +20,10 @@ from tidegate.algebra.kernels import (
     KernelFailure,
     overflow,
 )
-from tidegate.algebra.kernels import Evaluator as Evaluator
-from tidegate.algebra.kernels import key_of as key_of
-from tidegate.algebra.operations import resolve
-from tidegate.algebra.schema import Attribute
-from tidegate.algebra.term_text import term_text, value_text
-from tidegate.algebra.terms import Attr, Call, Lit, Param, Term, Value
-from tidegate.algebra.typed import Typed, type_range
+from tidegate.algebra.typed.kernels import Evaluator as Evaluator
+from tidegate.algebra.typed.kernels import key_of as key_of
+from tidegate.algebra.typed.operations import resolve
+from tidegate.algebra.typed.terms import Typed, type_range
 from tidegate.algebra.types import BIGINT, BOOLEAN, DOUBLE, NULL, STRING, DataType, Kind
 
 #: Values of one row by the names of attributes (and of parameters, each as `$name`).

@@ -13,9 +13,9 @@ from typing import Final, Literal, Protocol, assert_never
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.formulas import temporal_term
 from tidegate.algebra.functions.aggregates import Aggregate, aggregate_type
-from tidegate.algebra.operations import term_type
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.terms import Attr, Call, Term, Value, conjuncts, unknown_attribute
+from tidegate.algebra.typed.operations import term_type
 from tidegate.algebra.types import BOOLEAN
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from tidegate.algebra.diagnostics.shown import shown
+from tidegate.algebra.diagnostics.tracebacks import trimmed_calls
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.shown import shown
 from tidegate.algebra.terms import TRUE, Term
-from tidegate.algebra.tracebacks import trimmed_calls
 from tidegate.algebra.types import DataType, Kind
 
 

@@ -42,11 +42,11 @@ from tidegate.algebra.nodes import (
     occurrences,
     with_children,
 )
-from tidegate.algebra.operations import resolve, term_type
 from tidegate.algebra.program import ProgramDef
 from tidegate.algebra.row_wise import row_terms
 from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.terms import Term, Value, conjunction, conjuncts
+from tidegate.algebra.typed.operations import resolve, term_type
 from tidegate.algebra.types import BIGINT, DataType
 
 Bag = Counter[tuple[object, ...]]

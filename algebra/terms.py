@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar, assert_never
 
+from tidegate.algebra.diagnostics.shown import nearest, shown
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.shown import nearest, shown
 from tidegate.algebra.types import BOOLEAN, DataType
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import re
 
+from tidegate.algebra.diagnostics.shown import nearest, shown
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.shown import nearest, shown
 from tidegate.algebra.types import MAX_SHIFT
 
 _NAMES = {

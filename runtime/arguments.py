@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from tidegate.algebra.diagnostics.shown import kind_of, shown
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.shown import kind_of, shown
 
 _MOST_THREADS = 1 << 16
 

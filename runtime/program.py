@@ -6,16 +6,16 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from tidegate.algebra.dsl.calls import called, checked_calls
+from tidegate.algebra.diagnostics.tracebacks import trimmed
+from tidegate.algebra.dsl.checks.calls import called, checked_calls
+from tidegate.algebra.dsl.checks.relation import what_else
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.dsl.programs import named_query, program_of
 from tidegate.algebra.dsl.relation import Relation
-from tidegate.algebra.dsl.relation_checks import what_else
 from tidegate.algebra.dsl.sources import QueryHandle, Result, result_stream
 from tidegate.algebra.errors import Problem, QueryError
-from tidegate.algebra.pretty import node_text, preformatted
+from tidegate.algebra.printing.plans import node_text, preformatted
 from tidegate.algebra.program import ProgramDef
-from tidegate.algebra.tracebacks import trimmed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,6 +7,7 @@ Examples in docstrings go on from the lines with which the page of functions and
 import os
 from typing import TYPE_CHECKING
 
+from tidegate.algebra.diagnostics.tracebacks import trimmed
 from tidegate.algebra.dsl.aggregates import (
     AggregateExpression,
     any_value,
@@ -31,6 +32,7 @@ from tidegate.algebra.dsl.aggregates import (
     try_sum,
     variance,
 )
+from tidegate.algebra.dsl.checks.suggestions import function_hint
 from tidegate.algebra.dsl.expression import Expression
 from tidegate.algebra.dsl.functions import (
     ceil,
@@ -54,13 +56,11 @@ from tidegate.algebra.dsl.here import unknown_name
 from tidegate.algebra.dsl.relation import Relation, product
 from tidegate.algebra.dsl.situations import Derived, Intervals, Partitioned, Situation, match, situation
 from tidegate.algebra.dsl.sources import QueryHandle, Result, query, result, stream, table
-from tidegate.algebra.dsl.suggestions import function_hint
 from tidegate.algebra.errors import InternalError, Problem, QueryError, Site, TidegateError
 from tidegate.algebra.ordered.process import Operator, Reach
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.text.printer import query_text
 from tidegate.algebra.text.reader import AmbiguousRelationWarning, read_query
-from tidegate.algebra.tracebacks import trimmed
 from tidegate.runtime.program import Program, program, result_of
 
 if TYPE_CHECKING:

@@ -59,7 +59,7 @@ _NOTES: Mapping[str, str] = {
 
 def terms_page() -> str:
     """The page, complete."""
-    from tidegate.algebra.operations import SECTIONS, operation
+    from tidegate.algebra.typed.operations import SECTIONS, operation
 
     parts = [_HEAD]
     for title, operations in SECTIONS.items():

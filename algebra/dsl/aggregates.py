@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, NoReturn, overload
 
-from tidegate.algebra.dsl.calls import called, checked_calls
+from tidegate.algebra.diagnostics.shown import shown
+from tidegate.algebra.dsl.checks.calls import called, checked_calls
+from tidegate.algebra.dsl.checks.suggestions import aggregate_hint
 from tidegate.algebra.dsl.expression import Expression, Operand, ValueOfGroup, build, constant, to_expression
 from tidegate.algebra.dsl.here import Here, unknown_name
-from tidegate.algebra.dsl.suggestions import aggregate_hint
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.functions.aggregates import Aggregate, Function, aggregate_type
-from tidegate.algebra.shown import shown
 from tidegate.algebra.terms import Lit
 from tidegate.algebra.types import BOOLEAN, NULL
 

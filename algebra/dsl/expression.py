@@ -13,19 +13,19 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeAlias
 
-from tidegate.algebra.ddl import to_type
-from tidegate.algebra.dsl.calls import checked_calls
+from tidegate.algebra.diagnostics.shown import nearest, shown
+from tidegate.algebra.dsl.checks.calls import checked_calls
+from tidegate.algebra.dsl.checks.suggestions import VALUE_METHODS
+from tidegate.algebra.dsl.ddl import to_type
 from tidegate.algebra.dsl.here import Here, tests_membership, unknown_name
 from tidegate.algebra.dsl.literals import literal, plain
-from tidegate.algebra.dsl.suggestions import VALUE_METHODS
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.evaluation import evaluate_term
-from tidegate.algebra.operations import resolve, result_type
+from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.schema import Attribute
-from tidegate.algebra.shown import nearest, shown
-from tidegate.algebra.term_text import term_text
 from tidegate.algebra.terms import Attr, Call, Lit, Term
 from tidegate.algebra.time import DurationLike, duration_ticks, whole_days
+from tidegate.algebra.typed.operations import resolve, result_type
 from tidegate.algebra.types import BIGINT, BOOLEAN, DATE, DURATION, STRING, DataType, Kind
 
 #: What may stand beside an expression: Python values become constants of the type that the other side asks for.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 
-from tidegate.algebra.dsl.calls import called
+from tidegate.algebra.diagnostics.shown import shown
+from tidegate.algebra.dsl.checks.calls import called
 from tidegate.algebra.dsl.expression import (
     DurationOption,
     Expression,
@@ -17,7 +18,6 @@ from tidegate.algebra.dsl.expression import (
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.dsl.literals import literal, plain, timestamp_literal
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.shown import shown
 from tidegate.algebra.terms import Lit
 from tidegate.algebra.time import DurationLike, duration_ticks
 from tidegate.algebra.types import BOOLEAN, DURATION, NULL, TIMESTAMP, DataType

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
+from tidegate.algebra.diagnostics.shown import shown
 from tidegate.algebra.dsl.aggregates import AggregateExpression
-from tidegate.algebra.dsl.calls import called, checked_calls
+from tidegate.algebra.dsl.checks.calls import called, checked_calls
+from tidegate.algebra.dsl.checks.relation import free_name, fresh_origins, renamed
+from tidegate.algebra.dsl.checks.suggestions import group_hint
 from tidegate.algebra.dsl.expression import Expression
 from tidegate.algebra.dsl.here import Here, unknown_name
-from tidegate.algebra.dsl.relation_checks import free_name, fresh_origins, renamed
-from tidegate.algebra.dsl.suggestions import group_hint
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.functions.aggregates import Aggregate
 from tidegate.algebra.nodes import Group
 from tidegate.algebra.schema import checked_name
-from tidegate.algebra.shown import shown
 
 if TYPE_CHECKING:
     from tidegate.algebra.dsl.relation import Relation

@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime as dt
 from decimal import Decimal
 
+from tidegate.algebra.diagnostics.shown import kind_of, shown
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.shown import kind_of, shown
 from tidegate.algebra.terms import Lit
 from tidegate.algebra.time import duration_ticks, instant_ticks
 from tidegate.algebra.types import (

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tidegate.algebra.diagnostics.shown import kind_of
+from tidegate.algebra.dsl.checks.relation import to_finish, what_else
 from tidegate.algebra.dsl.depth import depth_of
 from tidegate.algebra.dsl.here import MAX_DEPTH, too_deep
 from tidegate.algebra.dsl.relation import Declaration, Relation
-from tidegate.algebra.dsl.relation_checks import to_finish, what_else
 from tidegate.algebra.dsl.sources import QueryHandle, Result
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.nodes import occurrences
 from tidegate.algebra.program import ProgramDef, Query
 from tidegate.algebra.schema import Schema, StreamDef, checked_name
-from tidegate.algebra.shown import kind_of
 
 
 def program_of(queries: Sequence[QueryHandle], named: Mapping[str, Relation], site: Site | None) -> ProgramDef:

@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, ClassVar, NoReturn, TypeAlias
 
-from tidegate.algebra.dsl.calls import called, checked_calls
-from tidegate.algebra.dsl.expression import Expression, Origin, attribute_expression, to_expression
-from tidegate.algebra.dsl.grouping import Grouped
-from tidegate.algebra.dsl.here import Here, UnknownAttributeError
-from tidegate.algebra.dsl.relation_checks import (
+from tidegate.algebra.diagnostics.shown import shown
+from tidegate.algebra.dsl.checks.calls import called, checked_calls
+from tidegate.algebra.dsl.checks.relation import (
     attribute_name,
     check_condition,
     free_name,
@@ -31,7 +29,10 @@ from tidegate.algebra.dsl.relation_checks import (
     short_name,
     what_else,
 )
-from tidegate.algebra.dsl.suggestions import RELATION_METHODS, join_hint, method_hint
+from tidegate.algebra.dsl.checks.suggestions import RELATION_METHODS, join_hint, method_hint
+from tidegate.algebra.dsl.expression import Expression, Origin, attribute_expression, to_expression
+from tidegate.algebra.dsl.grouping import Grouped
+from tidegate.algebra.dsl.here import Here, UnknownAttributeError
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.nodes import (
     Difference,
@@ -46,9 +47,8 @@ from tidegate.algebra.nodes import (
     Select,
     Union,
 )
-from tidegate.algebra.pretty import node_text, preformatted
+from tidegate.algebra.printing.plans import node_text, preformatted
 from tidegate.algebra.schema import Schema, checked_name
-from tidegate.algebra.shown import shown
 from tidegate.algebra.terms import Attr, Term, conjunction, rename_attributes, unknown_attribute
 from tidegate.algebra.types import BOOLEAN
 

@@ -8,8 +8,10 @@ from functools import partial
 from typing import Final, NoReturn, TypeAlias
 
 from tidegate.algebra.allen import INTERSECTS, Allen, intersection
+from tidegate.algebra.diagnostics.shown import kind_of, nearest, shown
 from tidegate.algebra.dsl.aggregates import AggregateExpression
-from tidegate.algebra.dsl.calls import called, checked_calls
+from tidegate.algebra.dsl.checks.calls import called, checked_calls
+from tidegate.algebra.dsl.checks.relation import check_condition, is_identifier, place, renamed, what_else
 from tidegate.algebra.dsl.expression import (
     DurationOption,
     Expression,
@@ -22,17 +24,15 @@ from tidegate.algebra.dsl.expression import (
 from tidegate.algebra.dsl.here import Here, UnknownAttributeError, unknown_name
 from tidegate.algebra.dsl.literals import plain
 from tidegate.algebra.dsl.relation import Relation
-from tidegate.algebra.dsl.relation_checks import check_condition, is_identifier, place, renamed, what_else
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.functions.aggregates import Aggregate
 from tidegate.algebra.nodes import Node, Project, Rename, Scan, children
 from tidegate.algebra.ordered.derive import END, START, Derive, derivation_text, situation_text
 from tidegate.algebra.ordered.match import Emission, Given, Match
 from tidegate.algebra.ordered.process import Operator, Process
-from tidegate.algebra.pretty import preformatted, printable
+from tidegate.algebra.printing.plans import preformatted, printable
 from tidegate.algebra.row_wise import is_static
 from tidegate.algebra.schema import checked_name
-from tidegate.algebra.shown import kind_of, nearest, shown
 from tidegate.algebra.terms import Lit, Term, conjunction, conjuncts
 from tidegate.algebra.time import duration_ticks, whole_days
 from tidegate.algebra.types import BIGINT, BOOLEAN, DURATION, DataType, Kind

@@ -7,17 +7,17 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from tidegate.algebra.ddl import to_schema
-from tidegate.algebra.dsl.calls import called, checked_calls
+from tidegate.algebra.diagnostics.shown import shown
+from tidegate.algebra.dsl.checks.calls import called, checked_calls
+from tidegate.algebra.dsl.checks.relation import listed, require_temporal, what_else
+from tidegate.algebra.dsl.ddl import to_schema
 from tidegate.algebra.dsl.expression import Expression, Origin
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.dsl.relation import Condition, Relation
-from tidegate.algebra.dsl.relation_checks import listed, require_temporal, what_else
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.nodes import Node, Project, Scan
 from tidegate.algebra.program import Query
 from tidegate.algebra.schema import Attribute, Schema, StreamDef, checked_name
-from tidegate.algebra.shown import shown
 from tidegate.algebra.terms import Term, conjunction, unknown_attribute
 
 #: Characters of a text that a hint writes anew.

@@ -15,8 +15,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.kernels import OVERFLOW, KernelFailure, compare, key_of
 from tidegate.algebra.terms import Term, Value
+from tidegate.algebra.typed.kernels import OVERFLOW, KernelFailure, compare, key_of
 from tidegate.algebra.types import (
     BIGINT,
     DOUBLE,

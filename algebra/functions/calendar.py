@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 from tidegate.algebra.functions.instants import FLOOR, PART, day_of
 from tidegate.algebra.functions.numbers import ADD
 from tidegate.algebra.functions.rules import RESCALE, Operation, Rule, arity, coerce, constant, mismatch
-from tidegate.algebra.kernels import (
+from tidegate.algebra.terms import Call, Lit
+from tidegate.algebra.typed.kernels import (
     BAD_CAST,
     DAY,
     ERA_DAYS,
@@ -24,8 +25,7 @@ from tidegate.algebra.kernels import (
     civil,
     day_number,
 )
-from tidegate.algebra.terms import Call, Lit
-from tidegate.algebra.typed import Typed, apply, literal_leaf
+from tidegate.algebra.typed.terms import Typed, apply, literal_leaf
 from tidegate.algebra.types import BIGINT, DATE, DURATION, NULL, STRING, TIMESTAMP, Kind
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from tidegate.algebra.errors import QueryError
 from tidegate.algebra.functions.instants import FLOOR_DIV
 from tidegate.algebra.functions.rounding import UNSCALE, UNSCALE_ROUNDED
 from tidegate.algebra.functions.rules import RESCALE, Operation, Rule, arity, coerce, mismatch
-from tidegate.algebra.kernels import BAD_CAST, DAY, FIRST_DAY, LAST_DAY, Kernel, bad_cast, civil
 from tidegate.algebra.terms import Call
-from tidegate.algebra.typed import Typed, apply
+from tidegate.algebra.typed.kernels import BAD_CAST, DAY, FIRST_DAY, LAST_DAY, Kernel, bad_cast, civil
+from tidegate.algebra.typed.terms import Typed, apply
 from tidegate.algebra.types import (
     BIGINT,
     DATE,

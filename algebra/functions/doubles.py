@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from tidegate.algebra.functions.rules import Operation, fixed
-from tidegate.algebra.kernels import Kernel
+from tidegate.algebra.typed.kernels import Kernel
 from tidegate.algebra.types import DOUBLE
 
 # --- kernels ---------------------------------------------------------------------------------------------------------

@@ -10,9 +10,9 @@ from functools import lru_cache
 from typing import Any, Final
 
 from tidegate.algebra.functions.rules import Operation, arity, coerce, constant, fixed, mismatch
-from tidegate.algebra.kernels import BAD_CAST, Kernel, always, bad_cast
 from tidegate.algebra.terms import Call, Lit
-from tidegate.algebra.typed import Typed, apply
+from tidegate.algebra.typed.kernels import BAD_CAST, Kernel, always, bad_cast
+from tidegate.algebra.typed.terms import Typed, apply
 from tidegate.algebra.types import NULL, STRING
 
 # --- kernels ---------------------------------------------------------------------------------------------------------

@@ -7,9 +7,9 @@ from typing import Final
 from tidegate.algebra.functions import rounding
 from tidegate.algebra.functions.rounding import whole
 from tidegate.algebra.functions.rules import RESCALE, Operation, Rule, arity, mismatch
-from tidegate.algebra.kernels import DAY, Kernel, civil
 from tidegate.algebra.terms import Call, Lit
-from tidegate.algebra.typed import Typed, apply
+from tidegate.algebra.typed.kernels import DAY, Kernel, civil
+from tidegate.algebra.typed.terms import Typed, apply
 from tidegate.algebra.types import BIGINT, DATE, DURATION, MAX_SHIFT, TIMESTAMP, Kind
 
 # --- kernels ---------------------------------------------------------------------------------------------------------

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tidegate.algebra.functions.rules import Operation, arity, coerce, common_type, mismatch, unify
-from tidegate.algebra.kernels import Evaluator, Kernel, Range, compare, key_of, never
 from tidegate.algebra.terms import Call, Value
-from tidegate.algebra.typed import Typed, apply
+from tidegate.algebra.typed.kernels import Evaluator, Kernel, Range, compare, key_of, never
+from tidegate.algebra.typed.terms import Typed, apply
 from tidegate.algebra.types import BOOLEAN, NULL
 
 # --- kernels ---------------------------------------------------------------------------------------------------------

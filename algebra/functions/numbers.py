@@ -15,9 +15,9 @@ from tidegate.algebra.functions.rules import (
     some_number,
     unify,
 )
-from tidegate.algebra.kernels import LITERAL, ZERO_DIVISION, Kernel, KernelFailure, Range, compare
 from tidegate.algebra.terms import Call, Lit, Value
-from tidegate.algebra.typed import Typed, apply
+from tidegate.algebra.typed.kernels import LITERAL, ZERO_DIVISION, Kernel, KernelFailure, Range, compare
+from tidegate.algebra.typed.terms import Typed, apply
 from tidegate.algebra.types import (
     BIGINT,
     DATE,

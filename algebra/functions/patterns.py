@@ -13,9 +13,9 @@ from typing import Final
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.functions.rules import Operation, Rule, arity, coerce, constant, mismatch
-from tidegate.algebra.kernels import Kernel, always
 from tidegate.algebra.terms import Call, Lit
-from tidegate.algebra.typed import Typed, apply
+from tidegate.algebra.typed.kernels import Kernel, always
+from tidegate.algebra.typed.terms import Typed, apply
 from tidegate.algebra.types import BIGINT, BOOLEAN, NULL, STRING, DataType
 
 # --- regular expressions ---------------------------------------------------------------------------------------------

@@ -7,9 +7,9 @@ from typing import Final
 
 from tidegate.algebra.functions.numbers import truncated_division
 from tidegate.algebra.functions.rules import Operation, Rule, arity, coerce, constant, fixed, mismatch, rounded_range
-from tidegate.algebra.kernels import Kernel
 from tidegate.algebra.terms import Call, Lit
-from tidegate.algebra.typed import Typed, apply
+from tidegate.algebra.typed.kernels import Kernel
+from tidegate.algebra.typed.terms import Typed, apply
 from tidegate.algebra.types import (
     BIGINT,
     BOOLEAN,

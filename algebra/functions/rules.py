@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.kernels import LITERAL, Kernel, Range
-from tidegate.algebra.term_text import term_text
+from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.terms import Call, Lit, Param, Term, Value
 from tidegate.algebra.time import duration_ticks
-from tidegate.algebra.typed import Typed, apply, literal_leaf
+from tidegate.algebra.typed.kernels import LITERAL, Kernel, Range
+from tidegate.algebra.typed.terms import Typed, apply, literal_leaf
 from tidegate.algebra.types import BIGINT, DOUBLE, MAX_DECIMAL_PRECISION, NULL, DataType, Kind, decimal
 
 Rule = Callable[[Call, tuple[Typed, ...]], Typed]

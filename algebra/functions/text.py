@@ -6,9 +6,9 @@ import re
 from typing import Final
 
 from tidegate.algebra.functions.rules import Operation, Rule, arity, coerce, constant, fixed, mismatch
-from tidegate.algebra.kernels import Kernel, never
 from tidegate.algebra.terms import Call, Lit, Value
-from tidegate.algebra.typed import Typed, apply
+from tidegate.algebra.typed.kernels import Kernel, never
+from tidegate.algebra.typed.terms import Typed, apply
 from tidegate.algebra.types import BIGINT, BOOLEAN, NULL, STRING
 
 # --- kernels ---------------------------------------------------------------------------------------------------------

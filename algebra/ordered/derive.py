@@ -11,7 +11,6 @@ from typing import Final
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.evaluation import EvaluationError, evaluator, key_of
 from tidegate.algebra.functions.aggregates import Aggregate, Function, require_of_events
-from tidegate.algebra.kernels import compare
 from tidegate.algebra.nodes import (
     Aggregation,
     Node,
@@ -22,11 +21,12 @@ from tidegate.algebra.nodes import (
     check_condition,
     require_attribute,
 )
-from tidegate.algebra.operations import resolve
-from tidegate.algebra.pretty import aggregate_text, ticks_text
+from tidegate.algebra.printing.plans import aggregate_text, ticks_text
+from tidegate.algebra.printing.terms import term_text, value_text
 from tidegate.algebra.schema import Attribute, Schema
-from tidegate.algebra.term_text import term_text, value_text
 from tidegate.algebra.terms import Attr, Lit, Term, Value, attributes_of, call
+from tidegate.algebra.typed.kernels import compare
+from tidegate.algebra.typed.operations import resolve
 from tidegate.algebra.types import BIGINT, DURATION, DataType, Kind
 
 START: Final = "ts"

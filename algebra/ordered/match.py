@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
-from tidegate.algebra.certainty import Conjunction, first_certain, refutations_of
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.evaluation import key_of
 from tidegate.algebra.formulas import (
@@ -39,6 +38,7 @@ from tidegate.algebra.nodes import (
     check_condition,
     require_attribute,
 )
+from tidegate.algebra.ordered.certainty import Conjunction, first_certain, refutations_of
 from tidegate.algebra.ordered.derive import (
     END,
     START,
@@ -50,9 +50,9 @@ from tidegate.algebra.ordered.derive import (
     instant_of,
     runs,
 )
-from tidegate.algebra.pretty import ticks_text
+from tidegate.algebra.printing.plans import ticks_text
+from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.schema import Attribute, Schema
-from tidegate.algebra.term_text import term_text
 from tidegate.algebra.terms import Term, Value, conjunction
 
 DETECTED: Final = "detected"

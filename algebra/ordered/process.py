@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+from tidegate.algebra.diagnostics.tracebacks import trimmed_calls
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.nodes import Aggregation, Node, OrderedNode, Reading, Row, require_attribute
 from tidegate.algebra.ordered.derive import in_order, partitions
 from tidegate.algebra.schema import Schema, StreamDef
-from tidegate.algebra.tracebacks import trimmed_calls
 
 #: A frame of Polars, which the algebra does not load.
 Frame = Any

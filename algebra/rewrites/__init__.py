@@ -13,9 +13,7 @@ from tidegate.algebra.errors import InternalError
 from tidegate.algebra.nodes import Node, Project, children, unless_equal, with_children
 from tidegate.algebra.rewrites.common import common_parts, cut, cut_below, fill, hole, reads
 from tidegate.algebra.rewrites.join_from_product import join_from_product
-from tidegate.algebra.rewrites.merge_projects import merge_projects
-from tidegate.algebra.rewrites.merge_renames import merge_renames
-from tidegate.algebra.rewrites.merge_selects import merge_selects
+from tidegate.algebra.rewrites.merge import merge_projects, merge_renames, merge_selects
 from tidegate.algebra.rewrites.prune import prune
 from tidegate.algebra.rewrites.select_in_join import select_in_join
 from tidegate.algebra.rewrites.select_through_group import select_through_group

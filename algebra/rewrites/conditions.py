@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from tidegate.algebra.nodes import Node, Select
-from tidegate.algebra.operations import resolve
 from tidegate.algebra.schema import Attribute
 from tidegate.algebra.terms import TRUE, Term, attributes_of, conjunction, conjuncts
+from tidegate.algebra.typed.operations import resolve
 
 
 def can_fail(term: Term, attributes: Mapping[str, Attribute]) -> bool:

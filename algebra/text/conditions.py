@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
+from tidegate.algebra.diagnostics.shown import nearest
 from tidegate.algebra.dsl.expression import (
     Expression,
     Operand,
@@ -25,11 +26,10 @@ from tidegate.algebra.dsl.literals import literal
 from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.functions.aggregates import Function
-from tidegate.algebra.operations import operation
-from tidegate.algebra.shown import nearest
 from tidegate.algebra.terms import Attr, balanced
 from tidegate.algebra.text.parsing import Part, Text
 from tidegate.algebra.text.units import TIME, Unit, converted, number_of, unit_of
+from tidegate.algebra.typed.operations import operation
 from tidegate.algebra.types import DATE, Kind
 
 _COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "eq_null_safe"))

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from tidegate.algebra.diagnostics.shown import nearest, shown
 from tidegate.algebra.errors import QueryError, Site
-from tidegate.algebra.shown import nearest, shown
 
 if TYPE_CHECKING:
     from lark import Lark, Token, Tree

@@ -7,17 +7,17 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import assert_never
 
 from tidegate.algebra.allen import INTERSECTS, Allen, intersection
-from tidegate.algebra.dsl.calls import called
+from tidegate.algebra.diagnostics.shown import shown
+from tidegate.algebra.dsl.checks.calls import called
+from tidegate.algebra.dsl.checks.relation import what_else
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.dsl.relation import Relation
-from tidegate.algebra.dsl.relation_checks import what_else
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.functions.aggregates import Aggregate, Function
 from tidegate.algebra.nodes import Imbed, Node, Project, Rename, Scan
 from tidegate.algebra.ordered.derive import END, START, Derive
 from tidegate.algebra.ordered.match import DETECTED, Match
-from tidegate.algebra.shown import shown
-from tidegate.algebra.term_text import term_text, value_text
+from tidegate.algebra.printing.terms import term_text, value_text
 from tidegate.algebra.terms import Attr, Call, Lit, Param, Term, conjuncts
 from tidegate.algebra.text.conditions import WRITTEN
 from tidegate.algebra.text.parsing import keywords

@@ -10,16 +10,16 @@ from fractions import Fraction
 from typing import Literal
 
 from tidegate.algebra.allen import INTERSECTS, RELATIONS, Allen
-from tidegate.algebra.dsl.calls import called
+from tidegate.algebra.diagnostics.shown import nearest, shown
+from tidegate.algebra.dsl.checks.calls import called
+from tidegate.algebra.dsl.checks.relation import what_else
 from tidegate.algebra.dsl.expression import Expression
 from tidegate.algebra.dsl.here import Here, written_at
 from tidegate.algebra.dsl.relation import Relation
-from tidegate.algebra.dsl.relation_checks import what_else
 from tidegate.algebra.dsl.situations import Duration, Intervals, Partitioned, match, situation
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.nodes import Scan
 from tidegate.algebra.ordered.match import Emission
-from tidegate.algebra.shown import nearest, shown
 from tidegate.algebra.terms import Attr
 from tidegate.algebra.text.conditions import Conditions, name_of, ticks_of
 from tidegate.algebra.text.parsing import Part, Text

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tidegate.algebra.diagnostics.shown import nearest
 from tidegate.algebra.dsl import aggregates as dsl_aggregates
 from tidegate.algebra.dsl.aggregates import AggregateExpression
+from tidegate.algebra.dsl.checks.relation import free_name
 from tidegate.algebra.dsl.expression import Expression
 from tidegate.algebra.dsl.here import written_at
 from tidegate.algebra.dsl.relation import Relation
-from tidegate.algebra.dsl.relation_checks import free_name
 from tidegate.algebra.dsl.situations import Partitioned
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.functions.aggregates import TABLE, Function
 from tidegate.algebra.ordered.derive import END, START
 from tidegate.algebra.ordered.match import DETECTED
-from tidegate.algebra.shown import nearest
 from tidegate.algebra.text.conditions import Conditions, name_of
 from tidegate.algebra.text.parsing import Part
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
 
+from tidegate.algebra.diagnostics.shown import nearest
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.shown import nearest
 from tidegate.algebra.time import MICROSECONDS
 
 #: Exponents of metre, kilogram, second, ampere, kelvin and radian.

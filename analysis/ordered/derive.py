@@ -9,8 +9,8 @@ from tidegate.algebra.formulas import temporal_formula
 from tidegate.algebra.functions.aggregates import Function
 from tidegate.algebra.nodes import OrderedNode
 from tidegate.algebra.ordered.derive import Derive, derivation_relations
+from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.program import Query
-from tidegate.algebra.term_text import term_text
 from tidegate.algebra.terms import conjunction
 from tidegate.analysis.ordered.family import Family, StateBound, ZoneBuilder, completing
 from tidegate.analysis.zones.zone import Zone

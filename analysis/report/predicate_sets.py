@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from tidegate.algebra.errors import Problem
 from tidegate.algebra.nodes import Join, Node, Select, children
+from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.program import Query
-from tidegate.algebra.term_text import term_text
 from tidegate.algebra.terms import Attr, Call, Lit, Term, attributes_of, conjuncts, subterms
 from tidegate.algebra.types import DataType, Kind
 from tidegate.analysis.zones.sites import site_of

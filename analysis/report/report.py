@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tidegate.algebra.dsl.calls import checked_calls
-from tidegate.algebra.pretty import preformatted
-from tidegate.algebra.term_text import term_text
+from tidegate.algebra.dsl.checks.calls import checked_calls
+from tidegate.algebra.printing.plans import preformatted
+from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.terms import conjuncts
 from tidegate.algebra.time import INF
 from tidegate.analysis.facts import OccurrenceFacts, ProgramFacts, QueryFacts, Recursion

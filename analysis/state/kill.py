@@ -18,7 +18,6 @@ from tidegate.algebra.formulas import (
     temporal_formula,
 )
 from tidegate.algebra.nodes import Imbed, Node, Project, Rename, Scan, Select
-from tidegate.algebra.operations import resolve
 from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.terms import (
     TRUE,
@@ -33,6 +32,7 @@ from tidegate.algebra.terms import (
     rename_attributes,
 )
 from tidegate.algebra.time import INF, Extended
+from tidegate.algebra.typed.operations import resolve
 from tidegate.algebra.types import MAX_SHIFT
 from tidegate.analysis.state.origins import AntiJoin, Origin, Sources
 from tidegate.analysis.state.partner import Naming, plus

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from tidegate.algebra.errors import Problem
 from tidegate.algebra.formulas import temporal_formula
 from tidegate.algebra.nodes import Scan
+from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.program import Query
 from tidegate.algebra.schema import Schema, StreamDef
-from tidegate.algebra.term_text import term_text
 from tidegate.algebra.terms import Term, conjuncts
 from tidegate.analysis.federation.federation import federation
 from tidegate.analysis.inner_queries import stage_owner

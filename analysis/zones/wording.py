@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from tidegate.algebra.term_text import value_text
+from tidegate.algebra.printing.terms import value_text
 from tidegate.algebra.time import INF, Extended, duration_ticks, format_duration, signed_duration
 from tidegate.algebra.types import DataType, Kind
 

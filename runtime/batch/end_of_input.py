@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from tidegate.algebra.diagnostics.shown import shown
 from tidegate.algebra.errors import QueryError
+from tidegate.algebra.printing.terms import value_text
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
-from tidegate.algebra.shown import shown
-from tidegate.algebra.term_text import value_text
 from tidegate.algebra.time import INF, Extended
 from tidegate.runtime.batch.executor import Ingested, Work
 from tidegate.runtime.ingest.inputs import instant_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate.algebra.term_text import value_text
+from tidegate.algebra.printing.terms import value_text
 from tidegate.algebra.time import INF, Extended, format_instant
 from tidegate.algebra.types import DATE, Kind
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from tidegate.algebra.dsl.calls import checked_calls
-from tidegate.algebra.pretty import count_of
+from tidegate.algebra.dsl.checks.calls import checked_calls
+from tidegate.algebra.printing.plans import count_of
 from tidegate.algebra.time import Extended
 from tidegate.runtime.batch.status import Line, Status, asides, fates, finals, joined, kept, unreadables
 from tidegate.runtime.plan.placement import Limits

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
-from tidegate.algebra.dsl.calls import checked_calls
-from tidegate.algebra.pretty import count_of, listed, printable
+from tidegate.algebra.dsl.checks.calls import checked_calls
+from tidegate.algebra.printing.plans import count_of, listed, printable
 from tidegate.analysis.inner_queries import owner_of, stage_names
 from tidegate.runtime.batch.instants import moment
 from tidegate.runtime.plan.steps import one_of

@@ -56,7 +56,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _meant(given: str, known: Iterable[str]) -> str:
-    from tidegate.algebra.shown import nearest
+    from tidegate.algebra.diagnostics.shown import nearest
 
     found = nearest(given, known)
     return f"; did you mean {' or '.join(found)}?" if found else ""

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
-from tidegate.algebra.dsl.calls import called, check_options, checked_calls
+from tidegate.algebra.diagnostics.shown import shown
+from tidegate.algebra.dsl.checks.calls import called, check_options, checked_calls
 from tidegate.algebra.dsl.expression import DurationOption, duration_given
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.errors import QueryError, Site
-from tidegate.algebra.shown import shown
 from tidegate.algebra.time import duration_ticks
 from tidegate.runtime.arguments import mapping_of
 from tidegate.runtime.connectors.sinks import Sink, parquet_sink

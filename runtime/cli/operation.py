@@ -18,7 +18,7 @@ from typing import Any
 
 import tidegate
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.pretty import count_of
+from tidegate.algebra.printing.plans import count_of
 from tidegate.algebra.time import duration_ticks, format_duration
 from tidegate.runtime.batch.report import BatchReport
 from tidegate.runtime.batch.status import Line, Status, asides, fates, finals, joined

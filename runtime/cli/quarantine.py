@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tidegate.algebra.pretty import count_of, printable
+from tidegate.algebra.printing.plans import count_of, printable
 from tidegate.analysis.inner_queries import owner_of
 from tidegate.runtime.ingest.quarantine import read_quarantine
 

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tidegate.algebra.ddl import to_schema
+from tidegate.algebra.dsl.ddl import to_schema
 from tidegate.algebra.dsl.here import written_at
 from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.dsl.situations import parts_of_match
 from tidegate.algebra.dsl.sources import stream
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.pretty import count_of, printable
+from tidegate.algebra.printing.plans import count_of, printable
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.text.reader import Asked, Dialect, read_query, source_of
 from tidegate.algebra.text.wording import in_words_of_text

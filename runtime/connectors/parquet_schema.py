@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidegate.algebra.ddl import to_schema
+from tidegate.algebra.dsl.ddl import to_schema
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import Attribute, Schema
 from tidegate.runtime.state.errors import memory_errors

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 
+from tidegate.algebra.diagnostics.shown import shown
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.shown import shown
 from tidegate.runtime.connectors.sinks import ParquetSink, Sink
 from tidegate.runtime.connectors.sources import Files, Source
 from tidegate.runtime.state.errors import storage_errors

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Literal, TypedDict, Unpack
 
-from tidegate.algebra.dsl.calls import called, check_options, checked_calls
+from tidegate.algebra.diagnostics.shown import shown
+from tidegate.algebra.dsl.checks.calls import called, check_options, checked_calls
 from tidegate.algebra.dsl.expression import DurationOption, duration_given
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
-from tidegate.algebra.shown import shown
 from tidegate.algebra.terms import unknown_attribute
 from tidegate.algebra.time import duration_ticks, whole_days
 from tidegate.algebra.types import MAX_INSTANT, Kind

@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable
 
+from tidegate.algebra.diagnostics.shown import shown
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.shown import shown
 from tidegate.algebra.time import instant_ticks
 
 Clock = Callable[[], dt.datetime]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tidegate.algebra.dsl.calls import checked_calls
-from tidegate.algebra.pretty import Shown, preformatted
+from tidegate.algebra.dsl.checks.calls import checked_calls
+from tidegate.algebra.printing.plans import Shown, preformatted
 from tidegate.algebra.rewrites import rewrite_program
 from tidegate.analysis.facts import ProgramFacts
 from tidegate.analysis.report.report import explain

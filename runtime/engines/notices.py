@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tidegate.algebra.errors import Problem, Site, call_site
-from tidegate.algebra.pretty import count_of
+from tidegate.algebra.printing.plans import count_of
 from tidegate.algebra.time import INF
 from tidegate.algebra.types import Kind
 from tidegate.analysis.inner_queries import stage_names

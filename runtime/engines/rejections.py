@@ -8,8 +8,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from tidegate.algebra.errors import Problem, QueryError
-from tidegate.algebra.pretty import count_of, printable
-from tidegate.algebra.term_text import term_text
+from tidegate.algebra.printing.plans import count_of, printable
+from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.terms import conjuncts
 from tidegate.algebra.types import Kind
 from tidegate.runtime.ingest.values import MISSING

@@ -13,10 +13,10 @@ import polars as pl
 import pyarrow as pa
 
 import tidegate
+from tidegate.algebra.diagnostics.shown import kind_of, shown
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.rewrites import rewrite_program
 from tidegate.algebra.schema import StreamDef
-from tidegate.algebra.shown import kind_of, shown
 from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.pipeline import ProgramFacts
 from tidegate.runtime.batch.garbage import GarbageCollection

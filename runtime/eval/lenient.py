@@ -30,11 +30,11 @@ from tidegate.algebra.nodes import (
     Select,
     Union,
 )
-from tidegate.algebra.operations import resolve
+from tidegate.algebra.printing.terms import term_text, value_text
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.semantics import split_by_failure
-from tidegate.algebra.term_text import term_text, value_text
 from tidegate.algebra.terms import TRUE, Attr, Term, Value, attributes_of, rename_attributes, substitute
+from tidegate.algebra.typed.operations import resolve
 from tidegate.algebra.types import BIGINT, DataType, Kind
 from tidegate.runtime.eval.aggregates.partials import final as finished
 from tidegate.runtime.eval.aggregates.partials import merge, partial

@@ -10,11 +10,11 @@ import polars as pl
 
 from tidegate.algebra.errors import InternalError
 from tidegate.algebra.evaluation import EvaluationError, evaluator
-from tidegate.algebra.operations import resolve
+from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.schema import Schema
-from tidegate.algebra.term_text import term_text
 from tidegate.algebra.terms import Term, Value
-from tidegate.algebra.typed import Typed, typed_nodes
+from tidegate.algebra.typed.operations import resolve
+from tidegate.algebra.typed.terms import Typed, typed_nodes
 from tidegate.algebra.types import DataType
 from tidegate.runtime.eval.functions import (
     calendar,

@@ -12,11 +12,11 @@ import polars as pl
 from tidegate.algebra.errors import InternalError
 from tidegate.algebra.evaluation import EvaluationError, Evaluator, Values, evaluator
 from tidegate.algebra.nodes import Imbed, Join, Node, Product, Project, Rename, Scan, Select, occurrences, with_children
-from tidegate.algebra.operations import resolve
+from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.row_wise import is_static, with_terms
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
-from tidegate.algebra.term_text import term_text
 from tidegate.algebra.terms import Term, attributes_of
+from tidegate.algebra.typed.operations import resolve
 from tidegate.algebra.types import BIGINT
 from tidegate.runtime.eval.columns import only
 from tidegate.runtime.eval.relational import evaluate

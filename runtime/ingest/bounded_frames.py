@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from tidegate.algebra.pretty import count_of
+from tidegate.algebra.printing.plans import count_of
 from tidegate.runtime.state.codec import decode, encode
 from tidegate.runtime.state.errors import DATA, REPLAY, StateError, storage_errors
 from tidegate.runtime.state.store.interface import FileRef, Store

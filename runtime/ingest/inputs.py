@@ -17,10 +17,10 @@ import polars as pl
 import pyarrow as pa
 from pyarrow import csv
 
+from tidegate.algebra.diagnostics.shown import shown
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.pretty import count_of
+from tidegate.algebra.printing.plans import count_of
 from tidegate.algebra.schema import Schema, StreamDef
-from tidegate.algebra.shown import shown
 from tidegate.algebra.time import EPOCH, INF, Extended, instant_ticks
 from tidegate.algebra.types import MAX_INSTANT, Kind
 from tidegate.runtime.connectors.parquet_files import read_parquet

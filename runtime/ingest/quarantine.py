@@ -11,10 +11,10 @@ from typing import Final, TypeAlias
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidegate.algebra.dsl.calls import called
+from tidegate.algebra.diagnostics.shown import shown
+from tidegate.algebra.dsl.checks.calls import called
 from tidegate.algebra.dsl.expression import DurationOption, duration_given
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.shown import shown
 from tidegate.algebra.time import duration_ticks
 from tidegate.runtime.state.checkpoint import inspect
 from tidegate.runtime.state.errors import DATA, StateError, memory_errors, storage_errors

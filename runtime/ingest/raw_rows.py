@@ -11,9 +11,9 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from tidegate.algebra.diagnostics.shown import nearest, shown
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import Schema
-from tidegate.algebra.shown import nearest, shown
 from tidegate.runtime.connectors.sources import Source, reader_of
 from tidegate.runtime.eval.columns import one_array
 from tidegate.runtime.ingest.values import Unreadable

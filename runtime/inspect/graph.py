@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from tidegate.algebra.pretty import printable
+from tidegate.algebra.printing.plans import printable
 from tidegate.analysis.report.report import finality
 from tidegate.runtime.plan.layout import readers
 from tidegate.runtime.plan.steps import Plan

@@ -23,8 +23,8 @@ from tidegate.algebra.nodes import (
     Select,
     Union,
 )
+from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.program import Query
-from tidegate.algebra.term_text import term_text
 from tidegate.algebra.terms import Attr, Term, attributes_of, conjuncts
 from tidegate.analysis.zones.grid import grids
 from tidegate.analysis.zones.sites import site_of

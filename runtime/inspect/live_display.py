@@ -7,7 +7,7 @@ from threading import Lock, Timer
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
-from tidegate.algebra.pretty import count_of
+from tidegate.algebra.printing.plans import count_of
 
 if TYPE_CHECKING:
     from tidegate.runtime.batch.report import BatchReport

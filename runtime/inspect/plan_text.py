@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tidegate.algebra.nodes import Group
-from tidegate.algebra.pretty import listed, node_text
-from tidegate.algebra.term_text import term_text
+from tidegate.algebra.printing.plans import listed, node_text
+from tidegate.algebra.printing.terms import term_text
 from tidegate.analysis.ordered.table import family_of
 from tidegate.runtime.plan.placement import Limits, size_text
 from tidegate.runtime.plan.schedule import Timetable

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tidegate.algebra.dsl.calls import checked_calls
+from tidegate.algebra.diagnostics.shown import shown
+from tidegate.algebra.dsl.checks.calls import checked_calls
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.shown import shown
 from tidegate.runtime.batch.status import Status, asides, fates, unreadables
 from tidegate.runtime.state.manifest import UNREADABLE
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tidegate.algebra.pretty import count_of
+from tidegate.algebra.printing.plans import count_of
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import Kind
 from tidegate.runtime.batch.instants import moment, plain_moment

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tidegate.algebra.diagnostics.shown import shown
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import StreamDef
-from tidegate.algebra.shown import shown
 from tidegate.algebra.time import INF, Extended, format_duration
 from tidegate.algebra.types import DataType
 from tidegate.analysis.facts import ProgramFacts, QueryFacts

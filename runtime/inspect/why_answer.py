@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from tidegate.algebra.dsl.calls import checked_calls
-from tidegate.algebra.pretty import preformatted
+from tidegate.algebra.dsl.checks.calls import checked_calls
+from tidegate.algebra.printing.plans import preformatted
 from tidegate.algebra.time import Extended
 from tidegate.analysis.inner_queries import with_stage_names
 

@@ -10,12 +10,12 @@ from typing import Any, Final
 import polars as pl
 import pyarrow as pa
 
-from tidegate.algebra.ddl import to_schema
+from tidegate.algebra.diagnostics.shown import shown
+from tidegate.algebra.dsl.ddl import to_schema
 from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.ordered.derive import tied
 from tidegate.algebra.ordered.process import Process, Reach
 from tidegate.algebra.schema import Schema
-from tidegate.algebra.shown import shown
 from tidegate.algebra.terms import TRUE
 from tidegate.algebra.time import INF, Extended
 from tidegate.runtime.eval.aggregates.partials import same_zero

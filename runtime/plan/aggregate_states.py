@@ -16,8 +16,8 @@ from functools import lru_cache
 from tidegate.algebra.errors import InternalError
 from tidegate.algebra.functions.aggregates import TABLE, Aggregate, Function
 from tidegate.algebra.nodes import Group
-from tidegate.algebra.operations import term_type
 from tidegate.algebra.schema import Attribute, Schema
+from tidegate.algebra.typed.operations import term_type
 from tidegate.algebra.types import BIGINT, DOUBLE, NULL, DataType, Kind
 
 

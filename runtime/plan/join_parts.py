@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from tidegate.algebra.operations import common_type, resolve, term_type
 from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.terms import Call, Lit, Term, attributes_of, conjuncts
+from tidegate.algebra.typed.operations import common_type, resolve, term_type
 from tidegate.algebra.types import DOUBLE, Kind
 
 

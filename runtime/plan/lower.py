@@ -38,7 +38,7 @@ from tidegate.algebra.nodes import (
     occurrences,
     with_children,
 )
-from tidegate.algebra.pretty import node_text
+from tidegate.algebra.printing.plans import node_text
 from tidegate.algebra.row_wise import (
     completion,
     is_row_wise,

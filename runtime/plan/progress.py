@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tidegate.algebra.diagnostics.shown import kind_of, nearest, shown
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import StreamDef
-from tidegate.algebra.shown import kind_of, nearest, shown
 from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.recursion import component_progress
 from tidegate.runtime.plan.steps import Plan, QueryPlan

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from tidegate.algebra.dsl.calls import called, checked_calls
+from tidegate.algebra.diagnostics.shown import shown
+from tidegate.algebra.dsl.checks.calls import called, checked_calls
 from tidegate.algebra.dsl.expression import DurationOption, duration_given
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.shown import shown
 from tidegate.algebra.time import duration_ticks, format_duration
 from tidegate.algebra.types import INT64_MAX
 from tidegate.analysis.components import Component, dependencies

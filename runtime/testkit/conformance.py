@@ -12,10 +12,10 @@ from itertools import product
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.functions.rules import Operation
-from tidegate.algebra.operations import OPERATIONS, operation, resolve
 from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.terms import Attr, Call, Term, Value
-from tidegate.algebra.typed import typed_nodes
+from tidegate.algebra.typed.operations import OPERATIONS, operation, resolve
+from tidegate.algebra.typed.terms import typed_nodes
 from tidegate.algebra.types import (
     BIGINT,
     BOOLEAN,

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from tidegate.algebra.dsl.calls import called, checked_calls
+from tidegate.algebra.diagnostics.shown import kind_of, shown
+from tidegate.algebra.dsl.checks.calls import called, checked_calls
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.evaluation import key_of
 from tidegate.algebra.schema import Schema
-from tidegate.algebra.shown import kind_of, shown
 from tidegate.algebra.time import EPOCH, INF, Extended, duration_ticks, format_instant
 from tidegate.algebra.types import TIMESTAMP
 from tidegate.analysis.facts import ProgramFacts

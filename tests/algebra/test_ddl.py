@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import tidegate as tg
-from tidegate.algebra.ddl import to_schema, to_type
+from tidegate.algebra.dsl.ddl import to_schema, to_type
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.types import BIGINT, BOOLEAN, DATE, DOUBLE, DURATION, STRING, TIMESTAMP, decimal

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import tidegate as tg
-from tidegate.algebra.dsl.suggestions import METHODS_CALLED_OTHERWISE
-from tidegate.algebra.operations import OPERATIONS
-from tidegate.algebra.shown import nearest
+from tidegate.algebra.diagnostics.shown import nearest
+from tidegate.algebra.dsl.checks.suggestions import METHODS_CALLED_OTHERWISE
+from tidegate.algebra.typed.operations import OPERATIONS
 
 library: Any = tg
 users = tg.stream("U", "usr string, t bigint", progress="t")

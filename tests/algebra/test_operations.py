@@ -11,12 +11,12 @@ from tidegate.algebra.errors import QueryError
 from tidegate.algebra.evaluation import EvaluationError, evaluate_term
 from tidegate.algebra.formulas import And, Compare, Floor, Not, Opaque, Or, Shift, Var, temporal_term
 from tidegate.algebra.functions.aggregates import Aggregate, Function, aggregate_type
-from tidegate.algebra.kernels import civil
-from tidegate.algebra.operations import OPERATIONS, operation, resolve, result_type
-from tidegate.algebra.pretty import formula_text
+from tidegate.algebra.printing.plans import formula_text
+from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.schema import Attribute, Schema
-from tidegate.algebra.term_text import term_text
 from tidegate.algebra.terms import Attr, Call, Lit, Param, Term, Value, call
+from tidegate.algebra.typed.kernels import civil
+from tidegate.algebra.typed.operations import OPERATIONS, operation, resolve, result_type
 from tidegate.algebra.types import (
     BIGINT,
     BOOLEAN,

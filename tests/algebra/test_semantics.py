@@ -24,7 +24,7 @@ from tidegate.algebra.nodes import (
     Select,
     Union,
 )
-from tidegate.algebra.pretty import node_text
+from tidegate.algebra.printing.plans import node_text
 from tidegate.algebra.program import ProgramDef, Query
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.semantics import EvaluationError, Row, as_bag, bags_equal, evaluate, evaluate_program

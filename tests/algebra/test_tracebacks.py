@@ -16,9 +16,9 @@ from types import FunctionType, ModuleType, SimpleNamespace
 import pytest
 
 import tidegate as tg
+from tidegate.algebra.diagnostics.frames import rendered
+from tidegate.algebra.diagnostics.tracebacks import trimmed
 from tidegate.algebra.errors import Site, call_site
-from tidegate.algebra.frames import rendered
-from tidegate.algebra.tracebacks import trimmed
 from tools.docs_reference import HELD
 
 SCRIPT = """

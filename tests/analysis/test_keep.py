@@ -10,11 +10,11 @@ import pytest
 from tests.analysis.build import le, lt, plus, scan, span, stream
 from tests.analysis.test_federation import Maker, named
 from tidegate.algebra.nodes import Imbed, Join, Product, Select
-from tidegate.algebra.operations import term_type
 from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.semantics import evaluate_term
 from tidegate.algebra.terms import FALSE, TRUE, Attr, Lit, Term, call, conjunction
 from tidegate.algebra.time import INF, Extended
+from tidegate.algebra.typed.operations import term_type
 from tidegate.algebra.types import BIGINT, BOOLEAN, DATE, TIMESTAMP, DataType
 from tidegate.analysis.federation.federation import federation
 from tidegate.analysis.progress.pass_ import pass_condition, passes

@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 import tidegate as tg
-from tidegate.algebra.operations import OPERATIONS
+from tidegate.algebra.typed.operations import OPERATIONS
 from tools.docs_reference import PAGES, REFERENCE
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -23,7 +23,7 @@ from tests.properties.drive import Tally
 from tests.properties.test_static_programs_sql import Sql, name
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.nodes import Node, occurrences
-from tidegate.algebra.pretty import node_text
+from tidegate.algebra.printing.plans import node_text
 from tidegate.runtime.batch.garbage import GarbageCollection
 from tidegate.runtime.engines.embedded.session import Session
 

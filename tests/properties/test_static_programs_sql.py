@@ -33,11 +33,11 @@ from tidegate.algebra.nodes import (
     Union,
     occurrences,
 )
-from tidegate.algebra.operations import term_type
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.semantics import Row, bags_equal
 from tidegate.algebra.semantics import evaluate as reference
 from tidegate.algebra.terms import Attr, Call, Lit, Param, Term
+from tidegate.algebra.typed.operations import term_type
 from tidegate.algebra.types import DataType, Kind
 from tidegate.runtime.eval.columns import polars_schema
 from tidegate.runtime.eval.relational import evaluate

@@ -27,11 +27,11 @@ from tidegate.algebra.nodes import (
     Union,
     occurrences,
 )
-from tidegate.algebra.operations import term_type
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.semantics import bags_equal
 from tidegate.algebra.semantics import evaluate as reference
 from tidegate.algebra.terms import Attr, Lit, Term, call, conjunction
+from tidegate.algebra.typed.operations import term_type
 from tidegate.algebra.types import BIGINT, BOOLEAN, DOUBLE, STRING
 from tidegate.runtime.eval.columns import polars_schema
 from tidegate.runtime.eval.small import joins, rows, trees

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import tidegate as tg
-from tidegate.algebra.pretty import printable
+from tidegate.algebra.printing.plans import printable
 from tidegate.runtime.cli.commands import main
 from tidegate.runtime.inspect.graph import Edge, Graph, Vertex, mermaid, plan_graph, shown
 from tidegate.runtime.inspect.graph_drawing import layers, placed, svg

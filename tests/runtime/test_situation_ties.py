@@ -8,7 +8,7 @@ import pytest
 
 import tidegate as tg
 from tests.runtime.conftest import Start
-from tidegate.algebra.pretty import node_text
+from tidegate.algebra.printing.plans import node_text
 from tidegate.algebra.semantics import evaluate
 
 Event = tuple[int, int, int | None, int | None]

@@ -13,15 +13,15 @@ import pytest
 from tidegate.algebra.errors import InternalError
 from tidegate.algebra.evaluation import EvaluationError, evaluator, key_of
 from tidegate.algebra.functions import doubles
-from tidegate.algebra.kernels import Kernel
 from tidegate.algebra.nodes import Join, JoinKind, Scan
-from tidegate.algebra.operations import KERNELS, OPERATIONS, resolve, term_type
+from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.semantics import bags_equal
 from tidegate.algebra.semantics import evaluate as reference
-from tidegate.algebra.term_text import term_text
 from tidegate.algebra.terms import Attr, Call, Lit, Value, call
-from tidegate.algebra.typed import typed_nodes
+from tidegate.algebra.typed.kernels import Kernel
+from tidegate.algebra.typed.operations import KERNELS, OPERATIONS, resolve, term_type
+from tidegate.algebra.typed.terms import typed_nodes
 from tidegate.algebra.types import DOUBLE
 from tidegate.runtime.engines.spark.eval.relational import evaluate as on_spark
 from tidegate.runtime.engines.spark.eval.terms import compile_pair as spark_pair

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from tests.runtime.test_terms_conformance import spark_failures
 from tidegate.algebra.evaluation import EvaluationError, evaluator, key_of
-from tidegate.algebra.operations import operation, resolve, term_type
+from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.schema import Attribute, Schema
-from tidegate.algebra.term_text import term_text
 from tidegate.algebra.terms import Attr, Call, Lit, Term, Value, attributes_of, call
+from tidegate.algebra.typed.operations import operation, resolve, term_type
 from tidegate.algebra.types import BIGINT, DOUBLE, DURATION, TIMESTAMP, DataType
 from tidegate.runtime.eval.terms import compile_pair, compile_term, held_type
 from tidegate.runtime.testkit.conformance import TYPES, Sample, boundary_values, conformance_table

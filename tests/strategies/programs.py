@@ -32,7 +32,7 @@ from tidegate.algebra.nodes import (
     children,
     occurrences,
 )
-from tidegate.algebra.pretty import node_text
+from tidegate.algebra.printing.plans import node_text
 from tidegate.algebra.program import ProgramDef, Query
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.terms import TRUE, Attr, Call, Lit, Term, attributes_of, call, conjunction, subterms

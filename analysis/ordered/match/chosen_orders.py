@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tidegate.algebra.ordered.match import Match
-from tidegate.algebra.pretty import listed
+from tidegate.algebra.printing.plans import listed
 from tidegate.analysis.ordered.match.detection import Detection
 from tidegate.analysis.ordered.match.order import Pair, Statistics, best_order, cost_of, initial_statistics
 from tidegate.analysis.zones.zone import attribute_of

@@ -20,8 +20,8 @@ from tidegate.algebra.formulas import (
     rounds,
     temporal_formula,
 )
+from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.schema import Attribute
-from tidegate.algebra.term_text import term_text
 from tidegate.algebra.terms import Attr, Lit, Term, conjuncts, subterms
 from tidegate.algebra.types import BIGINT, DataType
 from tidegate.analysis.zones.expansion import MAX_ZONES, expand

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tidegate.algebra.errors import Problem, QueryError, Site
+from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.program import Query
 from tidegate.algebra.schema import Schema
-from tidegate.algebra.term_text import term_text
 from tidegate.algebra.types import Kind
 from tidegate.analysis.ordered.match.detection import Detection
 from tidegate.analysis.ordered.match.matches import DETECTED, Horizon, horizons, is_exact, matching, other_end

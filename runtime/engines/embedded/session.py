@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 import tidegate
-from tidegate.algebra.dsl.calls import checked_calls
+from tidegate.algebra.dsl.checks.calls import checked_calls
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import Schema, StreamDef

@@ -14,12 +14,12 @@ from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tidegate.algebra.dsl.calls import checked_calls
+from tidegate.algebra.diagnostics.shown import shown
+from tidegate.algebra.dsl.checks.calls import checked_calls
 from tidegate.algebra.dsl.expression import DurationOption, Expression, duration_given
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.errors import QueryError, TidegateError
 from tidegate.algebra.schema import checked_name
-from tidegate.algebra.shown import shown
 from tidegate.algebra.time import duration_ticks
 from tidegate.analysis.pipeline import ProgramFacts
 from tidegate.runtime.arguments import check_clock, check_on_batch, check_progress, mapping_of

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
+from tidegate.algebra.diagnostics.tracebacks import shows_all
 from tidegate.algebra.errors import InternalError, Problem, QueryError, Site, TidegateError
 from tidegate.algebra.evaluation import EvaluationError
-from tidegate.algebra.tracebacks import shows_all
 from tidegate.runtime.state.errors import StateError
 
 #: Its loggers tell of a query that ended with an error, with all frames of Python and of the JVM.

@@ -16,7 +16,7 @@ from tidegate.algebra.functions.aggregates import Function
 from tidegate.algebra.nodes import Group
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Term
-from tidegate.algebra.typed import type_range
+from tidegate.algebra.typed.terms import type_range
 from tidegate.algebra.types import DataType, Kind
 from tidegate.runtime.eval.aggregates.compiled import can_merge, merge_states, worth_compiling
 from tidegate.runtime.eval.aggregates.sums import SUM_TYPE, sum_lists

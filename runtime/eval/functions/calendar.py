@@ -8,8 +8,8 @@ from typing import Final
 import polars as pl
 
 from tidegate.algebra.functions.calendar import ERA_MONTHS, STARTS
-from tidegate.algebra.kernels import ERA_DAYS, ERA_YEARS
-from tidegate.algebra.typed import Typed
+from tidegate.algebra.typed.kernels import ERA_DAYS, ERA_YEARS
+from tidegate.algebra.typed.terms import Typed
 from tidegate.runtime.eval.functions.frame import Form
 from tidegate.runtime.eval.functions.instants import date
 from tidegate.runtime.eval.functions.shared import by_python

@@ -9,7 +9,7 @@ from typing import Final
 import polars as pl
 
 from tidegate.algebra.functions.casts import DATE_TEXT, INSTANT_TEXT, INTEGER_TEXT, NUMBER_TEXT
-from tidegate.algebra.kernels import DAY, FIRST_DAY, LAST_DAY
+from tidegate.algebra.typed.kernels import DAY, FIRST_DAY, LAST_DAY
 from tidegate.runtime.eval.functions.frame import Form
 from tidegate.runtime.eval.functions.instants import date, year
 from tidegate.runtime.eval.functions.shared import by_python

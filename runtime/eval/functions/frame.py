@@ -15,10 +15,10 @@ from typing import Any, Generic, TypeVar
 
 from tidegate.algebra.errors import InternalError
 from tidegate.algebra.functions.logic import AND, COALESCE, IF, OR
-from tidegate.algebra.kernels import ATTRIBUTE, LITERAL, OVERFLOW, PARAMETER, Kernel
-from tidegate.algebra.operations import KERNELS
 from tidegate.algebra.terms import Attr, Lit, Param, Value, balanced
-from tidegate.algebra.typed import Typed, can_overflow, failure_code, mentions
+from tidegate.algebra.typed.kernels import ATTRIBUTE, LITERAL, OVERFLOW, PARAMETER, Kernel
+from tidegate.algebra.typed.operations import KERNELS
+from tidegate.algebra.typed.terms import Typed, can_overflow, failure_code, mentions
 from tidegate.algebra.types import DataType
 
 E = TypeVar("E")

@@ -7,8 +7,8 @@ from typing import Final
 
 import polars as pl
 
-from tidegate.algebra.kernels import ERA_DAYS, ERA_YEARS
-from tidegate.algebra.typed import Typed
+from tidegate.algebra.typed.kernels import ERA_DAYS, ERA_YEARS
+from tidegate.algebra.typed.terms import Typed
 from tidegate.runtime.eval.functions.frame import Form
 from tidegate.runtime.eval.functions.numbers import literal
 

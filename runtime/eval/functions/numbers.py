@@ -10,7 +10,7 @@ from typing import Final
 import polars as pl
 
 from tidegate.algebra.terms import Lit
-from tidegate.algebra.typed import Typed
+from tidegate.algebra.typed.terms import Typed
 from tidegate.algebra.types import INT64_MAX, INT64_MIN, Kind
 from tidegate.runtime.eval.functions.frame import Form
 

@@ -7,10 +7,10 @@ from typing import Any, assert_never
 
 import polars as pl
 
-from tidegate.algebra.kernels import Kernel, KernelFailure
-from tidegate.algebra.operations import KERNELS
 from tidegate.algebra.terms import Value
-from tidegate.algebra.typed import Typed
+from tidegate.algebra.typed.kernels import Kernel, KernelFailure
+from tidegate.algebra.typed.operations import KERNELS
+from tidegate.algebra.typed.terms import Typed
 from tidegate.algebra.types import INT64_MAX, INT64_MIN, DataType, Kind
 from tidegate.runtime.eval.functions.frame import Form
 

@@ -8,9 +8,9 @@ from functools import lru_cache
 import polars as pl
 
 from tidegate.algebra.nodes import JoinKind
-from tidegate.algebra.operations import term_type
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Term, call, conjunction
+from tidegate.algebra.typed.operations import term_type
 from tidegate.algebra.types import DOUBLE
 from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.plan.join_parts import Equality, JoinParts, Range

@@ -9,9 +9,9 @@ from typing import Final
 import numpy as np
 
 from tidegate.algebra.nodes import Join, JoinKind
-from tidegate.algebra.operations import term_type
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Term, conjunction
+from tidegate.algebra.typed.operations import term_type
 from tidegate.algebra.types import BOOLEAN, Kind
 from tidegate.runtime.eval.joins.equality import range_terms
 from tidegate.runtime.eval.small.rows import Array, Few, Unfit, numbered

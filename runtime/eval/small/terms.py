@@ -10,11 +10,11 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
-from tidegate.algebra.kernels import ATTRIBUTE, LITERAL
-from tidegate.algebra.operations import resolve
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Attr, Call, Lit, Term, attributes_of
-from tidegate.algebra.typed import Typed
+from tidegate.algebra.typed.kernels import ATTRIBUTE, LITERAL
+from tidegate.algebra.typed.operations import resolve
+from tidegate.algebra.typed.terms import Typed
 from tidegate.algebra.types import Kind
 from tidegate.runtime.eval.columns import only
 from tidegate.runtime.eval.small.rows import Array, Few, Unfit, dtype_of

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
+from tidegate.algebra.diagnostics.tracebacks import trimmed
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.time import INF
-from tidegate.algebra.tracebacks import trimmed
 from tidegate.runtime.batch.report import BatchReport
 from tidegate.runtime.inspect.metrics.hooks import Metrics, OnBatch
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from tidegate.algebra.diagnostics.tracebacks import trimmed
 from tidegate.algebra.time import INF, Extended, format_instant
-from tidegate.algebra.tracebacks import trimmed
 from tidegate.algebra.types import Kind
 from tidegate.analysis.state.bounds import Bounded
 from tidegate.runtime.batch.instants import plain_moment

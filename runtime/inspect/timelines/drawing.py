@@ -6,7 +6,7 @@ import html
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from tidegate.algebra.pretty import printable
+from tidegate.algebra.printing.plans import printable
 from tidegate.runtime.inspect.timelines.axis import WIDTH, Axis
 from tidegate.runtime.inspect.timelines.script import SCRIPT
 

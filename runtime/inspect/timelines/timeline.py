@@ -13,11 +13,11 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from tidegate.algebra.dsl.calls import called, checked_calls
+from tidegate.algebra.diagnostics.shown import kind_of, shown
+from tidegate.algebra.dsl.checks.calls import called, checked_calls
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.pretty import count_of, printable
-from tidegate.algebra.shown import kind_of, shown
+from tidegate.algebra.printing.plans import count_of, printable
 from tidegate.algebra.time import instant_ticks
 from tidegate.runtime.eval.columns import user_rows
 from tidegate.runtime.inspect.timelines.axis import Axis

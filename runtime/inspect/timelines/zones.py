@@ -6,8 +6,8 @@ import datetime as dt
 from typing import Final
 from zoneinfo import ZoneInfo, available_timezones
 
+from tidegate.algebra.diagnostics.shown import nearest, shown
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.shown import nearest, shown
 from tidegate.algebra.time import MICROSECONDS, instant_ticks, ticks_instant
 
 #: Clocks do not change twice within it.

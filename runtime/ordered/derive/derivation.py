@@ -12,8 +12,8 @@ import polars as pl
 from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.ordered.derive import Derive
 from tidegate.algebra.ordered.match import Given
+from tidegate.algebra.printing.terms import value_text
 from tidegate.algebra.schema import Schema
-from tidegate.algebra.term_text import value_text
 from tidegate.runtime.eval.small.increment import as_frame
 from tidegate.runtime.kernels.situations import NEVER, Bools, Closed, Ints, Runs
 from tidegate.runtime.ordered.derive.events import Placed, Source, advance, sources

@@ -9,10 +9,10 @@ import polars as pl
 
 from tidegate.algebra.functions.aggregates import Aggregate, Function
 from tidegate.algebra.nodes import Group, Scan
-from tidegate.algebra.operations import term_type
 from tidegate.algebra.ordered.derive import Derive
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.terms import Attr
+from tidegate.algebra.typed.operations import term_type
 from tidegate.algebra.types import BIGINT, Kind
 from tidegate.runtime.eval.aggregates.partials import final, merge, partial, same_zero
 from tidegate.runtime.eval.columns import polars_schema

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from tidegate.algebra.pretty import count_of
+from tidegate.algebra.printing.plans import count_of
 from tidegate.runtime.state.errors import StateError, storage_errors
 from tidegate.runtime.state.failpoints import Failpoints
 from tidegate.runtime.state.outputs.names import Result, result_of

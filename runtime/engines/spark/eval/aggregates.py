@@ -18,7 +18,7 @@ from tidegate.algebra.functions.aggregates import Function
 from tidegate.algebra.nodes import Group
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Term
-from tidegate.algebra.typed import type_range
+from tidegate.algebra.typed.terms import type_range
 from tidegate.algebra.types import DataType, Kind
 from tidegate.runtime.engines.spark.eval.column_cache import kept, kept_term
 from tidegate.runtime.engines.spark.eval.functions.shared import whole_groups

@@ -29,10 +29,10 @@ from tidegate.algebra.nodes import (
     Union,
     occurrences,
 )
-from tidegate.algebra.operations import resolve
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import call
-from tidegate.algebra.typed import Typed, typed_nodes
+from tidegate.algebra.typed.operations import resolve
+from tidegate.algebra.typed.terms import Typed, typed_nodes
 from tidegate.runtime.engines.spark.eval.aggregates import aggregate
 from tidegate.runtime.engines.spark.eval.column_cache import kept, kept_term
 from tidegate.runtime.engines.spark.eval.names import Named, col, renamed

@@ -13,12 +13,12 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from tidegate.algebra.evaluation import EvaluationError, is_evaluation_error
-from tidegate.algebra.kernels import BAD_CAST, OVERFLOW, ZERO_DIVISION
-from tidegate.algebra.operations import resolve
+from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.schema import Attribute
-from tidegate.algebra.term_text import term_text
 from tidegate.algebra.terms import Term, Value
-from tidegate.algebra.typed import typed_nodes
+from tidegate.algebra.typed.kernels import BAD_CAST, OVERFLOW, ZERO_DIVISION
+from tidegate.algebra.typed.operations import resolve
+from tidegate.algebra.typed.terms import typed_nodes
 from tidegate.algebra.types import DataType, Kind
 from tidegate.runtime.engines.spark.eval.functions import (
     calendar,

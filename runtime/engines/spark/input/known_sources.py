@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tidegate.algebra.pretty import listed
+from tidegate.algebra.printing.plans import listed
 from tidegate.runtime.engines.spark.own_files import how_to_go_on
 from tidegate.runtime.state.codec import decode, encode
 from tidegate.runtime.state.errors import DATA, FOREIGN, REPLAY, StateError, storage_errors

@@ -11,8 +11,8 @@ from importlib.resources import as_file, files
 
 from pyspark.sql import SparkSession
 
+from tidegate.algebra.diagnostics.tracebacks import trimmed
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.tracebacks import trimmed
 from tidegate.runtime.engines.spark.setup.java import ensure_java
 
 ARROW_ROWS_PER_BATCH = 100_000

@@ -9,7 +9,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from tidegate.algebra.functions.calendar import ERA_MONTHS, STARTS
-from tidegate.algebra.kernels import ERA_DAYS, ERA_YEARS
+from tidegate.algebra.typed.kernels import ERA_DAYS, ERA_YEARS
 from tidegate.runtime.engines.spark.eval.functions.forms import floor_div, long
 from tidegate.runtime.engines.spark.eval.functions.instants import date
 from tidegate.runtime.engines.spark.eval.functions.shared import by_polars

@@ -10,7 +10,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from tidegate.algebra.functions.casts import DATE_TEXT, INSTANT_TEXT, INTEGER_TEXT, NUMBER_TEXT
-from tidegate.algebra.kernels import DAY, FIRST_DAY, LAST_DAY
+from tidegate.algebra.typed.kernels import DAY, FIRST_DAY, LAST_DAY
 from tidegate.runtime.engines.spark.eval.functions.forms import divided, floor_div, java, long, surely
 from tidegate.runtime.engines.spark.eval.functions.instants import date, year
 from tidegate.runtime.engines.spark.eval.functions.shared import by_polars

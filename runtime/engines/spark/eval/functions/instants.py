@@ -8,8 +8,8 @@ from typing import Final
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from tidegate.algebra.kernels import ERA_DAYS, ERA_YEARS
-from tidegate.algebra.typed import Typed
+from tidegate.algebra.typed.kernels import ERA_DAYS, ERA_YEARS
+from tidegate.algebra.typed.terms import Typed
 from tidegate.runtime.engines.spark.eval.functions.forms import divided, floor_div, long
 from tidegate.runtime.engines.spark.eval.functions.numbers import add, subtract
 from tidegate.runtime.eval.functions.frame import Form

@@ -10,7 +10,7 @@ from typing import Final
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from tidegate.algebra.typed import Typed, can_overflow
+from tidegate.algebra.typed.terms import Typed, can_overflow
 from tidegate.algebra.types import INT64_MAX, INT64_MIN
 from tidegate.runtime.engines.spark.eval.functions.forms import divided, long
 from tidegate.runtime.eval.functions.frame import Form

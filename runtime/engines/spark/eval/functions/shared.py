@@ -11,10 +11,10 @@ from pyspark.sql import Column
 from pyspark.sql.pandas.functions import arrow_udf
 
 from tidegate.algebra.functions.aggregates import Aggregate
-from tidegate.algebra.kernels import ATTRIBUTE, Constant
-from tidegate.algebra.operations import KERNELS
 from tidegate.algebra.terms import Attr
-from tidegate.algebra.typed import Typed, type_range
+from tidegate.algebra.typed.kernels import ATTRIBUTE, Constant
+from tidegate.algebra.typed.operations import KERNELS
+from tidegate.algebra.typed.terms import Typed, type_range
 from tidegate.algebra.types import DataType, Kind
 from tidegate.runtime.eval.functions.frame import Form
 

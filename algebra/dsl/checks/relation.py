@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from tidegate.algebra.diagnostics.shown import kind_of, shown
+from tidegate.algebra.dsl.checks.suggestions import condition_hint
 from tidegate.algebra.dsl.expression import Expression, Origin
-from tidegate.algebra.dsl.suggestions import condition_hint
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.formulas import And, Formula, Not, Opaque, Or, temporal_formula
 from tidegate.algebra.nodes import Node, OrderedNode, Rename, Scan, children
+from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.schema import Schema
-from tidegate.algebra.shown import kind_of, shown
-from tidegate.algebra.term_text import term_text
 from tidegate.algebra.terms import Attr, Term
 
 

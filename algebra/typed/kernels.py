@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from tidegate.algebra.terms import Value
 
 if TYPE_CHECKING:
-    from tidegate.algebra.typed import Typed
+    from tidegate.algebra.typed.terms import Typed
 
 OVERFLOW, ZERO_DIVISION, BAD_CAST = "TG301", "TG302", "TG303"
 DAY = 86_400_000_000

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import assert_never
 
-from tidegate.algebra.kernels import civil
 from tidegate.algebra.terms import Attr, Call, Lit, Param, Term, Value
 from tidegate.algebra.time import format_duration, format_instant
+from tidegate.algebra.typed.kernels import civil
 from tidegate.algebra.types import DataType, Kind
 
 #: Operations that are written between their operands, or before one: the sign, and how closely it binds.

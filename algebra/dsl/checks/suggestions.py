@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from tidegate.algebra.allen import Allen
-from tidegate.algebra.shown import nearest
+from tidegate.algebra.diagnostics.shown import nearest
 
 _WHERE = "rows are chosen with where(r.x > 5)"
 _GROUP = 'groups are group_by("x").agg(n=tg.count())'

@@ -8,11 +8,11 @@ import re
 from collections.abc import Callable, Collection, Iterable
 from typing import NoReturn, ParamSpec, TypeVar
 
+from tidegate.algebra.diagnostics.shown import nearest
+from tidegate.algebra.diagnostics.tracebacks import trimmed, trimmed_calls
+from tidegate.algebra.dsl.checks.suggestions import KEYWORDS, MEMBERS
 from tidegate.algebra.dsl.here import Here, unknown_name
-from tidegate.algebra.dsl.suggestions import KEYWORDS, MEMBERS
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.shown import nearest
-from tidegate.algebra.tracebacks import trimmed, trimmed_calls
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")

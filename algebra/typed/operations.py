@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, assert_never
 
+from tidegate.algebra.diagnostics.shown import nearest
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.functions import (
     calendar,
@@ -26,10 +27,9 @@ from tidegate.algebra.functions import (
     text,
 )
 from tidegate.algebra.functions.rules import Operation, common_type
-from tidegate.algebra.kernels import Kernel
-from tidegate.algebra.shown import nearest
 from tidegate.algebra.terms import Attr, Call, Lit, Param, Term, unknown_attribute
-from tidegate.algebra.typed import Typed, attribute_leaf, literal_leaf, parameter_leaf, placeholder
+from tidegate.algebra.typed.kernels import Kernel
+from tidegate.algebra.typed.terms import Typed, attribute_leaf, literal_leaf, parameter_leaf, placeholder
 from tidegate.algebra.types import BIGINT, DataType
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tidegate.algebra.kernels import ATTRIBUTE, LITERAL, PARAMETER, Constant, Kernel, Range
 from tidegate.algebra.schema import Attribute
 from tidegate.algebra.terms import Attr, Lit, Param, Term
+from tidegate.algebra.typed.kernels import ATTRIBUTE, LITERAL, PARAMETER, Constant, Kernel, Range
 from tidegate.algebra.types import BIGINT, INT64_MAX, INT64_MIN, DataType, Kind
 
 #: Instants of temporal attributes are refused outside ±2**61 and shifted by constants only.

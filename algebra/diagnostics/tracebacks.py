@@ -13,8 +13,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import ParamSpec, TypeVar
 
+from tidegate.algebra.diagnostics.frames import is_ours, keeps_all, of_user
 from tidegate.algebra.errors import InternalError, TidegateError
-from tidegate.algebra.frames import is_ours, keeps_all, of_user
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")

@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from tidegate.algebra.diagnostics.shown import kind_of, nearest, shown
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import Attribute, Schema, checked_name, timestamps_are_temporal
-from tidegate.algebra.shown import kind_of, nearest, shown
 from tidegate.algebra.types import (
     BIGINT,
     BOOLEAN,

@@ -39,7 +39,7 @@ from tidegate.algebra.nodes import (
     Union,
     children,
 )
-from tidegate.algebra.term_text import term_text
+from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.time import format_duration, signed_duration
 from tidegate.algebra.types import DataType, Kind
 

@@ -1,0 +1,1 @@
+"""Wrong calls: what does not fit, and how it is written."""

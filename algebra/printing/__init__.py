@@ -1,0 +1,1 @@
+"""Terms, formulas and plans as people read them."""
