@@ -97,7 +97,10 @@ def test_an_error_names_the_cell_and_the_line_and_has_no_frames_but_the_users(no
 
 def test_a_long_run_is_shown_without_more_packages_and_leaves_nothing(notebook: Any) -> None:
     live = notebook.cells[-2]
-    assert [output["text"] for output in live.outputs if output.output_type == "stream"] == ["shown: _NotebookLine\n"]
+    # A busy kernel may send one line as several outputs.
+    assert (
+        "".join(output["text"] for output in live.outputs if output.output_type == "stream") == "shown: _NotebookLine\n"
+    )
     assert [output["data"] for output in live.outputs if "data" in output] == [{"text/plain": ""}]
 
 
