@@ -29,7 +29,10 @@ _ISO = re.compile(
     r"(?P<sign>-)?P(?:(?P<w>\d+)W)?(?:(?P<d>\d+)D)?(?:T(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+(?:\.\d{1,6})?)S)?)?"
 )
 #: What people write of months and years, of which some is near to other units.
-_NO_LENGTH = ("mo", "mon", "month", "months", "q", "quarter", "quarters", "y", "yr", "year", "years")
+_NO_LENGTH = re.compile(
+    r"\s*(?:-?P(?:\d+[YMWD])*\d+[YM].*|[+-]?\s*[\d.]+\s*(?:mo|mon|months?|q|quarters?|y|yr|years?)\b.*)",
+    re.IGNORECASE | re.DOTALL,
+)
 #: More characters than any duration needs; Python reads no numbers of 4,300.
 _LONGEST = 400
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -90,8 +93,10 @@ def _parse(text: str) -> int:
         asked = "" if unit is None else unit[2].lower()
         near = nearest(asked, MICROSECONDS)
         hint = f"did you mean {near[0]}? " if near else ""
-        if asked in _NO_LENGTH:
-            hint = "months and years differ in length: say it in days; or "
+        if _NO_LENGTH.match(text, position):
+            hint = (
+                "months and years differ in length: say it in days, or move instants by months: t.add_months(1); else "
+            )
         hint += 'write "90s", "1h 30m", "30 minutes", "PT1H30M" or a datetime.timedelta'
         raise QueryError("TG104", f"{text!r} is not a duration", hint=hint)
     return total

@@ -198,6 +198,8 @@ def _suggestion(op: str, args: tuple[Typed, ...]) -> str:
         return "write a number here: integer time has no unit, and dates differ by a number of days"
     if Kind.STRING in kinds and len(kinds) > 1:
         return _text_suggestion(sorted(kind.value for kind in kinds - {Kind.STRING, Kind.NULL}))
+    if op in ("mul", "try_mul") and kinds == {Kind.DURATION, Kind.DOUBLE}:
+        return 'durations are multiplied by whole numbers: "90s" is a minute and a half, (x * 3).div(2) is half as much again'
     if Kind.DURATION in kinds and kinds & {Kind.BIGINT, Kind.DOUBLE}:
         return 'give the number a unit: tg.seconds(5); or .cast("bigint") of the duration, in microseconds'
     if Kind.BOOLEAN in kinds and len(kinds) > 1:

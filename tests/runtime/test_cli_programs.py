@@ -169,6 +169,11 @@ def test_a_file_imports_what_lies_beside_it(tmp_path: Path) -> None:
         sys.modules.pop("streams_beside", None)
 
 
+def test_the_package_runs_as_the_command_does() -> None:
+    ran = subprocess.run([sys.executable, "-m", "tidegate", "--version"], capture_output=True, text=True, check=True)
+    assert ran.stdout == f"tidegate {tg.__version__}\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
