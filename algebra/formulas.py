@@ -7,11 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal, assert_never
 
 from tidegate.algebra.schema import Attribute
 from tidegate.algebra.terms import Attr, Call, Lit, Param, Term
+from tidegate.algebra.typed.kernels import DAY
 from tidegate.algebra.types import MAX_SHIFT, Kind
+
+#: Units of one length to whose start timestamps are truncated, by name, in microseconds. (Months and years differ in length.)
+UNITS: Mapping[str, int] = MappingProxyType({"day": DAY, "hour": DAY // 24, "minute": 60_000_000, "second": 1_000_000})
+#: From the Monday before 1970 to the first day of 1970, which was a Thursday.
+_MONDAY = 3 * DAY
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +150,10 @@ def temporal_term(term: Term, attributes: Mapping[str, Attribute]) -> TemporalTe
             if size is None or size <= 0 or inner is None:
                 return None
             return Floor(inner, size) if op == "floor" else Ceil(inner, size)
+        case Call("truncate", (base, Lit(unit))) if (inner := temporal_term(base, attributes)) is not None:
+            if unit == "week":
+                return _shift(Floor(_shift(inner, _MONDAY), 7 * DAY), -_MONDAY)
+            return Floor(inner, UNITS[unit]) if isinstance(unit, str) and unit in UNITS else None
         case Call() | Lit() | Param():
             return None
         case _:

@@ -1077,7 +1077,8 @@ class Expression:
     def truncate(self, unit: str) -> Expression:
         """The beginning of the year, quarter, month, week (Monday), day, hour, minute or second of a timestamp (in UTC) or date.
 
-        Windows of any length are `tg.floor(x, "15m")`, which the analysis of progress understands.
+        Weeks and shorter units are windows as those of `tg.floor(x, "15m")` are: a group of one is final as soon as it is over.
+        Months, quarters and years are of no one length, and no instants to the analysis.
 
         Examples:
             >>> show(orders.ordered.truncate("month"))

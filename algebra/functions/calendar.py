@@ -9,6 +9,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from tidegate.algebra.formulas import UNITS
 from tidegate.algebra.functions.instants import FLOOR, PART, day_of
 from tidegate.algebra.functions.numbers import ADD
 from tidegate.algebra.functions.rules import RESCALE, Operation, Rule, arity, coerce, constant, mismatch
@@ -209,7 +210,6 @@ KERNELS: Final = (
 # --- rules -----------------------------------------------------------------------------------------------------------
 
 _DATED: Final = "a timestamp or a date"
-_TICKS: Final = MappingProxyType({"day": DAY, "hour": DAY // 24, "minute": 60_000_000, "second": 1_000_000})
 _MOST_MONTHS: Final = 120_000
 
 
@@ -230,17 +230,17 @@ def _part_of_day(kernel: Kernel) -> Rule:
 
 
 def _truncate(call: Call, args: tuple[Typed, ...]) -> Typed:
-    units = (*STARTS, "week", *_TICKS)
+    units = (*STARTS, "week", *UNITS)
     takes = f"{_DATED}, and one of {', '.join(units)}"
     arg = _dated(call, args, 2, takes)
     unit = constant(args[1], STRING)
-    if unit in _TICKS and arg.type == TIMESTAMP:
-        return apply(FLOOR, (arg, literal_leaf(Lit(_TICKS[str(unit)], DURATION))), TIMESTAMP, call)
+    if unit in UNITS and arg.type == TIMESTAMP:
+        return apply(FLOOR, (arg, literal_leaf(Lit(UNITS[str(unit)], DURATION))), TIMESTAMP, call)
     if unit == "day":
         return arg
     kernel = START_OF_WEEK if unit == "week" else STARTS.get(str(unit))
     if kernel is None:
-        raise mismatch(call, args, takes, "" if unit not in _TICKS else "a date has no hours")
+        raise mismatch(call, args, takes, "" if unit not in UNITS else "a date has no hours")
     day = apply(kernel, (day_of(arg, call),), DATE, call)
     return day if arg.type == DATE else apply(RESCALE, (day,), TIMESTAMP, call, DAY)
 
@@ -312,7 +312,7 @@ def _texts(*values: str) -> tuple[tuple[Lit, ...], ...]:
 _ZONES = _texts("UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata")
 _SHIFTS = tuple((Lit(months, BIGINT),) for months in (0, 1, -1, 12, 4799, -4801, 120_000))
 OPERATIONS: Final = (
-    Operation("truncate", "timestamp or date, unit", _truncate, 'x.truncate("month")', fallible=True, counts=(1,), constants=_texts(*STARTS, "week", *_TICKS), doc="The beginning of the year, quarter, month, week (Monday), day, hour, minute or second."),
+    Operation("truncate", "timestamp or date, unit", _truncate, 'x.truncate("month")', fallible=True, counts=(1,), constants=_texts(*STARTS, "week", *UNITS), temporal=True, doc="The beginning of the year, quarter, month, week (Monday), day, hour, minute or second."),
     Operation("quarter", "timestamp or date", _part_of_day(QUARTER), "x.quarter()", counts=(1,), doc="1 to 4."),
     Operation("week", "timestamp or date", _part_of_day(WEEK), "x.week()", counts=(1,), doc="Number of the week, as ISO 8601 counts: 1 to 53."),
     Operation("week_year", "timestamp or date", _part_of_day(WEEK_YEAR), "x.week_year()", counts=(1,), doc="The year that the week belongs to."),

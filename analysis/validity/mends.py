@@ -5,6 +5,7 @@ Which mends are tried goes by the shape of the query; what is said of one is tha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
@@ -599,15 +600,22 @@ def _days_compared(condition: Term, schema: Schema, node: Node, written: list[st
 def _start_of_day(term: Term, schema: Schema) -> Term | None:
     """The start of the day in the place of the date of an instant; None of any other term."""
     match term:
-        case Call(op, (Attr(name) as instant,)) if op in _DATES and name in schema.temporal:
+        case Call(op, (Attr(name) as instant, *form)) if name in schema.temporal and (
+            op in _DATES or _shows_days(op, form)
+        ):
             return call("floor", instant, Lit(duration_ticks("1d"), DURATION))
         case _:
             return None
 
 
+def _shows_days(op: str, form: list[Term]) -> bool:
+    """Whether an instant becomes the text of its date."""
+    return op == "format" and isinstance(form[0], Lit) and {*re.findall("%.", str(form[0].value))} == {"%Y", "%m", "%d"}
+
+
 def _day_text(term: Term, node: Node) -> str:
     assert isinstance(term, Call)
-    (instant,) = term.args
+    instant = term.args[0]
     assert isinstance(instant, Attr)
     return f'tg.floor({_written(instant.name, node)}, "1d")'
 

@@ -76,8 +76,8 @@ def _not_progressing(query: Query, found: Federation, attribute: str, clause: Cl
         because.append(f"{attribute} is {target.text}")
     if known:
         because += ["only the other way round:", *(f"  {line}" for line in edge_lines(query, found, known))]
-    if len(found.zones) > 1:
-        because += ["in the case that:", *(f"  {line}" for line in zone_lines(found, zone))]
+    if len(found.zones) > 1 and (lines := zone_lines(found, zone)):
+        because += ["in the case that:", *(f"  {line}" for line in lines)]
     return Problem(
         "TG201",
         f"not valid: {called} has no upper bound relative to {attribute}",

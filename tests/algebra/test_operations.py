@@ -9,13 +9,13 @@ import pytest
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.evaluation import EvaluationError, evaluate_term
-from tidegate.algebra.formulas import And, Compare, Floor, Not, Opaque, Or, Shift, Var, temporal_term
+from tidegate.algebra.formulas import UNITS, And, Compare, Floor, Not, Opaque, Or, Shift, Var, temporal_term
 from tidegate.algebra.functions.aggregates import Aggregate, Function, aggregate_type
 from tidegate.algebra.printing.plans import formula_text
 from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.terms import Attr, Call, Lit, Param, Term, Value, call
-from tidegate.algebra.typed.kernels import civil
+from tidegate.algebra.typed.kernels import DAY, civil
 from tidegate.algebra.typed.operations import OPERATIONS, operation, resolve, result_type
 from tidegate.algebra.types import (
     BIGINT,
@@ -338,7 +338,12 @@ def test_types_of_aggregates() -> None:
 def test_operations_are_called_temporal_that_make_instants_of_instants() -> None:
     schema = Schema(tuple(Attribute(name, TIMESTAMP, nullable=False, temporal=True) for name in "tu"))
     shift = Lit(5, DURATION)
-    operands: list[tuple[Term, ...]] = [(Attr("t"),), (Attr("t"), shift), (Attr("t"), Attr("u"))]
+    operands: list[tuple[Term, ...]] = [
+        (Attr("t"),),
+        (Attr("t"), shift),
+        (Attr("t"), Attr("u")),
+        (Attr("t"), Lit("week", STRING)),
+    ]
     found = {name for name in OPERATIONS if any(temporal_term(Call(name, args), schema) for args in operands)}
     assert found == {name for name, one in OPERATIONS.items() if one.temporal}
 
@@ -442,3 +447,34 @@ def test_months_are_added_up_to_the_last_day(day: str, months: int, wanted: str)
     term = call("add_months", Attr("x"), Lit(months, BIGINT))
     found = evaluate_term(term, {"x": of("cast_date", (day, STRING))}, {"x": Attribute("x", DATE)})
     assert of("cast_string", (found, DATE)) == wanted
+
+
+def test_truncated_instants_are_the_instants_that_the_analysis_takes_them_for() -> None:
+    schema = Schema((Attribute("t", TIMESTAMP, nullable=False, temporal=True),))
+    floors = {
+        "second": Floor(Var("t"), 10**6),
+        "minute": Floor(Var("t"), 60 * 10**6),
+        "hour": Floor(Var("t"), 3600 * 10**6),
+        "day": Floor(Var("t"), DAY),
+        "week": Shift(Floor(Shift(Var("t"), 3 * DAY), 7 * DAY), -3 * DAY),
+    }
+    instants = [
+        0,
+        -1,
+        1,
+        4 * DAY,
+        4 * DAY - 1,
+        -3 * DAY,
+        -3 * DAY - 1,
+        20_000 * DAY + 12_345_678_901,
+        -20_000 * DAY - 1,
+        2**60,
+    ]
+    for unit, expected in floors.items():
+        term = Call("truncate", (Attr("t"), Lit(unit, STRING)))
+        assert temporal_term(term, schema) == expected
+        size, before = (7 * DAY, 3 * DAY) if unit == "week" else (UNITS[unit], 0)
+        for t in instants:
+            assert evaluate_term(term, {"t": t}, schema) == (t + before) // size * size - before
+    for unit in ("month", "quarter", "year"):
+        assert temporal_term(Call("truncate", (Attr("t"), Lit(unit, STRING))), schema) is None

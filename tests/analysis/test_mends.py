@@ -148,6 +148,13 @@ CASES = [
         lambda: o.with_(day=tg.floor(o.time, "1d")).group_by(o.customer, "day").agg(n=tg.count()),
     ),
     Case(
+        "by the text of the day",
+        lambda: orders.group_by(d=orders.time.format("%d.%m.%Y")).agg(n=tg.count()),
+        "TG202",
+        'take the start of the day, which is an instant: d=tg.floor(Orders.time, "1d")',
+        lambda: orders.group_by(d=tg.floor(orders.time, "1d")).agg(n=tg.count()),
+    ),
+    Case(
         "who and on which day",
         lambda: orders.select(orders.customer, d=orders.time.to_date()).distinct(),
         "TG202",

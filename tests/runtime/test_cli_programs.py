@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import tidegate as tg
 from tidegate.runtime.cli.commands import main
 
 VALID = """
