@@ -38,8 +38,10 @@ from tests.runtime.faults.on_files import (  # noqa: E402  # found from wherever
     write_files,
 )
 from tests.runtime.faults.scenarios import MAKERS, scenario  # noqa: E402
-from tidegate.runtime.state import LocalStore, StateError, inspect  # noqa: E402
+from tidegate.runtime.state.checkpoint import inspect  # noqa: E402
+from tidegate.runtime.state.errors import StateError  # noqa: E402
 from tidegate.runtime.state.manifest import marker_path  # noqa: E402
+from tidegate.runtime.state.store.local import LocalStore  # noqa: E402
 from tools.processes import descendants  # noqa: E402
 
 #: Files of a run, each read in a batch of its own.

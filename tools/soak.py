@@ -164,7 +164,8 @@ def running(
             yield step, lambda: session.counts, memory
         return
     from tidegate.runtime.engines.spark.setup.session import spark_session
-    from tidegate.runtime.state import LocalStore, inspect
+    from tidegate.runtime.state.checkpoint import inspect
+    from tidegate.runtime.state.store.local import LocalStore
 
     session_ = spark_session("soak")
     query = one.start(

@@ -19,8 +19,7 @@ from tidegate.algebra.errors import QueryError
 from tidegate.algebra.semantics import evaluate_program
 from tidegate.algebra.time import EPOCH, INF, format_instant, instant_ticks
 from tidegate.runtime.engines.embedded.session import Session
-from tidegate.runtime.state import SimulatedCrash
-from tidegate.runtime.state.failpoints import COMMITTED, crash
+from tidegate.runtime.state.failpoints import COMMITTED, SimulatedCrash, crash
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,10 +15,12 @@ import tidegate as tg
 from tidegate.algebra.time import INF
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.ingest.bounded_frames import content_of
-from tidegate.runtime.state import LocalStore, MemoryStore, StateError, Store
-from tidegate.runtime.state.errors import REPLAY
+from tidegate.runtime.state.errors import REPLAY, StateError
 from tidegate.runtime.state.failpoints import SimulatedCrash, crash
 from tidegate.runtime.state.intent import pending_intent
+from tidegate.runtime.state.store.interface import Store
+from tidegate.runtime.state.store.local import LocalStore
+from tidegate.runtime.state.store.memory import MemoryStore
 
 events = tg.stream("E", "k bigint, t bigint", progress="t")
 program = tg.program(All=events)

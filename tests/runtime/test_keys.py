@@ -16,7 +16,7 @@ from tidegate import testing
 from tidegate.algebra.errors import QueryError
 from tidegate.runtime.connectors.sources import Source
 from tidegate.runtime.ingest.keys import repeated
-from tidegate.runtime.state import StateError
+from tidegate.runtime.state.errors import StateError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -118,7 +118,7 @@ def test_how_rows_are_cut_into_batches_changes_nothing() -> None:
 
 def test_the_key_belongs_to_the_state() -> None:
     from tidegate.runtime.engines.embedded.session import Session
-    from tidegate.runtime.state import MemoryStore
+    from tidegate.runtime.state.store.memory import MemoryStore
 
     store = MemoryStore()
     Session(hourly().facts, store, KEYED).close()
@@ -129,7 +129,7 @@ def test_the_key_belongs_to_the_state() -> None:
 
 def test_the_listing_of_the_state_says_what_is_remembered(tmp_path: Path) -> None:
     from tidegate.runtime.inspect.state_listing import list_state
-    from tidegate.runtime.state import LocalStore
+    from tidegate.runtime.state.store.local import LocalStore
 
     with testing.drive(hourly(), sources=KEYED, directory=tmp_path) as run:
         run.add("R", [(1, 5, 1.0), (1, 6, 1.0)])

@@ -16,7 +16,7 @@ from tests.operators import Changes, Silences
 from tidegate import testing
 from tidegate.algebra.semantics import evaluate
 from tidegate.runtime.inspect.state_listing import list_state
-from tidegate.runtime.state import LocalStore
+from tidegate.runtime.state.store.local import LocalStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,8 +13,9 @@ import pytest
 import tidegate as tg
 from tidegate.runtime.connectors.sources import parquet
 from tidegate.runtime.engines.embedded.session import Session
-from tidegate.runtime.state import LocalStore, inspect
+from tidegate.runtime.state.checkpoint import inspect
 from tidegate.runtime.state.failpoints import PUT_AWAY, SimulatedCrash, crash
+from tidegate.runtime.state.store.local import LocalStore
 
 events = tg.stream("E", "n bigint, t bigint", progress="t")
 program = tg.program(Found=events.where(events.n >= 0))

@@ -17,8 +17,10 @@ from tidegate.runtime.batch.loop import _timed
 from tidegate.runtime.connectors.sinks import CallbackSink, DiscardSink, ParquetSink, Sink
 from tidegate.runtime.connectors.sources import Files, Source, source
 from tidegate.runtime.engines.embedded.session import Session
-from tidegate.runtime.state import LocalStore, MemoryStore, SimulatedCrash, StateError
-from tidegate.runtime.state.failpoints import crash
+from tidegate.runtime.state.errors import StateError
+from tidegate.runtime.state.failpoints import SimulatedCrash, crash
+from tidegate.runtime.state.store.local import LocalStore
+from tidegate.runtime.state.store.memory import MemoryStore
 
 events = tg.stream("E", "k bigint, t bigint, v double", progress="t")
 spans = tg.stream("S", "a bigint, b bigint", progress="a", relations=lambda s: s.a <= s.b)

@@ -18,7 +18,7 @@ from tidegate.runtime.ordered.derive.tables import SITUATIONS
 from tidegate.runtime.ordered.state import read_state
 from tidegate.runtime.ordered.table import start_operator
 from tidegate.runtime.program import Program
-from tidegate.runtime.state import LocalStore
+from tidegate.runtime.state.store.local import LocalStore
 
 readings = tg.stream("R", "k bigint, t bigint, x bigint", progress="t")
 found = readings.partition_by("k").derive(

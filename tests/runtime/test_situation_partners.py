@@ -12,7 +12,7 @@ from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.ordered import state as operator_state
 from tidegate.runtime.plan.steps import PurgeMode
 from tidegate.runtime.program import Program
-from tidegate.runtime.state import LocalStore
+from tidegate.runtime.state.store.local import LocalStore
 
 readings = tg.stream("R", "k bigint, t bigint, a boolean, b boolean, c boolean", progress="t")
 on = readings.partition_by("k").derive(

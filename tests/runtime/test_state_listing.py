@@ -18,10 +18,11 @@ from tidegate.algebra.time import INF
 from tidegate.runtime.cli.commands import main
 from tidegate.runtime.inspect.state_listing import list_state
 from tidegate.runtime.program import Program
-from tidegate.runtime.state import LocalStore, inspect
+from tidegate.runtime.state.checkpoint import inspect
 from tidegate.runtime.state.codec import encode
 from tidegate.runtime.state.manifest import manifest_path
 from tidegate.runtime.state.meta import read_meta
+from tidegate.runtime.state.store.local import LocalStore
 
 orders = tg.stream("Orders", "order_id bigint, ordered timestamp", progress="ordered")
 payments = tg.stream("Payments", "order_id bigint, paid timestamp", progress="paid")

@@ -14,7 +14,7 @@ from tests.runtime.conftest import Start
 from tidegate import testing
 from tidegate.algebra.errors import QueryError
 from tidegate.runtime.cli.commands import main
-from tidegate.runtime.state import StateError
+from tidegate.runtime.state.errors import StateError
 
 FILE = """\
 import tidegate as tg

@@ -13,7 +13,7 @@ import tidegate as tg
 from tidegate import testing
 from tidegate.algebra.errors import TidegateError
 from tidegate.runtime.cli.commands import main
-from tidegate.runtime.state import LocalStore
+from tidegate.runtime.state.store.local import LocalStore
 
 events = tg.stream("E", "k bigint, t timestamp, v double", progress="t")
 ticks = tg.stream("I", "k bigint, t bigint, v double", progress="t")

@@ -6,8 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from tidegate.runtime.state import FileRef, Store
-from tidegate.runtime.state.store.interface import Lock
+from tidegate.runtime.state.store.interface import FileRef, Lock, Store
 
 #: What changes something on the disk, in the order in which a batch needs it.
 WRITES = ("create_exclusive", "write_bytes", "write_table", "publish", "note", "delete")

@@ -18,7 +18,9 @@ from tidegate.runtime.connectors.sinks import ParquetSink
 from tidegate.runtime.connectors.sources import Source
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.ingest.quarantine import read_quarantine
-from tidegate.runtime.state import LocalStore, SourceCounts, inspect
+from tidegate.runtime.state.checkpoint import inspect
+from tidegate.runtime.state.manifest import SourceCounts
+from tidegate.runtime.state.store.local import LocalStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

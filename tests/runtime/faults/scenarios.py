@@ -19,8 +19,12 @@ from tidegate.analysis.facts import ProgramFacts
 from tidegate.runtime.connectors.sources import Source
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.setup import results_area
-from tidegate.runtime.state import LocalStore, MemoryStore, SimulatedCrash, Store, inspect
+from tidegate.runtime.state.checkpoint import inspect
+from tidegate.runtime.state.failpoints import SimulatedCrash
 from tidegate.runtime.state.outputs.staging import kept_results
+from tidegate.runtime.state.store.interface import Store
+from tidegate.runtime.state.store.local import LocalStore
+from tidegate.runtime.state.store.memory import MemoryStore
 
 START = dt.datetime(2026, 3, 2, 12, tzinfo=dt.UTC)
 STEPS = 6

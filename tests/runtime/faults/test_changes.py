@@ -19,9 +19,11 @@ from tests.runtime.faults.scenarios import again, go_on, outcome, scenario, undi
 from tests.runtime.state.toy import Place
 from tidegate.runtime.engines import setup
 from tidegate.runtime.engines.embedded.session import Session
-from tidegate.runtime.state import LocalStore, MemoryStore, StateError, inspect
-from tidegate.runtime.state.errors import PROGRAM
+from tidegate.runtime.state.checkpoint import inspect
+from tidegate.runtime.state.errors import PROGRAM, StateError
 from tidegate.runtime.state.failpoints import crash
+from tidegate.runtime.state.store.local import LocalStore
+from tidegate.runtime.state.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

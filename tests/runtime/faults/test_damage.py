@@ -18,11 +18,12 @@ from tests.runtime.state.toy import damage_kinds, hits_state
 from tidegate.algebra.errors import InternalError, TidegateError
 from tidegate.runtime.engines.spark.calls import AREA, ProgressCalls
 from tidegate.runtime.inspect.state_listing import list_state
-from tidegate.runtime.state import LocalStore, StateError, inspect
+from tidegate.runtime.state.checkpoint import inspect
 from tidegate.runtime.state.codec import _document, canonical
-from tidegate.runtime.state.errors import DATA, INTENT, MANIFEST
+from tidegate.runtime.state.errors import DATA, INTENT, MANIFEST, StateError
 from tidegate.runtime.state.failpoints import SimulatedCrash, crash
 from tidegate.runtime.state.manifest import intent_path, manifest_path, marker_path
+from tidegate.runtime.state.store.local import LocalStore
 
 KINDS = (*sorted(damage_kinds()), "stale")
 #: Remembered keys; swept state and recursion; queries that feed each other.

@@ -23,8 +23,11 @@ from tests.runtime.faults.scenarios import (
     undisturbed,
 )
 from tidegate import testing
-from tidegate.runtime.state import FAILPOINTS, LocalStore, MemoryStore, SimulatedCrash, Store, inspect
-from tidegate.runtime.state.failpoints import PUT_AWAY, crash
+from tidegate.runtime.state.checkpoint import inspect
+from tidegate.runtime.state.failpoints import FAILPOINTS, PUT_AWAY, SimulatedCrash, crash
+from tidegate.runtime.state.store.interface import Store
+from tidegate.runtime.state.store.local import LocalStore
+from tidegate.runtime.state.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from tests.runtime.faults.scenarios import go_on, outcome, scenario, undisturbed
-from tidegate.runtime.state import LocalStore, StateError, inspect
+from tidegate.runtime.state.checkpoint import inspect
 from tidegate.runtime.state.codec import FORMAT_VERSION, canonical
-from tidegate.runtime.state.errors import FORMAT, STORAGE
+from tidegate.runtime.state.errors import FORMAT, STORAGE, StateError
+from tidegate.runtime.state.store.local import LocalStore
 
 NAME = "chain of queries"
 PAGE = 4096

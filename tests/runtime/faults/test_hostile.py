@@ -19,7 +19,7 @@ from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.types import BIGINT
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.inspect.state_listing import list_state
-from tidegate.runtime.state import LocalStore
+from tidegate.runtime.state.store.local import LocalStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

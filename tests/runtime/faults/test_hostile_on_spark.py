@@ -17,7 +17,8 @@ import pytest
 
 import tidegate as tg
 from tests.runtime.faults.test_hostile import BERLIN, LARGE, NAMES
-from tidegate.runtime.state import LocalStore, inspect
+from tidegate.runtime.state.checkpoint import inspect
+from tidegate.runtime.state.store.local import LocalStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,8 +13,8 @@ from tests.runtime.state.toy import damage_kinds
 from tidegate.runtime.connectors.sources import Files, Source
 from tidegate.runtime.engines.setup import Setup, prepare
 from tidegate.runtime.engines.spark.input.bounded import bounded_inputs, stored_statics
-from tidegate.runtime.state import LocalStore, StateError
-from tidegate.runtime.state.errors import DATA
+from tidegate.runtime.state.errors import DATA, StateError
+from tidegate.runtime.state.store.local import LocalStore
 
 ROWS = [(1, 5, 0), (2, 6, 1)]
 

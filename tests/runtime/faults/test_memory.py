@@ -22,10 +22,11 @@ from tests.runtime.faults.scenarios import again, go_on, opened, outcome, scenar
 from tidegate.algebra.errors import TidegateError
 from tidegate.runtime.batch.loop import Runner
 from tidegate.runtime.engines.embedded.executor import EmbeddedExecutor
-from tidegate.runtime.state import LocalStore, MemoryStore, StateError, inspect
-from tidegate.runtime.state.checkpoint import Checkpoint
-from tidegate.runtime.state.errors import DATA, MEMORY, STORAGE, is_out_of_memory, storage_errors
+from tidegate.runtime.state.checkpoint import Checkpoint, inspect
+from tidegate.runtime.state.errors import DATA, MEMORY, STORAGE, StateError, is_out_of_memory, storage_errors
 from tidegate.runtime.state.segments import read_segments, write_segment
+from tidegate.runtime.state.store.local import LocalStore
+from tidegate.runtime.state.store.memory import MemoryStore
 
 NAME = "chain of queries"
 REFUSALS: dict[str, Callable[[], BaseException]] = {

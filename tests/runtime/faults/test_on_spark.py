@@ -28,9 +28,9 @@ from tests.runtime.faults.on_files import (
 )
 from tests.runtime.faults.scenarios import MAKERS, scenario
 from tests.runtime.state.toy import damage_kinds
-from tidegate.runtime.state import LocalStore, StateError
-from tidegate.runtime.state.errors import DATA, REPLAY, STORAGE, WRITER
+from tidegate.runtime.state.errors import DATA, REPLAY, STORAGE, WRITER, StateError
 from tidegate.runtime.state.failpoints import crash
+from tidegate.runtime.state.store.local import LocalStore
 from tools.kill_loop import python_workers
 
 if TYPE_CHECKING:

@@ -23,10 +23,11 @@ from tidegate.runtime.engines.setup import Setup, prepare
 from tidegate.runtime.engines.spark.calls import AREA, ProgressCalls
 from tidegate.runtime.engines.spark.input.bounded import bounded_inputs
 from tidegate.runtime.inspect.state_listing import list_state
-from tidegate.runtime.state import LocalStore, inspect
+from tidegate.runtime.state.checkpoint import inspect
 from tidegate.runtime.state.manifest import manifest_path
 from tidegate.runtime.state.segments import schema_id
 from tidegate.runtime.state.store.interface import FileRef
+from tidegate.runtime.state.store.local import LocalStore
 from tidegate.runtime.state.store.packs import PackWriter, part_of
 
 

@@ -12,10 +12,12 @@ import pytest
 from tests.runtime.faults.faulty import READS, WRITES, Fails, FaultyStore
 from tests.runtime.faults.scenarios import MAKERS, Scenario, again, go_on, outcome, scenario, undisturbed
 from tidegate.algebra.errors import TidegateError
-from tidegate.runtime.state import LocalStore, MemoryStore, StateError, Store, inspect
-from tidegate.runtime.state.errors import STORAGE, WRITER
+from tidegate.runtime.state.checkpoint import inspect
+from tidegate.runtime.state.errors import STORAGE, WRITER, StateError
 from tidegate.runtime.state.segments import write_segment
-from tidegate.runtime.state.store.interface import Lock
+from tidegate.runtime.state.store.interface import Lock, Store
+from tidegate.runtime.state.store.local import LocalStore
+from tidegate.runtime.state.store.memory import MemoryStore
 
 HINTS = {
     errno.ENOSPC: "free some space",

@@ -15,8 +15,8 @@ import tidegate as tg
 from tidegate.algebra.time import INF
 from tidegate.runtime.engines.spark.calls import ProgressCalls
 from tidegate.runtime.engines.spark.engine import RunningQuery
-from tidegate.runtime.state import LocalStore
 from tidegate.runtime.state.failpoints import crash
+from tidegate.runtime.state.store.local import LocalStore
 
 pytestmark = pytest.mark.spark
 

@@ -13,7 +13,8 @@ import tidegate as tg
 from tidegate.algebra.errors import QueryError
 from tidegate.runtime.engines.spark.calls import ProgressCalls
 from tidegate.runtime.engines.spark.closing import ClosingCall
-from tidegate.runtime.state import LocalStore, StateError
+from tidegate.runtime.state.errors import StateError
+from tidegate.runtime.state.store.local import LocalStore
 
 pytestmark = pytest.mark.spark
 

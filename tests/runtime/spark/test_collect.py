@@ -16,10 +16,10 @@ from tidegate.runtime.batch.executor import Rewrite
 from tidegate.runtime.batch.garbage import GarbageCollection
 from tidegate.runtime.engines.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.engines.spark.engine import RunningQuery
-from tidegate.runtime.state import LocalStore
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.checkpoint import inspect
 from tidegate.runtime.state.segments import Segment
+from tidegate.runtime.state.store.local import LocalStore
 
 pytestmark = pytest.mark.spark
 

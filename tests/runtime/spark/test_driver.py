@@ -16,7 +16,7 @@ from tidegate.runtime.connectors.sinks import parquet_sink
 from tidegate.runtime.connectors.sources import Source, parquet
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.spark.engine import start
-from tidegate.runtime.state import LocalStore
+from tidegate.runtime.state.store.local import LocalStore
 
 pytestmark = pytest.mark.spark
 

@@ -18,8 +18,8 @@ from tidegate.runtime.connectors.sources import Source, parquet
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.spark.engine import RunningQuery, start
 from tidegate.runtime.plan.placement import Limits
-from tidegate.runtime.state import LocalStore
 from tidegate.runtime.state.failpoints import crash
+from tidegate.runtime.state.store.local import LocalStore
 
 pytestmark = pytest.mark.spark
 

@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 import tidegate as tg
 from tests.runtime.spark.test_which_files import FILES, counts, embedded, expected, on_spark, published, write
 from tidegate.runtime.engines.spark.engine import RunningQuery
-from tidegate.runtime.state import LocalStore
 from tidegate.runtime.state.failpoints import crash
+from tidegate.runtime.state.store.local import LocalStore
 
 pytestmark = pytest.mark.spark
 

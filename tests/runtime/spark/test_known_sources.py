@@ -16,9 +16,11 @@ from pyspark.sql import SparkSession
 import tidegate as tg
 from tidegate.runtime.engines.spark.engine import RunningQuery
 from tidegate.runtime.engines.spark.input.known_sources import FILE, KnownSources, begin_spark_part
-from tidegate.runtime.state import LocalStore, StateError, inspect
+from tidegate.runtime.state.checkpoint import inspect
 from tidegate.runtime.state.codec import decode
+from tidegate.runtime.state.errors import StateError
 from tidegate.runtime.state.failpoints import SimulatedCrash, crash
+from tidegate.runtime.state.store.local import LocalStore
 
 NOON = dt.datetime(2026, 3, 2, 12, tzinfo=dt.UTC)
 A, B, E = (tg.stream(name, "k bigint, t timestamp", progress="t") for name in "ABE")

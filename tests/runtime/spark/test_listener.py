@@ -16,7 +16,7 @@ import tidegate as tg
 from tidegate import metrics
 from tidegate.runtime.batch.report import BatchReport
 from tidegate.runtime.inspect.state_listing import list_state
-from tidegate.runtime.state import LocalStore
+from tidegate.runtime.state.store.local import LocalStore
 
 pytestmark = pytest.mark.spark
 

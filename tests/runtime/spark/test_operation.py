@@ -12,8 +12,9 @@ from pyspark.sql import SparkSession
 
 import tidegate as tg
 from tests.runtime.state.test_foreign import content, foreign_tree
-from tidegate.runtime.state import LocalStore, inspect
+from tidegate.runtime.state.checkpoint import inspect
 from tidegate.runtime.state.failpoints import crash
+from tidegate.runtime.state.store.local import LocalStore
 from tidegate.runtime.state.store.own_files import TOP
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tidegate.runtime.engines.spark.own_files import is_planned, planned_offsets
-from tidegate.runtime.state import StateError
+from tidegate.runtime.state.errors import StateError
 
 
 def test_a_batch_that_spark_has_planned_is_recognised(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import tidegate as tg
 from tidegate.runtime.engines.spark.engine import _trigger
-from tidegate.runtime.state import StateError
+from tidegate.runtime.state.errors import StateError
 
 pytestmark = pytest.mark.spark
 

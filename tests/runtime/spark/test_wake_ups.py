@@ -16,7 +16,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from tidegate.runtime.engines.spark.input.wake_ups import FILE, WakeUpReader, WakeUps, WakeUpSource
 from tidegate.runtime.engines.spark.setup.quick_python import quick_python
-from tidegate.runtime.state import StateError
+from tidegate.runtime.state.errors import StateError
 
 
 def latest(reader: WakeUpReader, start: str = "") -> str:

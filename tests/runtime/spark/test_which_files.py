@@ -15,8 +15,8 @@ import tidegate as tg
 from tidegate.runtime.batch.report import BatchReport
 from tidegate.runtime.engines.spark.engine import RunningQuery
 from tidegate.runtime.engines.spark.input.which_files import Reading
-from tidegate.runtime.state import LocalStore
 from tidegate.runtime.state.failpoints import crash
+from tidegate.runtime.state.store.local import LocalStore
 
 events = tg.stream("S", "k bigint, t bigint, a boolean", progress="t")
 program = tg.program(A=events.partition_by("k").derive(A=tg.situation(events.a)).A)

@@ -21,8 +21,8 @@ import tidegate as tg
 from tidegate.runtime.cli.commands import main
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.inspect.state_listing import list_state
-from tidegate.runtime.state import SimulatedCrash, StateError
-from tidegate.runtime.state.failpoints import COMPACTION, Failpoints, crash
+from tidegate.runtime.state.errors import StateError
+from tidegate.runtime.state.failpoints import COMPACTION, Failpoints, SimulatedCrash, crash
 from tidegate.runtime.state.outputs.compaction import compact, hold, parts_of, shared
 from tidegate.runtime.state.outputs.names import Result, output_name, result_of
 

@@ -13,12 +13,12 @@ import pytest
 
 from tests.runtime.state.toy import BATCHES, Place, check_finished, open_toy, run, source_files, step
 from tidegate.algebra.errors import InternalError
-from tidegate.runtime.state import LocalStore
 from tidegate.runtime.state.checkpoint import inspect
 from tidegate.runtime.state.errors import FOREIGN, LOCATION, StateError
 from tidegate.runtime.state.failpoints import FAILPOINTS, PUT_AWAY, SimulatedCrash, crash
 from tidegate.runtime.state.manifest import AREAS, intent_path, manifest_path, marker_path
 from tidegate.runtime.state.segments import new_path
+from tidegate.runtime.state.store.local import LocalStore
 from tidegate.runtime.state.store.own_files import TOP, is_own
 
 DIRECTORIES = sorted(TOP - {"meta.json", "lock"})

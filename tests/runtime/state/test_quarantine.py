@@ -14,9 +14,11 @@ import tidegate as tg
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.ingest.quarantine import kept_rows, quarantine_of, retention
 from tidegate.runtime.inspect.state_listing import list_state
-from tidegate.runtime.state import LocalStore, SimulatedCrash, StateError, inspect
-from tidegate.runtime.state.failpoints import crash
+from tidegate.runtime.state.checkpoint import inspect
+from tidegate.runtime.state.errors import StateError
+from tidegate.runtime.state.failpoints import SimulatedCrash, crash
 from tidegate.runtime.state.quarantine import Quarantine
+from tidegate.runtime.state.store.local import LocalStore
 
 BEGIN = dt.datetime(2026, 3, 2, tzinfo=dt.UTC)
 events = tg.stream("E", "n bigint, t timestamp", progress="t")
