@@ -22,7 +22,7 @@ from tidegate.algebra.terms import Attr, Call, Lit, Value, call
 from tidegate.algebra.typed.kernels import Kernel
 from tidegate.algebra.typed.operations import KERNELS, OPERATIONS, resolve, term_type
 from tidegate.algebra.typed.terms import typed_nodes
-from tidegate.algebra.types import DOUBLE
+from tidegate.algebra.types import BIGINT, DATE, DOUBLE, INT64_MAX, INT64_MIN
 from tidegate.runtime.engines.spark.eval.relational import evaluate as on_spark
 from tidegate.runtime.engines.spark.eval.terms import compile_pair as spark_pair
 from tidegate.runtime.engines.spark.eval.terms import held_type as spark_type
@@ -138,7 +138,9 @@ def spark_failures(spark: SparkSession, samples: Sequence[Sample]) -> list[str]:
         wanted_types[f"value{i}"] = spark_type(term_type(sample.term, sample.schema))
         if compiled.error is not None:
             columns.append(compiled.error.alias(f"error{i}"))
-    result = spark.createDataFrame(pa.table(arrays)).select("row", *columns)
+    # Of a table that Spark has at hand it computes terms before its optimizer has seen them.
+    rows = spark.createDataFrame(pa.table(arrays)).repartition(1)
+    result = rows.select("row", *columns)
     assert {name: type_ for name, type_ in result.dtypes if name.startswith("value")} == wanted_types
     out = sorted((row.asDict() for row in result.collect()), key=lambda row: int(row["row"]))
     found = []
@@ -173,6 +175,25 @@ def test_spark_agrees_with_python(spark: SparkSession, ansi: str, *, every: bool
     finally:
         spark.conf.set("spark.sql.ansi.enabled", before or "true")
     assert not found, f"{len(found)} differences\n" + "\n".join(found[:40])
+
+
+@pytest.mark.spark
+def test_spark_keeps_the_constants_of_nested_terms_apart(spark: SparkSession) -> None:
+    x, most, far = Attr("a0"), Lit(INT64_MAX, BIGINT), Lit(2**40, BIGINT)
+    terms = {
+        BIGINT: [
+            call("add", call("add", x, most), most),
+            call("add", most, call("add", most, x)),
+            call("add", call("add", x, most), call("add", x, most)),
+            call("mul", call("mul", x, far), far),
+            call("mul", far, call("mul", Lit(-(2**23), BIGINT), x)),
+            call("try_mul", call("try_mul", x, far), far),
+        ],
+        DATE: [call("add_months", x, Lit(months, BIGINT)) for months in (-1, 1, -4801, 4801)],
+    }
+    rows = ((INT64_MIN,), (INT64_MIN + 1,), (-1,), (0,), (1,), (INT64_MAX,), (None,))
+    samples = [Sample(term, Schema((Attribute("a0", type_),)), rows) for type_, some in terms.items() for term in some]
+    assert spark_failures(spark, samples) == []
 
 
 @pytest.mark.spark

@@ -27,8 +27,9 @@ def _moved(day: Column, in_era: Column) -> Column:
 
 def _add_months(day: Column, months: int) -> Column:
     eras, rest = divmod(months, ERA_MONTHS)
-    added = F.unix_date(F.add_months(date(day), rest)).cast("bigint") - F.pmod(day, long(ERA_DAYS))
-    return F.try_add(day, added + long(eras * ERA_DAYS))
+    # A difference, as Spark would move the constant of a sum behind the day.
+    in_era = F.pmod(day, long(ERA_DAYS)) - long(eras * ERA_DAYS)
+    return F.try_add(day, F.unix_date(F.add_months(date(day), rest)).cast("bigint") - in_era)
 
 
 FORMS: Final[Mapping[str, Form[Column]]] = {

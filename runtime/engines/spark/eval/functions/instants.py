@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from tidegate.algebra.typed.kernels import ERA_DAYS, ERA_YEARS
 from tidegate.algebra.typed.terms import Typed
 from tidegate.runtime.engines.spark.eval.functions.forms import divided, floor_div, long
-from tidegate.runtime.engines.spark.eval.functions.numbers import add, subtract
+from tidegate.runtime.engines.spark.eval.functions.numbers import subtract
 from tidegate.runtime.eval.functions.frame import Form
 
 
@@ -26,7 +26,7 @@ def year(day: Column) -> Column:
 
 def _ceil(term: Typed, a: Column, unit: Column) -> Column:
     rest = F.pmod(a, unit)
-    return add(term, a, F.when(rest == 0, long(0)).otherwise(unit - rest))
+    return subtract(term, a, F.when(rest == 0, long(0)).otherwise(rest - unit))
 
 
 FORMS: Final[Mapping[str, Form[Column]]] = {

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import reduce
+from math import prod
 from operator import and_
 from typing import Final
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from tidegate.algebra.terms import Lit
 from tidegate.algebra.typed.terms import Typed, can_overflow
 from tidegate.algebra.types import INT64_MAX, INT64_MIN
 from tidegate.runtime.engines.spark.eval.functions.forms import divided, long
@@ -21,7 +23,8 @@ def _may_leave(term: Typed) -> bool:
     return can_overflow(term) or any(arg.fallible for arg in term.args)
 
 
-def add(term: Typed, a: Column, b: Column) -> Column:
+def _add(term: Typed, a: Column, b: Column) -> Column:
+    a, b = _apart(term, a, b, ("add_int",), sum)
     return F.try_add(a, b) if _may_leave(term) else a + b
 
 
@@ -30,7 +33,27 @@ def subtract(term: Typed, a: Column, b: Column) -> Column:
 
 
 def _multiply(term: Typed, a: Column, b: Column) -> Column:
+    a, b = _apart(term, a, b, ("mul_int", "rescale"), prod)
     return F.try_multiply(a, b) if _may_leave(term) else a * b
+
+
+def _apart(
+    term: Typed, a: Column, b: Column, kernels: Collection[str], combine: Callable[[list[int]], int]
+) -> tuple[Column, Column]:
+    """The operands of a sum, or of a product, such that Spark does not put constants of nested ones together.
+
+    It does so for sums of sums and products of products, and where the constants leave int64, no row has a value.
+    """
+
+    def constants(one: Typed) -> int:
+        if one.kernel.name in kernels:
+            return combine(
+                [*map(constants, one.args), *(abs(value) for value in one.constants if isinstance(value, int))]
+            )
+        value = one.source.value if isinstance(one.source, Lit) else None
+        return abs(value) if isinstance(value, int) else combine([])
+
+    return (a.bitwiseOR(long(0)), b.bitwiseOR(long(0))) if constants(term) > INT64_MAX else (a, b)
 
 
 def _idiv(term: Typed, a: Column, b: Column) -> Column:
@@ -57,7 +80,7 @@ def _rescale(term: Typed, a: Column, factor: int) -> Column:
 def _clamped(a: Column, factor: int) -> Column:
     most = 10**18 // factor
     beyond_all = F.when(a > most, long(10**18)).when(a < -most, long(-(10**18)))
-    return beyond_all.otherwise(a * long(factor))
+    return beyond_all.otherwise(a.bitwiseOR(long(0)) * long(factor))
 
 
 def _least(term: Typed, *args: Column) -> Column:
@@ -79,7 +102,7 @@ def _no_divisor(_: Column, b: Column) -> Column:
 
 
 FORMS: Final[Mapping[str, Form[Column]]] = {
-    "add_int": Form(add, typed=True),
+    "add_int": Form(_add, typed=True),
     "sub_int": Form(subtract, typed=True),
     "mul_int": Form(_multiply, typed=True),
     "idiv_int": Form(_idiv, fails=_no_divisor, typed=True),
