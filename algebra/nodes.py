@@ -216,6 +216,10 @@ class OrderedNode(Hashed):
         """The same operator over other inputs."""
         raise NotImplementedError
 
+    def verified(self) -> OrderedNode:
+        """The operator that says, in tests, whether its result depends on chance or on batches; itself where it cannot."""
+        return self
+
     @property
     def completed_by(self) -> str:
         raise NotImplementedError

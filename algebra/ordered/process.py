@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, ClassVar
 
 from tidegate.algebra.diagnostics.tracebacks import trimmed_calls
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.nodes import Aggregation, Node, OrderedNode, Reading, Row, require_attribute
+from tidegate.algebra.nodes import ADVICE, Aggregation, Node, OrderedNode, Reading, Row, require_attribute
 from tidegate.algebra.ordered.derive import in_order, partitions
 from tidegate.algebra.schema import Schema, StreamDef
 
@@ -125,6 +125,8 @@ class Process(OrderedNode):
     tie: str | None
     operator: Operator
     result: StreamDef
+    #: Every step is done again, and in two parts, and compared.
+    verifies: bool = field(default=False, metadata=ADVICE)
 
     @property
     def readings(self) -> tuple[Reading, ...]:
@@ -134,6 +136,9 @@ class Process(OrderedNode):
 
     def over(self, inputs: tuple[Node, ...]) -> Process:
         return replace(self, input=inputs[0])
+
+    def verified(self) -> Process:
+        return replace(self, verifies=True)
 
     @property
     def completed_by(self) -> str:

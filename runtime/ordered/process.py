@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -61,13 +62,34 @@ class ProcessOperator(Operator):
     def step(
         self, events: Sequence[Rows], after: Extended, until: Extended, close_at: int | None = None
     ) -> tuple[ProcessOperator, pl.DataFrame]:
-        node, rows = self.node, as_frame(events[0])
+        rows = as_frame(events[0])
+        made = self._stepped(rows, after, until, close_at)
+        if self.node.verifies:
+            again = self._stepped(rows, after, until, close_at)
+            _require_equal(self.node, made, again, "it was called again for the same events and state")
+            instants = rows.get_column(self.node.time).unique().sort()
+            if len(instants) > 1:
+                self._verify_cut(rows, after, until, close_at, made, int(instants[(len(instants) - 1) // 2]))
+        return made
+
+    def _verify_cut(
+        self, rows: pl.DataFrame, after: Extended, until: Extended, close_at: int | None, made: Stepped, cut: int
+    ) -> None:
+        """`EvaluationError` TG305 where a step yields or leaves something else in two parts."""
+        early = pl.col(self.node.time) <= cut
+        first, some = self._stepped(rows.filter(early), after, cut, None)
+        last, more = first._stepped(rows.filter(~early), cut, until, close_at)
+        parts = (last, pl.concat([some, more]))
+        _require_equal(self.node, made, parts, f"its events came in two batches, those up to {cut} and those after")
+
+    def _stepped(self, rows: pl.DataFrame, after: Extended, until: Extended, close_at: int | None) -> Stepped:
+        node = self.node
         keys = self._keys(rows, until)
         read = self._numbered(rows, keys)
         _require_order(node, read)
         state = {name: _with_partition(table, keys, list(_columns(node, name))) for name, table in self.kept.items()}
         reach = Reach(_instant(after), _instant(until), close_at)
-        made, left = _stepped(node, read, state, reach, keys.height)
+        made, left = _called(node, read, state, reach, keys.height)
         found = _result(node, made, keys.height, reach)
         result = _with_keys(found, keys, node.keys).select(node.schema.names)
         own = {name: _with_keys(left[name], keys, _key_names(node)) for name in self.kept}
@@ -154,6 +176,10 @@ class ProcessOperator(Operator):
         return {name: table.height for name, table in self.kept.items()}
 
 
+#: The operator after a step, and the rows that it yields.
+Stepped = tuple[ProcessOperator, pl.DataFrame]
+
+
 class ProcessFamily(Family[Process]):
     node = Process
 
@@ -231,7 +257,7 @@ def _require_order(node: Process, events: pl.DataFrame) -> None:
         raise tied(twice.get_column(node.time)[0], node.input.schema[node.time].type)
 
 
-def _stepped(
+def _called(
     node: Process, events: pl.DataFrame, state: Mapping[str, pl.DataFrame], reach: Reach, partitions: int
 ) -> tuple[pl.DataFrame, dict[str, pl.DataFrame]]:
     """What the user's step yields, its tables of the declared columns; `EvaluationError` TG305 for anything else."""
@@ -251,6 +277,28 @@ def _stepped(
         tables[name] = _conforming(what, f"table {name!r}", table, columns)
         _check_partitions(what, f"table {name!r}", tables[name], partitions)
     return rows, tables
+
+
+def _require_equal(node: Process, made: Stepped, other: Stepped, when: str) -> None:
+    """`EvaluationError` TG305 where two ways of doing a step differ, in whatever order their rows are."""
+    (operator, rows), (its, others) = made, other
+    compared = [
+        ("rows", rows, others),
+        *((f"rows of table {n!r}", operator.kept[n], its.kept[n]) for n in operator.kept),
+    ]
+    for what, one, two in compared:
+        if not one.sort(one.columns).equals(two.sort(two.columns)):
+            raise _wrong(
+                type(node.operator).__name__,
+                f"step {'yields' if what == 'rows' else 'keeps'} other {what} when {when}: {_difference(one, two)}",
+            )
+
+
+def _difference(one: pl.DataFrame, two: pl.DataFrame) -> str:
+    """A row that only one of them has, or has more often."""
+    fewer, more = (Counter(frame.iter_rows()) for frame in (one, two))
+    row, how = next(((row, "not") for row in fewer - more), None) or next((row, "only") for row in more - fewer)
+    return f"{shown(dict(zip(one.columns, row, strict=True)))} is {how} there then"
 
 
 def _result(node: Process, rows: pl.DataFrame, partitions: int, reach: Reach) -> pl.DataFrame:

@@ -22,10 +22,13 @@ from tidegate.algebra.diagnostics.shown import kind_of, shown
 from tidegate.algebra.dsl.checks.calls import called, checked_calls
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.evaluation import key_of
+from tidegate.algebra.nodes import Node, OrderedNode, children, unless_equal, with_children
+from tidegate.algebra.program import ProgramDef
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.time import EPOCH, INF, Extended, duration_ticks, format_instant
 from tidegate.algebra.types import TIMESTAMP
 from tidegate.analysis.facts import ProgramFacts
+from tidegate.analysis.pipeline import analyse
 from tidegate.runtime.arguments import check_bytes, check_count, check_rows, mapping_of
 from tidegate.runtime.batch.end_of_input import check_all_end, closing_instant
 from tidegate.runtime.batch.garbage import GarbageCollection
@@ -599,16 +602,30 @@ def drive(
         check_bytes("driver_bytes", driver_bytes)
     if shard_bytes is not None:
         check_bytes("shard_bytes", shard_bytes)
+    facts = _verified(program)
     engine: Driven
     if spark is None:
-        engine = Embedded(program.facts, given, tables, test_clock, collect_garbage, place, schedule)
+        engine = Embedded(facts, given, tables, test_clock, collect_garbage, place, schedule)
     else:
         from tidegate.runtime.testkit.spark import OnSpark
 
         engine = OnSpark(
-            spark, program.facts, given, tables, test_clock, collect_garbage, place, driver_bytes, shard_bytes, schedule
+            spark, facts, given, tables, test_clock, collect_garbage, place, driver_bytes, shard_bytes, schedule
         )
-    return Drive(program.facts, test_clock, engine)
+    return Drive(facts, test_clock, engine)
+
+
+def _verified(program: Program) -> ProgramFacts:
+    """The facts of a program of which the operators say whether what they do depends on chance or on batches."""
+
+    def visit(node: Node) -> Node:
+        over = with_children(node, tuple(unless_equal(child, visit(child)) for child in children(node)))
+        return over.verified() if isinstance(over, OrderedNode) else over
+
+    facts = program.facts  # what is wrong is told with the places where it is written
+    queries = tuple(query.over(unless_equal(query.node, visit(query.node))) for query in program.definition.queries)
+    changed = any(new.node is not old.node for new, old in zip(queries, program.definition.queries, strict=True))
+    return analyse(ProgramDef(queries)) if changed else facts
 
 
 def _instant(clock: dt.datetime | str | None) -> dt.datetime:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -193,6 +194,56 @@ def test_what_breaks_its_word_is_told(does: Step, message: str) -> None:
             session.step()
         assert message in str(raised.value)
     # And nothing has changed: another that keeps its word may go on.
+
+
+COUNTER = itertools.count()
+
+
+def last_of(events: pl.DataFrame, value: pl.Expr) -> pl.DataFrame:
+    """One row for each partition, complete at its last event."""
+    return events.group_by("partition", maintain_order=True).agg(since=value, t=pl.col("t").last())
+
+
+def every(events: pl.DataFrame) -> pl.DataFrame:
+    return events.select("partition", since="t", t="t")
+
+
+@pytest.mark.parametrize(
+    ("does", "message"),
+    [
+        (
+            lambda events, *_: (last_of(events, pl.lit(-next(COUNTER))), {}),
+            "step yields other rows when it was called again",
+        ),
+        (
+            lambda events, *_: (every(events), {"one": events.head(1).select("partition", v=pl.lit(next(COUNTER)))}),
+            "step keeps other rows of table 'one' when it was called again",
+        ),
+        (
+            lambda events, *_: (last_of(events, pl.len().cast(pl.Int64) * -1), {}),
+            "step yields other rows when its events came in",
+        ),
+        (
+            lambda events, state, _: (every(events), {"one": events.select("partition", v=pl.col("t") % 2).unique()}),
+            "step keeps other rows of table 'one' when its events came in two batches, those up to 5",
+        ),
+    ],
+)
+def test_the_test_kit_finds_steps_that_depend_on_chance_or_on_batches(does: Step, message: str) -> None:
+    def pushed(run: Any) -> None:
+        run.add("S", [("a", 5, 1), ("a", 6, 1), ("b", 6, 1)])
+        run.advance("S", t=6)
+        run.step()
+
+    with testing.drive(tg.program(Q=BY_KEY.process(Broken(does)))) as run:
+        with pytest.raises(tg.TidegateError, match="TG305 Broken") as raised:
+            pushed(run)
+        assert message in str(raised.value)
+    with testing.drive(program()) as run:
+        pushed(run)
+        run.finish()
+        run.step()
+        assert found(run.results("Changed")) == [("a", 5, 1), ("b", 6, 1)]
 
 
 def test_what_cannot_be_an_operator_is_refused_where_it_is_written() -> None:
