@@ -83,3 +83,82 @@ class Silences(tg.Operator):
             for since, end in zip(times, ends, strict=True)
             if end > since + self.gap
         ]
+
+
+@dataclass(frozen=True)
+class Bursts(tg.Operator):
+    """Events of a partition of which each comes within `gap` of the one before: when they began, when they ended, how many."""
+
+    gap: int
+    tables: ClassVar = {"open": "first bigint not null, last bigint not null, n bigint not null, due bigint not null"}
+    wakes = ("open", "due")
+    bound = "of a partition one burst"
+
+    def result(self, events: Mapping[str, str]) -> tg.Relation:
+        return tg.stream(
+            "Bursts",
+            "first bigint, last bigint, n bigint, over bigint",
+            progress="over",
+            temporal=("first", "last"),
+            relations=lambda row: [row.first <= row.last, row.over == row.last + self.gap],
+        )
+
+    def step(
+        self, events: pl.DataFrame, state: Mapping[str, pl.DataFrame], reach: tg.Reach
+    ) -> tuple[pl.DataFrame, Mapping[str, pl.DataFrame]]:
+        new = events.select("partition", first="t", last="t", n=pl.lit(1, pl.Int64), due=pl.col("t") + self.gap)
+        rows = pl.concat([state["open"], new]).sort("partition", "first")
+        apart = pl.col("first") > pl.col("due").shift().over("partition")
+        bursts = (
+            rows.with_columns(number=apart.fill_null(value=True).cum_sum())
+            .group_by("partition", "number", maintain_order=True)
+            .agg(pl.col("first").first(), pl.col("last").last(), pl.col("n").sum(), pl.col("due").last())
+            .drop("number")
+        )
+        over = pl.lit(value=True) if reach.until is None else pl.col("due") <= reach.until
+        return bursts.filter(over).rename({"due": "over"}), {"open": bursts.filter(~over)}
+
+    def meaning(self, events: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+        found: list[dict[str, Any]] = []
+        for event in events:
+            if found and event["t"] <= found[-1]["over"]:
+                found[-1] |= {"last": event["t"], "n": found[-1]["n"] + 1}
+            else:
+                found.append({"first": event["t"], "last": event["t"], "n": 1})
+            found[-1]["over"] = event["t"] + self.gap
+        return found
+
+
+@dataclass(frozen=True)
+class Echoes(tg.Operator):
+    """Every event once more, so long after it."""
+
+    after: int
+    value: str = "v"
+    tables: ClassVar = {"coming": "at bigint not null, t bigint not null, v bigint"}
+    wakes = ("coming", "at")
+    bound = "of a partition the events of so long"
+
+    @property
+    def reads(self) -> tuple[str, ...]:  # type: ignore[override]  # it depends on a parameter
+        return (self.value,)
+
+    def result(self, events: Mapping[str, str]) -> tg.Relation:
+        return tg.stream(
+            "Echoes",
+            f"t bigint, v {events[self.value]}, at bigint",
+            progress="at",
+            temporal="t",
+            relations=lambda row: row.at == row.t + self.after,
+        )
+
+    def step(
+        self, events: pl.DataFrame, state: Mapping[str, pl.DataFrame], reach: tg.Reach
+    ) -> tuple[pl.DataFrame, Mapping[str, pl.DataFrame]]:
+        new = events.select("partition", at=pl.col("t") + self.after, t="t", v=self.value)
+        rows = pl.concat([state["coming"], new])
+        due = pl.lit(value=True) if reach.until is None else pl.col("at") <= reach.until
+        return rows.filter(due), {"coming": rows.filter(~due)}
+
+    def meaning(self, events: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+        return [{"t": event["t"], "v": event[self.value], "at": event["t"] + self.after} for event in events]

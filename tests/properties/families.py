@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tests.properties.drive import Broken, Tally, check_rules
+from tests.strategies.operators import random_operator_case
 from tests.strategies.programs import DECIDED, JOINED, ONE_QUERY, STAGED, WINDOWED, Case, Options, random_case
 from tests.strategies.recursive import random_recursive_case
 from tests.strategies.situations import random_situation_case
@@ -126,6 +127,7 @@ FAMILIES: dict[str, Family] = {
     "looks": Family(by_looks, DECIDED, scripts=1),
     "looks-joined": Family(by_looks, JOINED, scripts=1),
     "situations": Family(by_delays, make=random_situation_case, scripts=1),
+    "operators": Family(by_delays, make=random_operator_case, scripts=1),
     "lagging": Family(by_lagging_rules, STAGED),
     "turns": Family(by_any_turns, STAGED, scripts=1),
     "turns-kills": Family(by_any_turns, DECIDED, scripts=1),
