@@ -8,7 +8,8 @@ import polars as pl
 from tidegate.algebra.schema import Schema
 from tidegate.runtime.kernels.situations import mark
 from tidegate.runtime.kernels.stretches import stretch
-from tidegate.runtime.ordered.derive.events import Partitions, bitmaps
+from tidegate.runtime.ordered.derive.events import bitmaps
+from tidegate.runtime.ordered.partitions import Partitions
 from tidegate.runtime.plan.slices import Slice
 from tidegate.runtime.plan.steps import Buffer
 

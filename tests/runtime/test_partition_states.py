@@ -13,7 +13,7 @@ from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.types import BIGINT
 from tidegate.runtime.kernels.layout import NONE, Situations
 from tidegate.runtime.kernels.situations import NEVER, Ints, Runs
-from tidegate.runtime.ordered.derive import partition_states
+from tidegate.runtime.ordered import held_partitions
 from tidegate.runtime.ordered.derive.partition_states import Cut, Made, PartitionStates
 
 KEYS = Schema((Attribute("k", BIGINT),))
@@ -74,7 +74,7 @@ def random_held(rng: random.Random, now: int) -> Held:
 @pytest.mark.parametrize("seed", range(4))
 def test_partitions_hold_what_was_put_last(seed: int, loose: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Few of many partitions and many of few; integer keys, and NULL among them, which is numbered in another way."""
-    monkeypatch.setattr(partition_states, "LOOSE", loose)
+    monkeypatch.setattr(held_partitions, "LOOSE", loose)
     rng = random.Random(seed)
     states, known = PartitionStates(KEYS, (2, 1), DEFINITIONS), dict[int | None, Held]()
     everything: list[int | None] = [*range(rng.choice((3, 60))), *([None] if seed % 2 else [])]

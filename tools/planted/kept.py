@@ -8,6 +8,7 @@ LAYOUT = "runtime/kernels/layout.py"
 SHELF = "runtime/kernels/shelf.py"
 SLOTS = "runtime/kernels/slots.py"
 STATES = "runtime/ordered/derive/partition_states.py"
+HELD = "runtime/ordered/held_partitions.py"
 TABLES = "runtime/ordered/derive/tables.py"
 DESCRIBED = "runtime/ordered/state_tables.py"
 
@@ -47,13 +48,11 @@ GROUP = Group(
         ),
         bug(
             "partitions that have gone keep their slots",
-            STATES,
+            HELD,
             "if len(self.partitions) > LOOSE + 2 * self.held",
             "if len(self.partitions) > LOOSE + (1 << 40)",
         ),
-        bug(
-            "due partitions are left out", STATES, "np.concatenate([due, *parts])", "np.concatenate([due[:0], *parts])"
-        ),
+        bug("due partitions are left out", HELD, "np.concatenate([due, *parts])", "np.concatenate([due[:0], *parts])"),
         bug("the first word on what is open counts", DESCRIBED, "filter(replaced).max()", "filter(replaced).min()"),
         bug(
             "what is over is not said to be",
@@ -121,43 +120,43 @@ GROUP = Group(
         bug(
             "partitions with open runs lose their slots",
             STATES,
-            "is_held = cut.open | (sizes > 0)",
-            "is_held = sizes > 0",
+            "return cut.open | (sizes > 0)",
+            "return sizes > 0",
         ),
         bug(
             "partitions with past situations lose their slots",
             STATES,
-            "is_held = cut.open | (sizes > 0)",
-            "is_held = cut.open",
+            "return cut.open | (sizes > 0)",
+            "return cut.open",
         ),
-        bug("a partition is due a tick late", STATES, "self._look[:every] <= until", "self._look[:every] < until"),
-        bug("of many partitions none is due", STATES, "marked[due] = True", "marked[due] = False"),
+        bug("a partition is due a tick late", HELD, "self._look[:every] <= until", "self._look[:every] < until"),
+        bug("of many partitions none is due", HELD, "marked[due] = True", "marked[due] = False"),
         bug(
             "of many partitions those of one source are looked at",
-            STATES,
+            HELD,
             "for part in parts:\n",
             "for part in parts[:1]:\n",
         ),
-        bug("rows keep the slots of their partitions", STATES, "return self._place[part]", "return part"),
+        bug("rows keep the slots of their partitions", HELD, "return self._place[part]", "return part"),
         bug(
             "numbered anew, no partition is due",
-            STATES,
-            "cut.number, cut.look))",
-            "cut.number, np.full(len(slots), NONE)))",
+            HELD,
+            "slots=np.arange(len(slots))",
+            "slots=np.arange(len(slots)), look=np.full(len(slots), NONE)",
         ),
         bug(
             "what was settled before partitions are numbered anew is settled again",
-            STATES,
+            HELD,
             "        fresh.last, fresh.version = self.last, self.version\n",
             "",
         ),
-        bug("partitions are held for ever", STATES, " - np.count_nonzero(self._is_held[slots])", ""),
+        bug("partitions are held for ever", HELD, " - np.count_nonzero(self._is_held[cut.slots])", ""),
         bug("runs are open for ever", STATES, " - np.count_nonzero(held.start[slots] != NEVER)", ""),
-        bug("two increments go on from the same", STATES, "if states.version != self.before.version:", "if False:"),
+        bug("two increments go on from the same", HELD, "if self.version != before.version:", "if False:"),
         bug(
             "what is settled is settled again",
-            STATES,
-            "        if states.last is self.after:\n            return\n",
+            HELD,
+            "        if self.last is after:\n            return\n",
             "",
         ),
     ),

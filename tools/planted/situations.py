@@ -177,7 +177,12 @@ GROUP = Group(
             "pl.col(aggregate.name).fill_null(0)",
             "pl.col(aggregate.name)",
         ),
-        bug("partitions of NULL are new each time", EVENTS, "nulls_equal=True", "nulls_equal=False"),
+        bug(
+            "partitions of NULL are new each time",
+            "runtime/ordered/partitions.py",
+            "nulls_equal=True",
+            "nulls_equal=False",
+        ),
         bug("events at the last progress are read twice", ORDERED, "[time > old]", "[time >= old]"),
         bug("events as far as progress reaches are left out", ORDERED, "[time <= new]", "[time < new]"),
         bug(

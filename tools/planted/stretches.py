@@ -76,7 +76,7 @@ GROUP = Group(
         ),
         bug(
             "every block has the keys of the first",
-            "runtime/ordered/derive/events.py",
+            "runtime/ordered/partitions.py",
             "keys = self._keys.slice(first, end - first)",
             "keys = self._keys.slice(0, end - first)",
         ),

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 
 from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.ordered.derive import Derive, tied
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Term
-from tidegate.algebra.types import DataType, Kind
-from tidegate.runtime.eval.aggregates.partials import same_zero
-from tidegate.runtime.eval.columns import polars_schema
 from tidegate.runtime.eval.joins.bands import evaluated
 from tidegate.runtime.eval.small.increment import Rows, as_frame
 from tidegate.runtime.eval.small.rows import Few
 from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.kernels.situations import Bits, Bytes, Closed, Ints, Runs, Status, derive, mark
-from tidegate.runtime.kernels.slots import SlotNumbers, Slots
+from tidegate.runtime.kernels.slots import SlotNumbers
+from tidegate.runtime.ordered.partitions import Partitions
 from tidegate.runtime.plan.slices import Interleaved
 from tidegate.runtime.plan.steps import Stretched
 
@@ -58,118 +54,6 @@ def sources(
     for number, (one, leaf) in enumerate(zip(situations, leaves, strict=True)):
         found.setdefault((leaf, one.input, one.keys, one.time, one.tie), []).append(number)
     return tuple(Source(leaves[numbers[0]], situations[numbers[0]], tuple(numbers)) for numbers in found.values())
-
-
-class Partitions:
-    """The slots of partitions: every combination of keys has one, by first appearance."""
-
-    def __init__(self, schema: Schema, known: pl.DataFrame) -> None:
-        """`schema` has the key attributes, `known` the keys of slots 0, 1, ..."""
-        self.schema, self.known = schema, known
-        alone = schema.attributes[0] if len(schema) == 1 else None
-        self._integer = alone is not None and alone.type.is_integer_held
-        self._slots: Slots | None = None
-        self._numbers: dict[tuple[object, ...], int] | None = None
-        if self._integer and not known.to_series().null_count():
-            self._slots = Slots(known.to_series().to_numpy())
-
-    @classmethod
-    def of(cls, schema: Schema) -> Partitions:
-        """Without any yet."""
-        return cls(schema, pl.DataFrame(schema=polars_schema(schema)))
-
-    def __len__(self) -> int:
-        return self.known.height if self._slots is None else len(self._slots)
-
-    def rows(self, slots: Ints | SlotNumbers) -> pl.DataFrame:
-        """The keys of these slots, one row each."""
-        if self._slots is None:
-            return self.known[slots]
-        (name,) = self.schema.names
-        return pl.DataFrame({name: self._slots.keys[slots]})
-
-    def arrays(self, slots: Ints | SlotNumbers) -> list[pa.Array]:
-        """The same by column, as Arrow has them."""
-        if self._slots is not None:
-            return [pa.array(self._slots.keys[slots])]
-        table = self.known[slots].to_arrow(compat_level=pl.CompatLevel.oldest())
-        return [column.combine_chunks() for column in table.columns]
-
-    def read(self, events: pl.DataFrame, time: str) -> EventColumns:
-        """Events as joining them to stretches reads them, block by block; integer keys are looked up then."""
-        if self._slots is not None and not (key := events.get_column(self.schema.names[0])).null_count():
-            return EventColumns(self._slots, key, events.get_column(time))
-        return EventColumns(None, pl.Series(self.assign(events)), events.get_column(time))
-
-    def assign(self, events: Rows) -> SlotNumbers:
-        """The slot of every row; without keys, all rows have the same."""
-        if isinstance(events, Few):
-            if self._slots is not None:
-                return self._slots.assign(events.columns[self.schema.names[0]])
-            events = events.frame()
-        if not len(self.schema):
-            self.known = pl.DataFrame({"": [0]})
-            return np.zeros(events.height, dtype=np.int32)
-        if self._slots is not None:
-            key = events.get_column(self.schema.names[0])
-            if not key.null_count():
-                return self._slots.assign(key.to_numpy())
-            self.known, self._slots = pl.DataFrame({self.schema.names[0]: self._slots.keys}), None
-        keys = events.select(_key(name, self.schema[name].type) for name in self.schema)
-        distinct = keys.unique(maintain_order=True)
-        numbers = self._assign(distinct)
-        if distinct.height == keys.height:
-            return numbers
-        numbered = distinct.with_columns(pl.Series("\0slot", numbers))
-        found = keys.join(numbered, on=list(self.schema), how="left", nulls_equal=True, maintain_order="left")
-        return found.get_column("\0slot").to_numpy()
-
-    def _assign(self, keys: pl.DataFrame) -> SlotNumbers:
-        """The slots of keys that are all different."""
-        if not self.known.height:
-            self.known = keys
-            return np.arange(keys.height, dtype=np.int32)
-        if self._numbers is None:
-            self._numbers = {key: slot for slot, key in enumerate(self._hashable(self.known))}
-        before, numbers = len(self._numbers), self._numbers
-        found = np.array([numbers.setdefault(key, len(numbers)) for key in self._hashable(keys)], dtype=np.int32)
-        if len(numbers) > before:
-            known = pl.concat([self.known, keys.filter(found >= before)])
-            self.known = known.rechunk() if known.n_chunks() > _CHUNKS else known
-        return found
-
-    def _hashable(self, keys: pl.DataFrame) -> Iterator[tuple[object, ...]]:
-        """The rows, with something that equals itself for NaN."""
-        if all(attribute.type.kind is not Kind.DOUBLE for attribute in self.schema.attributes):
-            return keys.iter_rows(buffer_size=1 << 16)
-        return (tuple("NaN" if value != value else value for value in row) for row in keys.iter_rows())
-
-
-class EventColumns:
-    """Slots, or the keys that `known` has them of, and times of events, of columns that may be in several pieces."""
-
-    def __init__(self, known: Slots | None, keys: pl.Series, time: pl.Series) -> None:
-        self._known, self._keys, self._time = known, keys, time
-        self._numbers = np.empty(0, dtype=np.int32)
-
-    def slots(self, first: int, end: int) -> SlotNumbers:
-        keys = self._keys.slice(first, end - first).to_numpy()
-        if self._known is None:
-            return keys
-        if len(self._numbers) < len(keys):
-            self._numbers = np.empty(len(keys), dtype=np.int32)
-        return self._known.assign(keys, self._numbers)
-
-    def times(self, first: int, end: int) -> Ints:
-        return self._time.slice(first, end - first).to_numpy()
-
-
-#: A column is made of so many pieces at most, before it is put together.
-_CHUNKS: Final = 256
-
-
-def _key(name: str, type_: DataType) -> pl.Expr:
-    return same_zero(pl.col(name)).alias(name) if type_.kind is Kind.DOUBLE else pl.col(name)
 
 
 @dataclass(frozen=True, slots=True)

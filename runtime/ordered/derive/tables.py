@@ -11,14 +11,13 @@ import pyarrow as pa
 
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.types import MAX_INSTANT
-from tidegate.runtime.eval.columns import polars_schema
 from tidegate.runtime.kernels.layout import Situations
 from tidegate.runtime.kernels.situations import NEVER, Bools, Closed, Ints, Runs
 from tidegate.runtime.ordered.derive.derivation import Derivation
-from tidegate.runtime.ordered.derive.events import Partitions
 from tidegate.runtime.ordered.derive.partition_states import Cut, PartitionStates
 from tidegate.runtime.ordered.derive.run_partials import RunPartials
 from tidegate.runtime.ordered.derive.run_values import RunValues
+from tidegate.runtime.ordered.partitions import Partitions, key_columns
 from tidegate.runtime.ordered.sizes import CLOSED, END, OPEN, START, VALUES
 from tidegate.runtime.ordered.state_tables import KEY, NO_ID, StateTable
 
@@ -79,7 +78,7 @@ def named_values(definition: int, partials: RunPartials) -> dict[str, pl.DataFra
 
 def _table(partitions: Partitions, parts: Sequence[_Columns]) -> pa.Table:
     slots, *columns = (np.concatenate(one) for one in zip(*parts, strict=True))
-    keys = partitions.arrays(slots) if len(partitions) else []
+    keys = partitions.arrays(slots)
     names = [KEY.format(place) for place in range(len(keys))]
     return pa.Table.from_arrays([*keys, *map(pa.array, columns)], names=[*names, *COLUMNS])
 
@@ -117,7 +116,7 @@ def _chosen(columns: _Columns, mask: Bools) -> _Columns:
 
 def load_runs(derivation: Derivation, states: PartitionStates, rows: pl.DataFrame) -> tuple[Ints, tuple[Runs, ...]]:
     """The slots of all partitions in a table of situations, and the runs that are open there."""
-    slot = states.partitions.assign(keyed(states.partitions, rows))
+    slot = states.partitions.of_kept(rows)
     open_, definition, start, last, number = (rows.get_column(name).to_numpy() for name in COLUMNS)
     slots = states.all_slots()
     found = []
@@ -137,7 +136,7 @@ def load_closed(states: PartitionStates, rows: pl.DataFrame) -> Closed:
     """The situations that are over, of a table."""
     rows = rows.filter(~pl.col(IS_OPEN))
     _, definition, start, end, number = (rows.get_column(name).to_numpy() for name in COLUMNS)
-    slot = states.partitions.assign(keyed(states.partitions, rows))
+    slot = states.partitions.of_kept(rows)
     return Closed(slot, definition.astype(np.int16), start, end, number)
 
 
@@ -158,24 +157,16 @@ def following(tables: Mapping[str, pl.DataFrame]) -> int:
     return 1 + max([NOTHING, *(int(one) for one in numbers if isinstance(one, int))])
 
 
-def keyed(partitions: Partitions, rows: pl.DataFrame) -> pl.DataFrame:
-    """The keys of kept rows under their own names."""
-    names = partitions.schema.names
-    return rows.select(pl.col(KEY.format(place)).alias(name) for place, name in enumerate(names)) if names else rows
-
-
 def described(derivation: Derivation, keys: Schema) -> dict[str, StateTable]:
     """The tables of an operator over partitions by these keys."""
-    types = list(polars_schema(keys).values()) or [
-        pl.Int64()
-    ]  # all events are one partition, of which the table says so
+    by = key_columns(keys)
     columns = dict(zip(COLUMNS, (pl.Boolean(), *[pl.Int64()] * 4), strict=True))
     nothing = pl.col(IS_OPEN) & (pl.col(DEFINITION) == NOTHING)
     known = pl.col(DEFINITION).is_between(0, len(derivation.situations) - 1)
     situations = StateTable(
-        pl.Schema({KEY.format(place): type_ for place, type_ in enumerate(types)} | columns),
+        pl.Schema(by | columns),
         "partition",
-        len(types),
+        len(by),
         NUMBER,
         lasting=~pl.col(IS_OPEN),
         empty=pl.col(DEFINITION) == NOTHING,

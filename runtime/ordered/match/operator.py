@@ -27,7 +27,6 @@ from tidegate.runtime.kernels.patterns import Matches, enumerate_matches
 from tidegate.runtime.kernels.situations import Bools, Closed, Ints, Runs
 from tidegate.runtime.kernels.slots import SlotNumbers
 from tidegate.runtime.ordered.derive.derivation import Derivation, Read, joined, key_schema, open_numbers, without
-from tidegate.runtime.ordered.derive.events import Partitions
 from tidegate.runtime.ordered.derive.partition_states import Cut, Made, PartitionStates, located_in
 from tidegate.runtime.ordered.derive.run_values import Asked
 from tidegate.runtime.ordered.derive.situations import Situations as SituationsOperator
@@ -40,6 +39,7 @@ from tidegate.runtime.ordered.derive.tables import (
 )
 from tidegate.runtime.ordered.match.intervals import GivenRows
 from tidegate.runtime.ordered.match.order import MatchOrder
+from tidegate.runtime.ordered.partitions import Partitions
 from tidegate.runtime.plan.steps import Ordered, Stretched
 
 #: Later than every instant, as the kernels take progress.

@@ -1,0 +1,138 @@
+"""What an operator holds of its partitions between increments; an increment takes out those that it has to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Final, Generic, Protocol, Self, TypeVar
+
+import numpy as np
+
+from tidegate.algebra.errors import InternalError
+from tidegate.algebra.schema import Schema
+from tidegate.runtime.kernels.layout import NONE
+from tidegate.runtime.kernels.situations import Bools, Ints
+from tidegate.runtime.kernels.slots import SlotNumbers
+from tidegate.runtime.ordered.partitions import Partitions
+
+#: Partitions of which nothing is held may be so many before their slots are given up, or as many as the others.
+LOOSE: Final = 1024
+
+
+class HeldOfSlots(Protocol):
+    """What is held of some partitions, a dataclass: `slots` has them in ascending order.
+
+    `look` is when each has to be looked at although nothing new comes for it. `version` is that of what it was cut of.
+    """
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def slots(self) -> Ints: ...
+    @property
+    def look(self) -> Ints: ...
+    @property
+    def version(self) -> int: ...
+
+
+C = TypeVar("C", bound=HeldOfSlots)
+
+
+class HeldPartitions(Generic[C]):
+    """By slot: what a family holds, and when it has to be looked at. `cut` takes out what is held of some, `put` puts it back.
+
+    What an increment costs depends on the partitions that it takes out, not on those held; only when to look at them is
+    compared for all. Slots of partitions of which nothing is held are given up once they are most.
+    """
+
+    def __init__(self, keys: Schema) -> None:
+        self.partitions = Partitions.of(keys)
+        self.held = 0
+        self.last: C | None = None
+        self.version = 0
+        self._look = np.empty(0, dtype=np.int64)
+        self._is_held = np.zeros(0, dtype=np.bool_)
+        self._place = np.empty(0, dtype=np.int32)
+
+    def emptied(self) -> Self:
+        """The same, and nothing is held."""
+        raise NotImplementedError
+
+    def cut(self, slots: Ints) -> C:
+        """A copy of what is held of these slots."""
+        raise NotImplementedError
+
+    def hold(self, cut: C) -> Bools:
+        """Holds this of its slots from now on; whether that is anything, slot by slot."""
+        raise NotImplementedError
+
+    def room(self, slots: int) -> None:
+        """Makes room for what is held of so many slots, and of no fewer than before."""
+        raise NotImplementedError
+
+    def ready(self) -> None:
+        """Before an increment: slots that are not held are given up if they are many. Slots change by it."""
+        if len(self.partitions) > LOOSE + 2 * self.held and len(self.partitions.schema):
+            fresh = self.part(np.flatnonzero(self._is_held))
+            fresh.last, fresh.version = self.last, self.version
+            vars(self).update(vars(fresh))
+
+    def part(self, slots: Ints) -> Self:
+        """What is held of these slots alone, which are slots 0, 1, ... there."""
+        fresh = self.emptied()
+        fresh.partitions = Partitions(self.partitions.schema, self.partitions.rows(slots))
+        fresh.put(replace(self.cut(slots), slots=np.arange(len(slots))))
+        return fresh
+
+    def touched(self, parts: Sequence[SlotNumbers], until: int) -> Ints:
+        """The slots that have rows in one of the parts or have to be looked at when progress is `until`, in order."""
+        self._grow()
+        every = len(self.partitions)
+        due = np.flatnonzero(self._look[:every] <= until)
+        if sum(map(len, parts)) < every // 8:
+            return np.unique(np.concatenate([due, *parts]).astype(np.int64, copy=False))
+        marked = np.zeros(every, dtype=np.bool_)
+        marked[due] = True
+        for part in parts:
+            marked[part] = True
+        return np.flatnonzero(marked)
+
+    def all_slots(self) -> Ints:
+        self._grow()
+        return np.arange(len(self.partitions))
+
+    def places(self, slots: Ints, part: SlotNumbers) -> SlotNumbers:
+        """Instead of slots their places in `slots`, which has them all."""
+        if len(slots) == len(self.partitions):
+            return part
+        self._place[slots] = np.arange(len(slots), dtype=np.int32)
+        return self._place[part]
+
+    def put(self, cut: C) -> None:
+        """From now on this is what is held of its slots."""
+        self._grow()
+        is_held = self.hold(cut)
+        self._look[cut.slots] = cut.look
+        self.held += int(np.count_nonzero(is_held) - np.count_nonzero(self._is_held[cut.slots]))
+        self._is_held[cut.slots] = is_held
+        self.last, self.version = cut, self.version + 1
+
+    def settle(self, before: C, after: C) -> None:
+        """What an increment has made of `before` is what is held from now on. `InternalError` where another increment has been
+        settled meanwhile.
+        """
+        if self.last is after:
+            return
+        if self.version != before.version:
+            raise InternalError("TG590", "an operator goes on from where another has left it")
+        self.put(after)
+
+    def _grow(self) -> None:
+        slots, known = len(self.partitions), len(self._look)
+        if slots <= known:
+            return
+        more = max(slots, known + known // 2) - known
+        self.room(known + more)
+        self._look = np.concatenate([self._look, np.full(more, NONE)])
+        self._is_held = np.concatenate([self._is_held, np.zeros(more, dtype=np.bool_)])
+        self._place = np.empty(known + more, dtype=np.int32)
