@@ -50,6 +50,7 @@ THRESHOLDS = (
     Threshold("eval.joins.ranges", "FEW_ROWS", (-1, 4)),
     Threshold("eval.joins.ranges", "FEW_PAIRS", (0, 1)),
     Threshold("ordered.held_partitions", "LOOSE", (0, 1)),
+    Threshold("ordered.process.partition_tables", "LOOSE", (0, 2)),
     Threshold("ordered.state", "SMALL", (0, 1)),
     Threshold("eval.purge_rows", "ROUNDS", (1,)),
     Threshold("ordered.partitions", "_CHUNKS", (1,)),

@@ -10,6 +10,8 @@ import numpy as np
 
 from tidegate.algebra.errors import InternalError
 from tidegate.algebra.schema import Schema
+from tidegate.algebra.time import INF, Extended
+from tidegate.algebra.types import MAX_INSTANT
 from tidegate.runtime.kernels.layout import NONE
 from tidegate.runtime.kernels.situations import Bools, Ints
 from tidegate.runtime.kernels.slots import SlotNumbers
@@ -17,6 +19,14 @@ from tidegate.runtime.ordered.partitions import Partitions
 
 #: Partitions of which nothing is held may be so many before their slots are given up, or as many as the others.
 LOOSE: Final = 1024
+#: Later than every instant, as partitions are looked at and the kernels take progress.
+EVER: Final = 2 * MAX_INSTANT - 1
+
+
+def ticks(progress: Extended) -> int:
+    if progress in (INF, -INF):
+        return EVER if progress == INF else -EVER
+    return int(progress)
 
 
 class HeldOfSlots(Protocol):

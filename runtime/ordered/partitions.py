@@ -58,6 +58,11 @@ class Partitions:
         table = self.known[slots].to_arrow(compat_level=pl.CompatLevel.oldest())
         return [column.combine_chunks() for column in table.columns]
 
+    def kept(self, slots: Ints) -> pl.DataFrame:
+        """The keys of these slots, one row each, as tables that are kept have them."""
+        rows = self.rows(slots)
+        return rows.rename(dict(zip(rows.columns, key_columns(self.schema), strict=True)))
+
     def of_kept(self, rows: pl.DataFrame) -> SlotNumbers:
         """The slot of every row of a table that is kept."""
         if not len(self.schema):

@@ -66,8 +66,7 @@ class StateTable:
         rows = pl.concat([part.with_columns(pl.lit(number).alias(_LAYER)) for number, part in enumerate(parts)])
         keys = list(self.columns)[: self.keys]
         replaced = pl.lit(value=True) if self.lasting is None else ~self.lasting
-        latest = pl.col(_LAYER).filter(replaced).max()
-        said = pl.col(_LAYER) == (latest.over(keys) if keys else latest)
+        said = pl.col(_LAYER) == pl.col(_LAYER).filter(replaced).max().over(keys)
         return rows.filter(~replaced | said).drop(_LAYER)
 
     def whole(self, rows: pl.DataFrame) -> pl.DataFrame:

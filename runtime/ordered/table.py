@@ -11,7 +11,7 @@ from tidegate.algebra.time import Extended
 from tidegate.runtime.ordered.derive.operator import DeriveFamily
 from tidegate.runtime.ordered.family import Family, Operator, Tables
 from tidegate.runtime.ordered.match.family import MatchFamily
-from tidegate.runtime.ordered.process import ProcessFamily
+from tidegate.runtime.ordered.process.operator import ProcessFamily
 from tidegate.runtime.plan.steps import Ordered
 
 FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = {

@@ -147,7 +147,7 @@ GROUP = Group(
         bug(
             "what was settled before partitions are numbered anew is settled again",
             HELD,
-            "        fresh.last, fresh.version = self.last, self.version\n",
+            "            fresh.last, fresh.version = self.last, self.version\n",
             "",
         ),
         bug("partitions are held for ever", HELD, " - np.count_nonzero(self._is_held[cut.slots])", ""),

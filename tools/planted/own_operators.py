@@ -4,96 +4,130 @@ from __future__ import annotations
 
 from tools.planted.bugs import Group, bug
 
-PROCESS = "runtime/ordered/process.py"
+OPERATOR = "runtime/ordered/process/operator.py"
+CHECKS = "runtime/ordered/process/checks.py"
+PARTITIONED = "runtime/ordered/process/partition_tables.py"
+HELD = "runtime/ordered/held_partitions.py"
+PARTITIONS = "runtime/ordered/partitions.py"
 ZONES = "analysis/ordered/process.py"
-TABLES = "runtime/ordered/state_tables.py"
 
 GROUP = Group(
     "operators of users",
     (
         "tests/runtime/test_process.py",
+        "tests/runtime/test_partition_tables.py",
         "tests/properties/test_operators.py",
     ),
     (
         bug(
-            "what an operator sees again it may yield again", PROCESS, "within = [time > old]", "within = [time >= old]"
+            "what an operator sees again it may yield again",
+            OPERATOR,
+            "within = [time > old]",
+            "within = [time >= old]",
         ),
-        bug("timers go off late", PROCESS, "pl.col(wakes[1]) <= until", "pl.col(wakes[1]) < until"),
-        bug("no timer goes off without events", PROCESS, "elif wakes is not None and", "elif wakes is None and"),
-        bug("the end is told to partitions with events alone", PROCESS, "if until == INF:", "if False:"),
+        bug("timers go off late", HELD, "self._look[:every] <= until", "self._look[:every] < until"),
+        bug("no timer goes off without events", PARTITIONED, "if self._wakes is not None:", "if self._wakes is None:"),
+        bug(
+            "the end is told to partitions with events alone",
+            OPERATOR,
+            "EVER if reach.until is None else reach.until",
+            "reach.after or 0 if reach.until is None else reach.until",
+        ),
+        bug(
+            "partitions without timers are not told of the end",
+            PARTITIONED,
+            "look[found.has_rows(name)] = EVER",
+            "look[found.has_rows(name)] = NONE",
+        ),
         bug(
             "zeros of two signs are two partitions",
-            PROCESS,
-            '(same_zero(pl.col(key)) if schema[key].type.kind.value == "double" else pl.col(key))',
-            "pl.col(key)",
+            PARTITIONS,
+            "return same_zero(pl.col(name)).alias(name) if type_.kind is Kind.DOUBLE else pl.col(name)",
+            "return pl.col(name)",
         ),
         bug(
-            "events of a zero of the other sign are lost",
-            PROCESS,
-            "    own = rows.with_columns(same_zero(pl.col(name)).alias(name) for name in doubles)\n    return own.join",
-            "    own = rows\n    return own.join",
+            "partitions have the rows of one table",
+            PARTITIONED,
+            "is_held |= cut.has_rows(name)",
+            "is_held = cut.has_rows(name)",
         ),
         bug(
-            "events of a partition without a key are lost",
-            PROCESS,
-            'own.join(keys, on=names, how="inner", nulls_equal=True',
-            'own.join(keys, on=names, how="inner", nulls_equal=False',
+            "timers do not go off at the end",
+            PARTITIONED,
+            "first.get_column(column).to_numpy(), EVER)",
+            "first.get_column(column).to_numpy(), NONE)",
         ),
         bug(
-            "what a partition without a key kept stays",
-            PROCESS,
-            'table.join(keys, on=names, how="anti", nulls_equal=True',
-            'table.join(keys, on=names, how="anti", nulls_equal=False',
+            "the last of several timers counts",
+            PARTITIONED,
+            "agg(pl.col(column).min())",
+            "agg(pl.col(column).max())",
         ),
+        bug(
+            "rows of a piece are those of the first",
+            PARTITIONED,
+            "found.append(self._pieces[number][own])",
+            "found.append(self._pieces[0][own])",
+        ),
+        bug("rows of several pieces come in the order of the pieces", PARTITIONED, "[np.argsort(order)]", ""),
+        bug(
+            "rows that are packed stay where they were",
+            PARTITIONED,
+            "            self._first = np.cumsum(self._count) - self._count\n",
+            "",
+        ),
+        bug("rows are never packed", PARTITIONED, "if used + rows.height > 3 * self.height + LOOSE:", "if False:"),
+        bug("what a step leaves stays in its order", PARTITIONED, "rows.sort(PARTITION, maintain_order=True)", "rows"),
+        bug("what is kept is counted twice", PARTITIONED, " - int(self._count[slots].sum())", ""),
         bug(
             "that nothing is left is not written",
-            PROCESS,
-            "pl.lit(value=True).alias(_NONE)",
-            "pl.lit(value=False).alias(_NONE)",
+            OPERATOR,
+            "before.has_rows(name) & ~after.has_rows(name)",
+            "before.has_rows(name) & after.has_rows(name)",
         ),
         bug(
             "events come in any order",
-            PROCESS,
-            "_with_partition(own, keys, read).sort(order)",
-            "_with_partition(own, keys, read)",
+            OPERATOR,
+            "rows.select(partition, *read).sort(order)",
+            "rows.select(partition, *read)",
         ),
-        bug("events of one instant come in any order", PROCESS, "_require_order(node, read)\n", "pass\n"),
+        bug("events of one instant come in any order", OPERATOR, "require_order(node, events, order)\n", "pass\n"),
         bug(
             "equal events are two",
-            PROCESS,
+            OPERATOR,
             "read.select(pl.struct(sorted(node.readings[0].attributes)).is_first_distinct())",
             "read.select(pl.int_range(pl.len()) >= 0)",
         ),
         bug(
             "of tied events one stays",
-            PROCESS,
+            OPERATOR,
             "(~pl.struct(order).is_duplicated())",
             "(pl.struct(order).is_first_distinct())",
         ),
         bug(
-            "rows may be complete before their step", PROCESS, "late = [at <= reach.after]", "late = [at < reach.after]"
+            "rows may be complete before their step", CHECKS, "late = [at <= reach.after]", "late = [at < reach.after]"
         ),
-        bug("rows may be complete after their step", PROCESS, "late += [at > reach.until]", "late += []"),
-        bug("declared relations are not checked", PROCESS, "if node.result.relations != TRUE and", "if False and"),
+        bug("rows may be complete after their step", CHECKS, "late += [at > reach.until]", "late += []"),
+        bug("declared relations are not checked", CHECKS, "if node.result.relations != TRUE and", "if False and"),
         bug(
             "what must have a value may have none",
-            PROCESS,
+            CHECKS,
             "if not attribute.nullable and",
             "if attribute.nullable and",
         ),
         bug(
             "rows of any partition are taken",
-            PROCESS,
+            CHECKS,
             "numbers.is_between(0, partitions - 1).all()",
             "numbers.is_between(0, partitions).all()",
         ),
         bug(
             "a step that differs is taken",
-            PROCESS,
+            CHECKS,
             "if not one.sort(one.columns).equals(two.sort(two.columns)):",
             "if one.height != two.height:",
         ),
-        bug("steps are not done in two parts", PROCESS, "if len(instants) > 1:", "if False:"),
+        bug("steps are not done in two parts", OPERATOR, "if len(instants) > 1:", "if False:"),
         bug(
             "a declared relation is not used",
             ZONES,
@@ -105,12 +139,6 @@ GROUP = Group(
             ZONES,
             "completing(build.build(reading.input), reading, node.completed_by)",
             "completing(build.build(reading.input), reading, node.result.schema.temporal[0])",
-        ),
-        bug(
-            "layers of an operator without keys are those of many partitions",
-            TABLES,
-            "(latest.over(keys) if keys else latest)",
-            "(latest.over(keys) if keys else pl.col(_LAYER))",
         ),
     ),
 )

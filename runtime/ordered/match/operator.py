@@ -11,7 +11,7 @@ import polars as pl
 
 from tidegate.algebra.ordered.derive import Derive
 from tidegate.algebra.ordered.match import Given, Match, measures
-from tidegate.algebra.time import INF, Extended
+from tidegate.algebra.time import Extended
 from tidegate.algebra.types import MAX_INSTANT
 from tidegate.analysis.ordered.match.chosen_orders import order_lines, pinned_order
 from tidegate.analysis.ordered.match.detection import Detection, detection_of
@@ -37,14 +37,11 @@ from tidegate.runtime.ordered.derive.tables import (
     load_runs,
     load_values,
 )
+from tidegate.runtime.ordered.held_partitions import EVER, ticks
 from tidegate.runtime.ordered.match.intervals import GivenRows
 from tidegate.runtime.ordered.match.order import MatchOrder
 from tidegate.runtime.ordered.partitions import Partitions
 from tidegate.runtime.plan.steps import Ordered, Stretched
-
-#: Later than every instant, as the kernels take progress.
-_EVER: Final = 2 * MAX_INSTANT - 1
-
 
 #: A horizon that has passed whatever the end: nothing of these is kept.
 _GONE: Final = -3 * MAX_INSTANT
@@ -156,9 +153,9 @@ def _horizons(found: Detection, definition: Sequence[int], derived: int) -> Ints
     """
     longest = np.full(max(definition) + 1, NONE)
     if found.within is None:
-        longest[:] = -_EVER
+        longest[:] = -EVER
         for number, horizon in zip(definition, horizons(found), strict=True):
-            longest[number] = max(longest[number], _ticks(horizon.after_end))
+            longest[number] = max(longest[number], ticks(horizon.after_end))
     longest[derived:] = _GONE
     return longest
 
@@ -220,7 +217,7 @@ class MatchOperator(SituationsOperator):
         self, events: Sequence[Rows], after: Extended, until: Extended, close_at: int | None = None
     ) -> tuple[MatchOperator, pl.DataFrame]:
         """The operator after all events up to `until`, and the matches detected since `after`."""
-        one, states, low, high = self.matching, self.settled().states, _ticks(after), _ticks(until)
+        one, states, low, high = self.matching, self.settled().states, ticks(after), ticks(until)
         states.ready()
         given = self._given(events[len(self.derivation.sources) :])
         located = located_in(
@@ -321,7 +318,7 @@ class MatchOperator(SituationsOperator):
         fresh = cls.start(ordered)
         if SITUATIONS not in tables:
             return fresh
-        rows, states, one, high = tables[SITUATIONS], fresh.states, fresh.matching, _ticks(reached)
+        rows, states, one, high = tables[SITUATIONS], fresh.states, fresh.matching, ticks(reached)
         slots, runs = load_runs(fresh.derivation, states, rows)
         closed, every = load_closed(states, rows), _all_runs(fresh.derivation, runs, one.count)
         situations = arrange(Situations.empty(one.count), closed, every, len(slots))
@@ -376,9 +373,3 @@ def _all_runs(derivation: Derivation, runs: Sequence[Runs], count: int) -> Runs:
         columns = list(source.definitions)
         found.start[:, columns], found.number[:, columns] = one.start, one.number
     return found
-
-
-def _ticks(progress: Extended) -> int:
-    if progress in (INF, -INF):
-        return _EVER if progress == INF else -_EVER
-    return int(progress)

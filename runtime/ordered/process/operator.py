@@ -1,0 +1,216 @@
+"""Operators that users write at work: their steps over whole shards, and their tables as state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from tidegate.algebra.dsl.ddl import to_schema
+from tidegate.algebra.ordered.derive import tied
+from tidegate.algebra.ordered.process import Process, Reach
+from tidegate.algebra.schema import Schema
+from tidegate.algebra.time import Extended
+from tidegate.runtime.eval.aggregates.partials import same_zero
+from tidegate.runtime.eval.columns import polars_schema
+from tidegate.runtime.eval.lenient import SetAside
+from tidegate.runtime.eval.relational import evaluate
+from tidegate.runtime.eval.small.increment import Rows, as_frame
+from tidegate.runtime.ordered.family import Family, Operator, Tables
+from tidegate.runtime.ordered.held_partitions import EVER
+from tidegate.runtime.ordered.partitions import key_columns
+from tidegate.runtime.ordered.process.checks import called, require_equal, require_order, result_of
+from tidegate.runtime.ordered.process.partition_tables import PARTITION, Cut, PartitionTables
+from tidegate.runtime.ordered.state_tables import StateTable
+from tidegate.runtime.plan.steps import Ordered
+
+#: Of a kept row: whether it says that its partition has none.
+_NONE: Final = "~none"
+_TIE: Final = "tie"
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessOperator(Operator):
+    """An operator of a user's: `held` are the rows of its tables, `made` what its last increment has made of some, before and
+    after, which counts once it is settled.
+    """
+
+    ordered: Ordered
+    held: PartitionTables
+    made: tuple[Cut, Cut] | None = None
+
+    @property
+    def node(self) -> Process:
+        assert isinstance(self.ordered.node, Process)
+        return self.ordered.node
+
+    def settled(self) -> PartitionTables:
+        """What is held with what the last increment has made: there is no way back from then on."""
+        if self.made is not None:
+            self.held.settle(*self.made)
+        return self.held
+
+    def events(self, leaves: Mapping[int, Rows], old: Extended, new: Extended) -> list[Rows]:
+        rows = evaluate(self.node.input, {0: as_frame(leaves[self.ordered.leaves[0]])})
+        time = pl.col(self.node.time)
+        within = [time > old] if isinstance(old, int) else []
+        within += [time <= new] if isinstance(new, int) else []
+        return [rows.filter(*within) if within else rows]
+
+    def step(
+        self, events: Sequence[Rows], after: Extended, until: Extended, close_at: int | None = None
+    ) -> tuple[ProcessOperator, pl.DataFrame]:
+        rows, held = as_frame(events[0]), self.settled()
+        held.ready()
+        reach = Reach(_instant(after), _instant(until), close_at)
+        before, left, result = _stepped(self.node, held, rows, reach)
+        if self.node.verifies:
+            _verify(self.node, held.part(before.slots), rows, reach, held.rows(left), result)
+        return replace(self, made=(before, left)), result
+
+    def untied(self, events: Sequence[Rows]) -> tuple[list[Rows], list[SetAside]]:
+        """Of events that are equal in all that is read one stays; of others with one partition, time and tie none."""
+        node, rows = self.node, as_frame(events[0])
+        order = [*node.keys, node.time, *(() if node.tie is None else (node.tie,))]
+        doubles = [name for name, type_ in rows.schema.items() if type_ == pl.Float64]
+        read = rows.with_columns(same_zero(pl.col(name)).alias(name) for name in doubles)
+        first = read.select(pl.struct(sorted(node.readings[0].attributes)).is_first_distinct()).to_series()
+        distinct = rows.filter(first)
+        keep = read.filter(first).select(~pl.struct(order).is_duplicated()).to_series()
+        schema = Schema(tuple(node.input.schema[name] for name in rows.columns if name in node.input.schema))
+        gone = pl.concat([rows.filter(~first), distinct.filter(~keep)])
+        aside = [
+            SetAside(_TIE, None, row, schema, tied(row[node.time], schema[node.time].type))
+            for row in gone.select(schema.names).iter_rows(named=True)
+        ]
+        return [distinct.filter(keep)], aside
+
+    def noting(self, noted: list[SetAside] | None) -> ProcessOperator:
+        return self
+
+    def emptied(self) -> ProcessOperator:
+        return replace(self, held=self.held.emptied(), made=None)
+
+    def tables(self) -> dict[str, pa.Table]:
+        held = self.settled()
+        rows = held.rows(held.cut(held.all_slots()))
+        return {name: _saying(own, none=False).to_arrow() for name, own in rows.items() if own.height}
+
+    def changes(self) -> dict[str, pa.Table] | None:
+        if self.made is None:
+            return None
+        held, (before, after) = self.settled(), self.made
+        found = {}
+        for name, rows in held.rows(after).items():
+            emptied = after.slots[before.has_rows(name) & ~after.has_rows(name)]
+            none = _saying(held.partitions.kept(emptied), none=True)
+            found[name] = pl.concat([_saying(rows, none=False), none], how="diagonal").to_arrow()
+        return found
+
+    def described(self) -> dict[str, StateTable]:
+        keys = key_columns(self.held.partitions.schema)
+        return {
+            name: StateTable(
+                pl.Schema({**keys, **columns, _NONE: pl.Boolean()}),
+                "partition",
+                len(keys),
+                empty=pl.col(_NONE),
+                needed=(_NONE,),
+            )
+            for name, columns in self.held.columns.items()
+        }
+
+    def counts(self) -> dict[str, int]:
+        return {name: table.height for name, table in self.settled().tables.items()}
+
+
+class ProcessFamily(Family[Process]):
+    node = Process
+
+    def start(self, ordered: Ordered) -> ProcessOperator:
+        assert isinstance(ordered.node, Process)
+        node = ordered.node
+        keys = Schema(tuple(node.input.schema[key] for key in node.keys))
+        columns = {name: _table_schema(text) for name, text in node.operator.tables.items()}
+        return ProcessOperator(ordered, PartitionTables(keys, columns, node.operator.wakes))
+
+    def load(self, ordered: Ordered, tables: Tables, reached: Extended) -> ProcessOperator:
+        fresh = self.start(ordered)
+        held = fresh.held
+        slots = {name: held.partitions.of_kept(rows).astype(np.int64) for name, rows in tables.items()}
+        none = held.cut(held.all_slots())
+        kept = {
+            name: tables[name].select(pl.Series(PARTITION, slots[name]), *held.columns[name])
+            if name in tables
+            else rows
+            for name, rows in none.tables.items()
+        }
+        held.put(held.after(none, kept))
+        return fresh
+
+
+def _saying(rows: pl.DataFrame, *, none: bool) -> pl.DataFrame:
+    return rows.with_columns(pl.lit(value=none).alias(_NONE))
+
+
+@lru_cache(maxsize=256)
+def _table_schema(columns: str) -> Mapping[str, pl.DataType]:
+    return polars_schema(to_schema(columns))
+
+
+def _instant(progress: Extended) -> int | None:
+    return progress if isinstance(progress, int) else None
+
+
+def _stepped(node: Process, held: PartitionTables, rows: pl.DataFrame, reach: Reach) -> tuple[Cut, Cut, pl.DataFrame]:
+    """What is held of the partitions that a step looks at, before it and after, and the rows that it yields.
+
+    They are those that have events, those whose time has come, and all of which anything is held where there are no more events.
+    """
+    slot = held.partitions.assign(rows)
+    slots = held.touched([slot], EVER if reach.until is None else reach.until)
+    before = held.cut(slots)
+    read = sorted(node.readings[0].attributes - {*node.keys})
+    order = [PARTITION, node.time, *(() if node.tie is None else (node.tie,))]
+    partition = pl.Series(PARTITION, held.places(slots, slot), pl.Int64)
+    events = rows.select(partition, *read).sort(order)
+    require_order(node, events, order)
+    made, left = called(node, events, before.tables, held.columns, reach, len(slots))
+    found = result_of(node, made, len(slots), reach)
+    keys = held.partitions.rows(slots[found.get_column(PARTITION).to_numpy()])
+    result = pl.concat([keys, found], how="horizontal").select(node.schema.names)
+    return before, held.after(before, left), result
+
+
+def _verify(
+    node: Process,
+    part: PartitionTables,
+    rows: pl.DataFrame,
+    reach: Reach,
+    left: Mapping[str, pl.DataFrame],
+    result: pl.DataFrame,
+) -> None:
+    """`EvaluationError` TG305 where a step yields or leaves something else when it is done again, or in two parts.
+
+    `part` is what is held before it of the partitions that it looks at, and nothing else.
+    """
+    _, again, others = _stepped(node, part, rows, reach)
+    require_equal(node, left, result, part.rows(again), others, "it was called again for the same events and state")
+    instants = rows.get_column(node.time).unique().sort()
+    if len(instants) > 1:
+        cut = int(instants[(len(instants) - 1) // 2])
+        early, parts = pl.col(node.time) <= cut, list[pl.DataFrame]()
+        for own, its in (
+            (rows.filter(early), Reach(reach.after, cut)),
+            (rows.filter(~early), Reach(cut, reach.until, reach.close_at)),
+        ):
+            before, after, some = _stepped(node, part, own, its)
+            part.settle(before, after)
+            parts.append(some)
+        when = f"its events came in two batches, those up to {cut} and those after"
+        require_equal(node, left, result, part.rows(part.cut(part.all_slots())), pl.concat(parts), when)

@@ -1,0 +1,148 @@
+"""Tables of an operator by partition: an increment takes out the rows of those that it looks at, whatever the others have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+from tidegate.algebra.schema import Schema
+from tidegate.runtime.kernels.layout import NONE
+from tidegate.runtime.kernels.situations import Bools, Ints
+from tidegate.runtime.ordered.held_partitions import EVER, HeldPartitions
+from tidegate.runtime.ordered.state import to_merge
+
+#: The first column of all frames that users see: the place of a partition among those that an increment looks at.
+PARTITION: Final = "partition"
+#: Rows that are out of date may be so many, beside twice as many as the others.
+LOOSE: Final = 4096
+
+
+class PartitionRows:
+    """The rows of one table: those of slot s are `_count[s]` in succession from `_first[s]` on, counted through all pieces.
+
+    What is put is a new piece; small pieces become one, and all are packed once most rows are out of date. So putting costs
+    what is put, and now and then some times as much.
+    """
+
+    def __init__(self, columns: Mapping[str, pl.DataType]) -> None:
+        self.height = 0
+        self._count, self._first = (np.zeros(0, dtype=np.int64) for _ in range(2))
+        self._none = pl.DataFrame(schema=dict(columns))
+        self._pieces: list[pl.DataFrame] = []
+
+    @property
+    def stored(self) -> int:
+        """Rows of all pieces, out of date or not."""
+        return sum(piece.height for piece in self._pieces)
+
+    def grow(self, slots: int) -> None:
+        more = np.zeros(slots - len(self._count), dtype=np.int64)
+        self._count, self._first = np.concatenate([self._count, more]), np.concatenate([self._first, more])
+
+    def take(self, slots: Ints) -> pl.DataFrame:
+        """The rows of these slots, in their order, with the places of the slots. They stay here, too."""
+        count = self._count[slots]
+        at = np.repeat(self._first[slots] - (np.cumsum(count) - count), count) + np.arange(int(count.sum()))
+        return self._at(at).insert_column(0, pl.Series(PARTITION, np.repeat(np.arange(len(slots)), count)))
+
+    def put(self, slots: Ints, rows: pl.DataFrame) -> None:
+        """From now on these slots have these rows, which are in order of the places of their slots, and no others."""
+        count = counts(rows, len(slots))
+        used = self.stored
+        self.height += rows.height - int(self._count[slots].sum())
+        self._count[slots], self._first[slots] = count, used + np.cumsum(count) - count
+        if rows.height:
+            self._pieces.append(rows.drop(PARTITION))
+        if used + rows.height > 3 * self.height + LOOSE:
+            self._pieces = [self.take(np.arange(len(self._count))).drop(PARTITION)]
+            self._first = np.cumsum(self._count) - self._count
+        elif (merged := to_merge([piece.height for piece in self._pieces])) > 1:
+            self._pieces[-merged:] = [pl.concat(self._pieces[-merged:], rechunk=True)]
+
+    def _at(self, places: Ints) -> pl.DataFrame:
+        """The rows of these places, piece by piece, and then in the order of the places."""
+        ends = np.cumsum([piece.height for piece in self._pieces])
+        piece = np.searchsorted(ends, places, side="right")
+        order = np.argsort(piece, kind="stable")
+        found = [self._none]
+        for number in np.unique(piece):
+            own = places[piece == number] - (ends[number] - self._pieces[number].height)
+            found.append(self._pieces[number][own])
+        return pl.concat(found, rechunk=True)[np.argsort(order)]
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The rows of some partitions, table by table in order of PARTITION, which says their places in `slots`."""
+
+    slots: Ints
+    tables: Mapping[str, pl.DataFrame]
+    look: Ints
+    version: int = 0
+
+    def has_rows(self, name: str) -> Bools:
+        """Which partitions have rows in that table."""
+        return counts(self.tables[name], len(self.slots)) > 0
+
+
+class PartitionTables(HeldPartitions[Cut]):
+    """All tables of an operator. A partition that has rows is looked at when the first instant in `wakes`, a table and a column
+    of it, is reached, and at the end.
+    """
+
+    def __init__(
+        self, keys: Schema, columns: Mapping[str, Mapping[str, pl.DataType]], wakes: tuple[str, str] | None
+    ) -> None:
+        super().__init__(keys)
+        self.tables = {name: PartitionRows(own) for name, own in columns.items()}
+        self.columns, self._wakes = columns, wakes
+
+    def emptied(self) -> PartitionTables:
+        return PartitionTables(self.partitions.schema, self.columns, self._wakes)
+
+    def cut(self, slots: Ints) -> Cut:
+        tables = {name: table.take(slots) for name, table in self.tables.items()}
+        return Cut(slots, tables, self._look[slots], self.version)
+
+    def after(self, before: Cut, tables: Mapping[str, pl.DataFrame]) -> Cut:
+        """These rows instead of those that were cut."""
+        slots = before.slots
+        found = Cut(
+            slots, {name: rows.sort(PARTITION, maintain_order=True) for name, rows in tables.items()}, before.look
+        )
+        look = np.full(len(slots), NONE)
+        for name in tables:
+            look[found.has_rows(name)] = EVER
+        if self._wakes is not None:
+            name, column = self._wakes
+            first = tables[name].group_by(PARTITION).agg(pl.col(column).min()).drop_nulls()
+            look[first.get_column(PARTITION).to_numpy()] = np.minimum(first.get_column(column).to_numpy(), EVER)
+        return replace(found, look=look)
+
+    def rows(self, cut: Cut) -> dict[str, pl.DataFrame]:
+        """The rows that were cut, with the keys of their partitions, as they are kept."""
+        found = {}
+        for name, rows in cut.tables.items():
+            keys = self.partitions.kept(cut.slots[rows.get_column(PARTITION).to_numpy()])
+            found[name] = pl.concat([keys, rows.drop(PARTITION)], how="horizontal")
+        return found
+
+    def hold(self, cut: Cut) -> Bools:
+        is_held = np.zeros(len(cut.slots), dtype=np.bool_)
+        for name, table in self.tables.items():
+            table.put(cut.slots, cut.tables[name])
+            is_held |= cut.has_rows(name)
+        return is_held
+
+    def room(self, slots: int) -> None:
+        for table in self.tables.values():
+            table.grow(slots)
+
+
+def counts(rows: pl.DataFrame, partitions: int) -> Ints:
+    """How many rows each partition has."""
+    return np.bincount(rows.get_column(PARTITION).to_numpy(), minlength=partitions).astype(np.int64, copy=False)

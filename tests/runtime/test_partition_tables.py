@@ -1,0 +1,142 @@
+"""Tables of partitions against a dictionary by their keys, while rows are packed and slots are numbered anew."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+import numpy as np
+import polars as pl
+import pytest
+
+import tidegate as tg
+from tests.operators import Changes, Echoes
+from tidegate.algebra.errors import InternalError
+from tidegate.algebra.schema import Attribute, Schema
+from tidegate.algebra.types import BIGINT
+from tidegate.runtime.kernels.situations import Ints
+from tidegate.runtime.ordered import held_partitions
+from tidegate.runtime.ordered.held_partitions import EVER
+from tidegate.runtime.ordered.process import partition_tables
+from tidegate.runtime.ordered.process.partition_tables import PARTITION, Cut, PartitionTables
+
+KEYS = Schema((Attribute("k", BIGINT),))
+COLUMNS: Mapping[str, Mapping[str, pl.DataType]] = {"a": {"due": pl.Int64(), "v": pl.String()}, "b": {"n": pl.Int64()}}
+#: The rows of the two tables.
+Held = tuple[list[tuple[int | None, str]], list[tuple[int]]]
+
+
+def tables() -> PartitionTables:
+    return PartitionTables(KEYS, COLUMNS, ("a", "due"))
+
+
+def frame(keys: list[int | None]) -> pl.DataFrame:
+    return pl.DataFrame({"k": keys}, schema={"k": pl.Int64})
+
+
+def frames(rng: random.Random, held: list[Held]) -> dict[str, pl.DataFrame]:
+    """Tables of these rows, with partitions in any order."""
+    places = rng.sample(range(len(held)), len(held))
+    return {
+        name: pl.DataFrame(
+            [(place, *row) for place in places for row in held[place][number]],
+            schema={PARTITION: pl.Int64(), **columns},
+            orient="row",
+        )
+        for number, (name, columns) in enumerate(COLUMNS.items())
+    }
+
+
+def held_of(cut: Cut) -> list[Held]:
+    found: list[Held] = [([], []) for _ in cut.slots]
+    for number, name in enumerate(COLUMNS):
+        places = cut.tables[name].get_column(PARTITION)
+        assert places.is_sorted()
+        for place, *row in cut.tables[name].iter_rows():
+            found[place][number].append(tuple(row))
+    return found
+
+
+def due_of(held: Held) -> int:
+    """When a partition is looked at."""
+    return min([EVER, *(due for due, _ in held[0] if due is not None)])
+
+
+def random_held(rng: random.Random, now: int) -> Held:
+    dues = rng.sample((now + 1, now + 5, None), rng.choice((0, 0, 1, 3)))
+    return [(due, f"{now} {due}") for due in dues], [(now + n,) for n in range(rng.choice((0, 0, 2)))]
+
+
+@pytest.mark.parametrize(("loose", "many"), [(0, False), (0, True), (3, True), (10**6, False), (10**6, True)])
+@pytest.mark.parametrize("null", [False, True])
+def test_partitions_hold_what_was_put_last(null: bool, loose: int, many: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(held_partitions, "LOOSE", loose)
+    monkeypatch.setattr(partition_tables, "LOOSE", loose)
+    rng = random.Random(loose)
+    held, known = tables(), dict[int | None, Held]()
+    everything: list[int | None] = [*range(200 if many else 4), *([None] if null else [])]
+    for now in range(60):
+        held.ready()
+        rows = [rng.choice(everything) for _ in range(rng.choice((0, 1, 2, 40)))]
+        part = held.partitions.assign(frame(rows))
+        until = EVER if rng.random() < 0.05 else now
+        slots = held.touched([part], until)
+        keys = held.partitions.rows(slots).get_column("k").to_list()
+        due = {key for key, own in known.items() if own != ([], []) and due_of(own) <= until}
+        assert set(keys) == due.union(rows)
+        before = held.cut(slots)
+        assert held_of(before) == [known.get(key, ([], [])) for key in keys]
+        assert held_of(held.part(slots).cut(np.arange(len(slots)))) == held_of(before)
+        new = [random_held(rng, now) for _ in keys]
+        after = held.after(before, frames(rng, new))
+        held.settle(before, after)
+        held.settle(before, after)  # once more, as for a batch that is done again
+        known |= dict(zip(keys, new, strict=True))
+        assert [held.tables[name].height for name in COLUMNS] == [
+            sum(len(own[number]) for own in known.values()) for number in range(2)
+        ]
+        assert held.held == sum(own != ([], []) for own in known.values())
+        if loose == 0:
+            assert all(table.stored <= 3 * table.height for table in held.tables.values())
+    every = held.cut(held.all_slots())
+    kept = held.rows(every)["b"]
+    assert kept.columns == ["key 0", "n"]
+    assert sorted(kept.rows(), key=str) == sorted(((k, n) for k, (_, b) in known.items() for (n,) in b), key=str)
+
+
+def test_what_was_cut_before_another_was_put_is_refused() -> None:
+    held, rng = tables(), random.Random(0)
+    held.partitions.assign(frame([1]))
+    one, other = (held.cut(held.all_slots()) for _ in range(2))
+    held.settle(one, held.after(one, frames(rng, [([(3, "x")], [])])))
+    with pytest.raises(InternalError, match="TG590"):
+        held.settle(other, held.after(other, frames(rng, [([], [])])))
+
+
+def test_a_batch_costs_what_it_touches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that are taken out of the state do not depend on how many are held, with events and with timers."""
+    seen: list[int] = []
+    take = partition_tables.PartitionRows.take
+
+    def counted(self: partition_tables.PartitionRows, slots: Ints) -> pl.DataFrame:
+        seen.append(len(slots))
+        return take(self, slots)
+
+    stream = tg.stream("S", "k bigint, t bigint, v bigint", progress="t")
+    by = stream.partition_by("k")
+    program = tg.program(Changed=by.process(Changes()), Again=by.process(Echoes(10_000)))
+    with program.session() as session:
+        session.push("S", pl.DataFrame({"k": range(5000), "t": range(5000), "v": [1] * 5000}))
+        session.advance("S", 5000)
+        session.step()
+        assert session.live_rows() == {"S#0": 0, "Changed: state": 5000, "Again: state": 5000}
+        monkeypatch.setattr(partition_tables.PartitionRows, "take", counted)
+        session.push("S", [(7, 6000, 2), (4000, 6001, 2)])
+        session.advance("S", 6001)
+        session.step()
+        assert sorted(seen) == [2, 2]
+        seen.clear()
+        session.advance("S", 10_002)
+        session.step()
+        assert sorted(seen) == [0, 3]
+        assert session.results("Again") == [{"k": k, "t": k, "v": 1, "at": 10_000 + k} for k in range(3)]
