@@ -9,7 +9,7 @@ from tests.properties import large
 from tests.properties.families import seeds
 
 
-@pytest.mark.parametrize("seed", seeds(6))
+@pytest.mark.parametrize("seed", [*seeds(6), 114])
 def test_programs_over_many_rows_answer_as_sql_does(seed: int) -> None:
     family = large.LargeFamily()
     assert family.run(seed) is None

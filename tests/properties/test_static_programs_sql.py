@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import assert_never
 
 import duckdb
@@ -101,8 +102,13 @@ class Sql:
             case Join(left, right, condition, kind):
                 one, other, on = self.source(left), self.source(right), self.term(condition)
                 match kind:
-                    case "inner" | "left":
-                        return f"SELECT * FROM {one} {kind.upper()} JOIN {other} ON {on}"
+                    case "inner":
+                        return f"SELECT * FROM {one} JOIN {other} ON {on}"
+                    case "left":
+                        # DuckDB's own left join by inequalities pads rows that have partners, and loses some that have none.
+                        inner, alone = (replace(node, kind=one) for one in ("inner", "anti"))
+                        padding = "".join(f", NULL AS {name(a)}" for a in right.schema)
+                        return f"{self.query(inner)} UNION ALL SELECT *{padding} FROM {self.source(alone)}"
                     case "semi" | "anti":
                         negation = "NOT " if kind == "anti" else ""
                         return f"SELECT * FROM {one} WHERE {negation}EXISTS (SELECT 1 FROM {other} WHERE {on})"
