@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import tidegate as tg
-from tests.operators import Changes, Silences
+from tests.operators import Bursts, Changes, Silences
 from tidegate import testing
 from tidegate.algebra.semantics import evaluate
 from tidegate.runtime.inspect.state_listing import list_state
@@ -136,7 +136,7 @@ def test_the_checkpoint_belongs_to_the_parameters(tmp_path: Path) -> None:
 
 
 def test_ties_are_those_of_all_ordered_operators() -> None:
-    tied = [("a", 1, 1), ("a", 1, 1), ("a", 2, 1), ("a", 2, 2)]
+    tied = [("a", 1, 1), ("a", 1, 1), ("a", 2, 3), ("a", 2, 2)]
     with tg.program(C=BY_KEY.process(Changes())).session() as session:
         session.push("S", tied)
         session.finish()
@@ -244,6 +244,25 @@ def test_the_test_kit_finds_steps_that_depend_on_chance_or_on_batches(does: Step
         run.finish()
         run.step()
         assert found(run.results("Changed")) == [("a", 5, 1), ("b", 6, 1)]
+
+
+def test_a_row_is_complete_in_one_step_alone() -> None:
+    with tg.program(Q=BY_KEY.process(Broken(lambda *_: (rows(), {})))).session() as session:
+        for t in (5, 6):
+            session.push("S", [("a", t, 1)])
+            session.advance("S", t)
+            if t == 5:
+                session.step()
+        with pytest.raises(
+            tg.TidegateError, match="complete at t = 5, and this step is about instants after 5 and up to 6"
+        ):
+            session.step()
+
+
+def test_results_progress_on_what_a_declared_relation_bounds() -> None:
+    bursts = BY_KEY.process(Bursts(3))
+    assert tg.program(Q=bursts.select("last")).check() == []
+    assert [problem.code for problem in tg.program(Q=bursts.select("first")).check()] == ["TG201"]
 
 
 def test_what_cannot_be_an_operator_is_refused_where_it_is_written() -> None:
