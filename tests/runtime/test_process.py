@@ -246,6 +246,18 @@ def test_the_test_kit_finds_steps_that_depend_on_chance_or_on_batches(does: Step
         assert found(run.results("Changed")) == [("a", 5, 1), ("b", 6, 1)]
 
 
+def test_zeros_of_two_signs_are_one_partition() -> None:
+    readings = tg.stream("R", "t bigint, v bigint, y double", progress="t")
+    signed = readings.with_(z=readings.y * 0.0)
+    with tg.program(Q=signed.partition_by("z").process(Changes())).session() as session:
+        for t, y in ((1, -1.0), (2, 1.0)):
+            session.push("R", [(t, 7, y)])
+            session.advance("R", t)
+            session.step()
+        (row,) = session.results("Q")
+        assert str(row["z"]) == "0.0"
+
+
 def test_a_row_is_complete_in_one_step_alone() -> None:
     with tg.program(Q=BY_KEY.process(Broken(lambda *_: (rows(), {})))).session() as session:
         for t in (5, 6):
