@@ -94,6 +94,38 @@ def test_a_call_whose_wake_up_was_lost_is_taken_up_at_the_next_start(spark: Spar
     assert results(tmp_path / "state") == [(10, 2)]
 
 
+def crashes(spark: SparkSession, source: Any, checkpoint: Path, where: str) -> None:
+    """A run whose first batch dies there, planned by Spark already."""
+    store = LocalStore(checkpoint)
+    store.failpoints.arm(where, crash)
+    with pytest.raises(tg.InternalError, match="TG491"):
+        run(spark, source, store)
+
+
+def test_a_batch_that_was_planned_before_a_call_does_not_take_it_up(spark: SparkSession, tmp_path: Path) -> None:
+    """Rows may have come between the two: the call says that they are complete, so they are not late."""
+
+    def source() -> Any:
+        return spark.readStream.schema("k bigint, t bigint").parquet(str(tmp_path / "in"))
+
+    write(tmp_path / "in", 0, 1, 5, 12)
+    crashes(spark, source(), tmp_path / "state", "commit-before-manifest")
+    write(tmp_path / "in", 1, 3, 15)
+    ProgressCalls(LocalStore(tmp_path / "state"), {("E", "t")}).add({("E", "t"): 10})
+    run(spark, source(), tmp_path / "state")
+    run(spark, source(), tmp_path / "state", advance={"E": {"t": INF}})
+    assert results(tmp_path / "state") == [(10, 3), (20, 2)]
+
+
+def test_a_call_is_taken_up_after_a_batch_that_was_committed_already(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark runs a batch once more that is committed here; it is skipped, and nothing else would wake Spark."""
+    write(tmp_path / "in", 0, 1, 5, 12)
+    crashes(spark, tg.parquet(tmp_path / "in"), tmp_path / "state", "commit-after-manifest")
+    ProgressCalls(LocalStore(tmp_path / "state"), {("E", "t")}).add({("E", "t"): 10})
+    run(spark, tg.parquet(tmp_path / "in"), tmp_path / "state")
+    assert results(tmp_path / "state") == [(10, 2)]
+
+
 def test_of_a_streaming_dataframe_a_call_waits_for_a_batch_that_is_planned_after_it(tmp_path: Path) -> None:
     calls = ProgressCalls(LocalStore(tmp_path), KNOWN)
     rows, files = frozenset({"E"}), frozenset({"F"})
