@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import venv
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -120,7 +121,39 @@ def test_kernels_are_compiled_again_where_a_bug_may_be_inside() -> None:
     assert planted_bugs._stale(inlined) == {"patterns", "counting"}
     ignore = planted_bugs._left_out(planted_bugs._stale(inlined))
     compiled = ["patterns._search-239.py311.nbi", "slots._hash-111.py311.1.nbc", "slots.cpython-311.pyc"]
-    assert ignore("kernels/__pycache__", compiled) == [compiled[0], compiled[2]]
+    assert ignore("kernels/__pycache__", compiled) == [compiled[0]]
+
+
+def test_each_planted_bug_names_the_test_that_kills_it() -> None:
+    """A file that moves takes no test out of reach unseen."""
+    killers = planted_bugs.killers()
+    looping = {bug.name for bug in planted_bugs.all_bugs() if bug.loops}
+    assert killers.keys() == {bug.name for bug in planted_bugs.all_bugs()} - (looping - killers.keys())
+    for test in killers.values():
+        path, _, function = test.partition("::")
+        name = function.partition("[")[0].rpartition("::")[2]
+        assert f"def {name}(" in (fuzz.ROOT / path).read_text() or not function
+
+
+def test_killers_of_bugs_are_written_down_beside_those_known(tmp_path: Path) -> None:
+    first, second = planted_bugs.all_bugs()[:2]
+    file = tmp_path / "killers.toml"
+    planted_bugs.record({first.name: 'tests/test_x.py::test_y["a"]'}, file)
+    planted_bugs.record({second.name: "tests/test_x.py"}, file)
+    assert planted_bugs.killers(file) == {first.name: 'tests/test_x.py::test_y["a"]', second.name: "tests/test_x.py"}
+
+
+def test_a_bug_is_killed_by_the_first_test_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[Sequence[str]] = []
+
+    def failed(_copy: Path, tests: Sequence[str], *, on_spark: bool) -> planted_bugs.Failure | None:
+        shown.append(tests)
+        return planted_bugs.Failure("tests/test_tools.py::test_a", "") if len(shown) < 2 else None
+
+    monkeypatch.setattr(planted_bugs, "_failed", failed)
+    outcome = planted_bugs._run(Bug("some", ()), TEST)
+    assert outcome.killed_by == "tests/test_tools.py"  # alone the test passes: it needs those before it
+    assert shown == [TEST, ["tests/test_tools.py::test_a"]]
 
 
 def test_required_bugs_are_killed_however_many_others_are() -> None:
@@ -280,7 +313,7 @@ def test_code_that_changes_under_a_run_fails_it(tmp_path: Path, monkeypatch: pyt
 
 
 def test_what_all_parts_run_is_there(tmp_path: Path) -> None:
-    known = test_all.parts(tmp_path, 2.2)
+    known = test_all.parts(tmp_path, 2.2, seed=0)
     files = {word for commands in known.values() for command in commands for word in command if word.endswith(".py")}
     assert files >= {"tools/kill_loop.py", "tools/fuzz.py", "tools/planted_bugs.py", "tools/mutants.py"}
     assert all((test_all.ROOT / file).is_file() for file in files)

@@ -1,11 +1,14 @@
-"""Plants one bug at a time in a copy of the tree and asks the property tests whether they notice.
+"""Plants one bug at a time in a copy of the tree and asks the test that has to notice it.
 
-    python tools/planted_bugs.py [--group NAME ...] [--only NAME ...] [--jobs 2] [--resume FILE] [--list]
+    python tools/planted_bugs.py [--group NAME ...] [--only NAME ...] [--jobs 2] [--resume FILE] [--list] [--record]
 
 A bug is a patch: one file, a text that occurs in it exactly once, and what stands there instead. A patch that no longer
-fits fails the run, and so does a run that is broken before any bug is planted. Tests that do not end in time have not
-noticed the bug, unless it is marked as one that loops. Exit status 0 iff all bugs of the required list are killed and at
-least 95 % of all. A resume file remembers what was found of this code; a run that is started again leaves that out.
+fits fails the run, and so does a run that is broken before any bug is planted. `planted/killers.toml` names for each bug
+the test that kills it; a bug that passes this test has survived, whatever other tests say. For a bug without such a test
+all tests of its group run, up to the first that fails; `--record` does so for all, and writes down which test that is.
+Tests that do not end in time have not noticed the bug, unless it is marked as one that loops. Exit status 0 iff all bugs
+of the required list are killed and at least 95 % of all. A resume file remembers what was found of this code; a run that
+is started again leaves that out.
 """
 
 from __future__ import annotations
@@ -13,12 +16,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Collection, Sequence
+import tomllib
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +36,9 @@ from tools.planted import GROUPS  # noqa: E402  # found from wherever this is st
 from tools.planted.bugs import Bug, Patch  # noqa: E402
 
 COPIED = ("algebra", "analysis", "contexts", "runtime", "tidegate", "tests", "tools", "pyproject.toml")
+#: Seconds for each test, or file of tests, that a bug is shown to.
 TIMEOUT = 420.0
+KILLERS = ROOT / "tools" / "planted" / "killers.toml"
 #: Functions compiled as they are imported, which takes longer than most tests.
 KERNELS = "runtime/kernels"
 
@@ -45,7 +52,8 @@ class Outcome:
     timed_out: bool = False
 
     def __str__(self) -> str:
-        told = f"killed by {self.killed_by}" if self.killed_by else "TIMED OUT" if self.timed_out else "SURVIVED"
+        killer = (self.killed_by or "").rpartition("/")[2]
+        told = f"killed by {killer}" if killer else "TIMED OUT" if self.timed_out else "SURVIVED"
         name = "no bug" if self.bug is None else self.bug.name
         return f"{'*' if self.bug and self.bug.required else ' '} {name:52} {told} ({self.seconds:.0f} s)"
 
@@ -67,13 +75,19 @@ def main() -> int:
     if unfit:
         print("patches that no longer apply:\n  " + "\n  ".join(unfit))
         return 2
+    named = {} if options.record else killers()
     groups = [group for group in GROUPS if not options.group or group.name in options.group]
-    chosen = [(bug, group.tests) for group in groups for bug in group.bugs if bug.name in (options.only or known)]
+    chosen = [
+        (bug, (named[bug.name],) if bug.name in named else group.tests)
+        for group in groups
+        for bug in group.bugs
+        if bug.name in (options.only or known)
+    ]
     started = time.monotonic()
-    _compile_kernels()
+    _compile()
     known_outcomes = _remembered(options.resume)
     if not options.only and not known_outcomes:
-        sound = _run(None, tuple(dict.fromkeys(test for group in groups for test in group.tests)))
+        sound = _run(None, tuple(dict.fromkeys(test for _, tests in chosen for test in tests)))
         if sound.killed_by is not None or sound.timed_out:
             print(f"the tests fail before any bug is planted: {sound}\n{sound.detail}")
             return 2
@@ -84,6 +98,8 @@ def main() -> int:
             outcomes.append(outcome)
             print(outcome, flush=True)
             _remember(options.resume, outcomes)
+    if options.record:
+        record({o.bug.name: o.killed_by for o in outcomes if o.bug and o.killed_by and not o.timed_out})
     print(f"{summary(outcomes)}, in {time.monotonic() - started:.0f} s")
     return 0 if good(outcomes) else 1
 
@@ -142,6 +158,27 @@ def all_bugs() -> list[Bug]:
     return [bug for group in GROUPS for bug in group.bugs]
 
 
+def killers(file: Path = KILLERS) -> dict[str, str]:
+    """By the name of a bug the test that kills it, as pytest names tests."""
+    groups = tomllib.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    return {bug: test for tests in groups.values() for bug, test in tests.items()}
+
+
+def record(found: Mapping[str, str], file: Path = KILLERS) -> None:
+    """Writes down which tests kill these bugs; of other bugs what was known stays."""
+    known = {**killers(file), **found}
+    lines = ["# The test that kills each planted bug. Written by `python tools/planted_bugs.py --record`.\n"]
+    for group in GROUPS:
+        lines.append(f"\n[{json.dumps(group.name)}]\n")
+        names = [bug.name for bug in group.bugs if bug.name in known]
+        lines += [f"{_toml(name)} = {_toml(known[name])}\n" for name in names]
+    file.write_text("".join(lines), encoding="utf-8")
+
+
+def _toml(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
 def _run(bug: Bug | None, tests: Sequence[str]) -> Outcome:
     """What the tests, one file after the other, say to a copy of the tree with the bug in it."""
     started = time.monotonic()
@@ -158,26 +195,36 @@ def _run(bug: Bug | None, tests: Sequence[str]) -> Outcome:
         for patch in patches:
             path = copy / patch.file
             path.write_text(path.read_text().replace(patch.old, patch.new))
-        for test in tests:
-            try:
-                failed = _failed(copy, test, on_spark=bug is not None and any(_is_of_spark(p) for p in bug.patches))
-            except subprocess.TimeoutExpired:
-                loops = bug is not None and bug.loops
-                killer = f"{Path(test).name}, which did not end" if loops else None
-                return Outcome(bug, killer, time.monotonic() - started, "timed out", timed_out=True)
-            if failed is not None:
-                return Outcome(bug, Path(test).name, time.monotonic() - started, failed)
-    return Outcome(bug, None, time.monotonic() - started)
+            for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.cpython-*.pyc"):
+                compiled.unlink()
+        on_spark = bug is not None and any(_is_of_spark(patch) for patch in bug.patches)
+        try:
+            failure = _failed(copy, tests, on_spark=on_spark or bug is None)
+            # A test may fail for what others before it have left: then it is its file that kills.
+            if (
+                failure is not None
+                and failure.test not in tests
+                and _failed(copy, [failure.test], on_spark=True) is None
+            ):
+                failure = Failure(failure.test.partition("::")[0], failure.said)
+        except subprocess.TimeoutExpired:
+            loops = bug is not None and bug.loops
+            killer = f"{tests[0]}, which did not end" if loops else None
+            return Outcome(bug, killer, time.monotonic() - started, "timed out", timed_out=True)
+    seconds = time.monotonic() - started
+    return Outcome(bug, None, seconds) if failure is None else Outcome(bug, failure.test, seconds, failure.said)
 
 
-def _compile_kernels() -> None:
-    """Compiles the kernels beside their sources, where copies take them from."""
+def _compile() -> None:
+    """Compiles modules and kernels beside their sources, where copies take them from."""
     every = (
         "import importlib, pkgutil, tidegate.runtime.kernels as kernels\n"
         "for module in pkgutil.iter_modules(kernels.__path__, kernels.__name__ + '.'):\n"
         "    importlib.import_module(module.name)\n"
     )
     subprocess.run([sys.executable, "-c", every], cwd=ROOT, check=True)
+    folders = [name for name in COPIED if (ROOT / name).is_dir()]
+    subprocess.run([sys.executable, "-m", "compileall", "-q", *folders], cwd=ROOT, check=True)
 
 
 def _stale(patches: Sequence[Patch]) -> frozenset[str]:
@@ -192,12 +239,12 @@ def _stale(patches: Sequence[Patch]) -> frozenset[str]:
 
 
 def _left_out(stale: Collection[str]) -> Callable[[str, list[str]], list[str]]:
-    """What is not copied; compiled kernels are, save those of these files."""
+    """What is not copied: the compiled kernels of these files."""
 
     def ignore(folder: str, names: list[str]) -> list[str]:
-        if Path(folder).name == "__pycache__":
-            return [name for name in names if not name.endswith((".nbi", ".nbc")) or name.partition(".")[0] in stale]
-        return [] if folder == str(ROOT / KERNELS) else [name for name in names if name == "__pycache__"]
+        if Path(folder).name != "__pycache__":
+            return []
+        return [name for name in names if name.endswith((".nbi", ".nbc")) and name.partition(".")[0] in stale]
 
     return ignore
 
@@ -206,21 +253,30 @@ def _is_of_spark(patch: Patch) -> bool:
     return patch.file.startswith("runtime/engines/spark/")
 
 
-def _failed(copy: Path, test: str, *, on_spark: bool) -> str | None:
-    """What the tests said if any failed; a bug that keeps them from starting is an error of the patch.
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The first test that failed, and what pytest said."""
 
-    Tests on Spark are slow: they run only for bugs of the Spark engine.
+    test: str
+    said: str
+
+
+def _failed(copy: Path, tests: Sequence[str], *, on_spark: bool) -> Failure | None:
+    """The first of these tests that fails, if one does; a bug that keeps them from starting is an error of the patch.
+
+    Tests on Spark are slow: of a group they run only for bugs of the Spark engine.
     """
     marked = ["-m", "not long" if on_spark else "not long and not spark"]
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--tb=short", *marked, test]
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--tb=short", *marked, *tests]
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "TIDEGATE_SCALE": "1.5"}
     done = subprocess.run(
-        command, cwd=copy, env=environment, capture_output=True, text=True, timeout=TIMEOUT, check=False
+        command, cwd=copy, env=environment, capture_output=True, text=True, timeout=TIMEOUT * len(tests), check=False
     )
     if done.returncode in (0, 5):  # 5: none of its tests is for the engine
         return None
-    if done.returncode == 1 and "errors during collection" not in done.stdout:
-        return done.stdout[-3000:]
+    failures = re.findall(r"^(?:FAILED|ERROR) (tests/.+?)(?: - .*)?$", done.stdout, re.MULTILINE)
+    if done.returncode == 1 and failures and "errors during collection" not in done.stdout:
+        return Failure(failures[0], done.stdout[-3000:])
     raise RuntimeError(f"the tests do not even start:\n{done.stdout[-3000:]}\n{done.stderr[-2000:]}")
 
 
@@ -230,6 +286,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--only", nargs="*", default=[], help="names of bugs")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--resume", type=Path, help="file that remembers what was found")
+    parser.add_argument("--record", action="store_true", help="find the test that kills each bug, and write it down")
     parser.add_argument("--list", action="store_true", help="print groups, their tests and bugs; * marks required ones")
     return parser.parse_args()
 
