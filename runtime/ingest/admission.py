@@ -39,7 +39,7 @@ class Intake:
     `progress` holds b of every progressing attribute before the batch; `door` the keep condition per buffer; `limits`
     the greatest instant that is not ahead, of the progressing attributes that have a skew guard; `remembered` the
     accepted rows that others must not repeat; `arrival` is the instant at which the batch receives rows. `joining`: events
-    may be joined to stretches where the stream's delay says which of them are final. `terms` are the row-wise parts of the
+    may be joined into event runs where the stream's delay says which of them are final. `terms` are the row-wise parts of the
     queries that hold terms which can fail on a row.
     """
 

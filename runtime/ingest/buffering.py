@@ -1,4 +1,4 @@
-"""What a buffer stores of accepted rows: its chain, the door, partial results, stretches."""
+"""What a buffer stores of accepted rows: its chain, the admission filter, partial results, event runs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def absorb(
 ) -> pl.DataFrame:
     """What a buffer stores of accepted rows: the chain applied, rows that nobody needs any more dropped at the door.
 
-    Of a buffer of stretches, events in the slice are joined to some.
+    A buffer of event runs joins the events in the slice into runs.
     """
     names = buffer.stream.schema.names
     leaves = {buffer.scan: only(rows, names)}
@@ -56,8 +56,8 @@ def absorb(
         from tidegate.runtime.eval.aggregates.partials import partial
 
         stored = partial(buffer.partial, stored)
-    if buffer.stretches is not None:
-        from tidegate.runtime.ordered.event_runs import stretched
+    if buffer.encoding is not None:
+        from tidegate.runtime.ordered.event_runs import encode_events
 
-        stored = stretched(buffer, stored, slice_)
+        stored = encode_events(buffer, stored, slice_)
     return stored

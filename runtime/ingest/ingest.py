@@ -286,10 +286,10 @@ def _as_one(buffer: Buffer, parts: Sequence[HeldRows]) -> HeldRows:
 
 
 def _slice(rows: pl.DataFrame, buffer: Buffer, options: SourceOptions, latest: Mapping[str, int]) -> Slice | None:
-    """Between which instants a buffer may join these rows, all accepted ones of a stretch of input."""
-    if buffer.stretches is None or buffer.stretches.time not in options.delay or not rows.height:
+    """The slice of time in which a buffer may join these rows: all accepted rows of a piece of input."""
+    if buffer.encoding is None or buffer.encoding.time not in options.delay or not rows.height:
         return None
-    time = buffer.stretches.time
+    time = buffer.encoding.time
     return Slice.of(rows[time].min(), latest[time], options.delay[time])  # type: ignore[arg-type]  # int64
 
 
@@ -327,13 +327,13 @@ def _read(arrival: Arrival, intake: Intake, judged: Schema) -> tuple[Raw, Valida
 def _columns(arrival: Arrival, intake: Intake, judged: Schema) -> Raw:
     """The rows of an arrival by column. A file may lack some: of attributes, its rows are rejected one by one.
 
-    Columns of events that are only joined to stretches stay in pieces: to put them together costs as much as joining.
+    Columns of events that become event runs stay in pieces. Putting them together costs as much as encoding them.
     """
     if arrival.unreadable is not None:
         raise arrival.unreadable
     if isinstance(arrival.rows, Raw):
         return arrival.rows
-    in_pieces = all(buffer.stretches is not None for buffer in intake.buffers)
+    in_pieces = all(buffer.encoding is not None for buffer in intake.buffers)
     try:
         source = raw(arrival.rows, judged, absent=judged.names, in_pieces=in_pieces)
     except QueryError as error:

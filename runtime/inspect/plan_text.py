@@ -65,9 +65,9 @@ def _buffer_text(plan: Plan, buffer: Buffer, limits: Limits) -> str:
         names = listed([one.id for one in together])
         head += [f"  at most     {bound}, also without that" for bound in _bounds(plan, buffer)]
         head.append(f"  on Spark    {_swept(names, limits)}")
-    if buffer.stretches is not None:
-        by = ", ".join((*buffer.stretches.keys, buffer.stretches.time))
-        conditions = ", ".join(map(term_text, buffer.stretches.conditions))
+    if buffer.encoding is not None:
+        by = ", ".join((*buffer.encoding.keys, buffer.encoding.time))
+        conditions = ", ".join(map(term_text, buffer.encoding.conditions))
         head.append(f"  joined      by {by}, while these stay as they are: {conditions}")
     return "\n".join([*head, _indented("chain", node_text(buffer.chain))])
 
@@ -106,8 +106,8 @@ def _notes(ordered: Ordered | None) -> dict[str, list[str] | None]:
 
 def _events(ordered: Ordered) -> str:
     """What is stored of an operator's events, and why."""
-    if ordered.stretched is not None:
-        return "joined to stretches as files are read, where a delay says how far they are final; else one by one"
+    if ordered.encoded is not None:
+        return "joined into event runs as files are read, where a delay says how far they are final; else one by one"
     why = family_of(ordered.node).one_by_one(ordered.node, shared=len(set(ordered.leaves)) == 1)
     return f"one by one: {' and '.join(why)}" if why else "none: its situations are given"
 

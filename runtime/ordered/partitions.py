@@ -71,7 +71,7 @@ class Partitions:
         return self.assign(rows.select(pl.col(KEY.format(place)).alias(name) for place, name in names))
 
     def read(self, events: pl.DataFrame, time: str) -> EventColumns:
-        """Events as joining them to stretches reads them, block by block; integer keys are looked up then."""
+        """Events as run-length encoding reads them: block by block, with integer keys looked up per block."""
         if self._slots is not None and not (key := events.get_column(self.schema.names[0])).null_count():
             return EventColumns(self._slots, key, events.get_column(time))
         return EventColumns(None, pl.Series(self.assign(events)), events.get_column(time))

@@ -4,7 +4,7 @@ Each maximal row-wise part above a scan (selections, projections, new attributes
 buffer and runs once, before a row is stored; what stays above runs in increments. Parts that differ in names and kept
 attributes only share a buffer. A grouping that stands directly above
 one such part stores partial aggregates instead of rows, where all promised attributes are grouping keys, or such a key and a constant.
-An operator of which only the conditions of its situations matter stores stretches of events that agree in them.
+An operator of which only the conditions of its situations matter stores event runs.
 """
 
 from __future__ import annotations
@@ -56,20 +56,20 @@ from tidegate.runtime.plan.shared_parts import find_common
 from tidegate.runtime.plan.steps import (
     Buffer,
     CommonPart,
+    EncodedReading,
     Leaf,
     Ordered,
     Plan,
     PurgeMode,
     QueryPlan,
-    Stretched,
-    Stretches,
+    RunEncoding,
 )
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 MERGEABLE = frozenset(function for function, entry in TABLE.items() if entry.merges)
-#: As many bits as an integer of a stretch has for the conditions that are true.
+#: Most conditions of an event run: the bits of the integer that says which are true.
 MOST_CONDITIONS = 60
 
 
@@ -140,21 +140,21 @@ def _freed(leaf: Leaf, rules: Purge, *, always: bool) -> Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Partitioning:
-    """Partition and time of events of which stretches are stored, as attributes of a row-wise part."""
+    """Partition and time of events stored as runs, as attributes of a row-wise part."""
 
     keys: tuple[str, ...]
     time: str
 
-    def stretches(self, rows: Schema, conditions: Iterable[Term]) -> Stretches:
-        """Stretches by these conditions, in an order that does not depend on that of queries."""
+    def encoding(self, rows: Schema, conditions: Iterable[Term]) -> RunEncoding:
+        """The encoding by these conditions, whose order does not depend on that of queries."""
         until = _free("until", rows)
-        return Stretches(
+        return RunEncoding(
             self.keys, self.time, until, _free("holds", rows, (until,)), tuple(sorted(conditions, key=digest))
         )
 
 
 #: What makes two row-wise parts share a buffer: the part without renames and projections, and its partial grouping, or
-#: partition and time of its stretches.
+#: partition and time of its event runs.
 _Key = tuple[Node, Group | Partitioning | None]
 
 
@@ -190,8 +190,8 @@ class _Layout:
             )
             statics = tuple((i, s.name) for i, s in enumerate(streams) if s.static)
             instants = tuple(name for name in (part if partial is None else partial).schema if name in keys)
-            stretches = kind.stretches(part.schema, self.conditions[key]) if isinstance(kind, Partitioning) else None
-            made[key] = Buffer(f"{stream.name}#{number}", stream, chain, scan, statics, instants, partial, stretches)
+            encoding = kind.encoding(part.schema, self.conditions[key]) if isinstance(kind, Partitioning) else None
+            made[key] = Buffer(f"{stream.name}#{number}", stream, chain, scan, statics, instants, partial, encoding)
         return {key: made[key] for key in self.columns}  # shown in the order of their first use
 
 
@@ -223,7 +223,7 @@ class _QueryDraft:
     grouping: Group | None = None
     ordered: Ordered | None = None
     conditions: tuple[Term, ...] = ()
-    """Of an operator that reads stretches: those of its situations."""
+    """The conditions of its situations, where the operator reads event runs."""
     keys: tuple[str, ...] | None = None
     """Of an operator: for each leaf the column by which its partitions can be shared out."""
 
@@ -233,9 +233,9 @@ class _QueryDraft:
             return self.ordered
         buffer = leaves[0].buffer
         assert buffer is not None
-        assert buffer.stretches is not None
-        bits = tuple(buffer.stretches.conditions.index(condition) for condition in self.conditions)
-        return replace(self.ordered, stretched=Stretched(buffer.stretches, bits))
+        assert buffer.encoding is not None
+        bits = tuple(buffer.encoding.conditions.index(condition) for condition in self.conditions)
+        return replace(self.ordered, encoded=EncodedReading(buffer.encoding, bits))
 
 
 def _draft(facts: QueryFacts, node: Node, layout: _Layout) -> _QueryDraft:
@@ -281,7 +281,7 @@ def _ordered(facts: QueryFacts, node: Node, operator: OrderedNode, layout: _Layo
         bare.append((reading, key, read))
         first += len(streams)
     order = list(parts)
-    leaves, conditions = _stretched_leaf(facts, bare, scans, layout)
+    leaves, conditions = _encoded_leaf(facts, bare, scans, layout)
     if not conditions:
         for key, columns in parts.items():
             part, scan = key[0], scans[key]
@@ -297,13 +297,13 @@ def _ordered(facts: QueryFacts, node: Node, operator: OrderedNode, layout: _Layo
     return _QueryDraft(facts, _above(node, operator), tuple(leaves), ordered=plan, conditions=conditions, keys=keys)
 
 
-def _stretched_leaf(
+def _encoded_leaf(
     facts: QueryFacts,
     bare: Sequence[tuple[Reading, _Part, dict[str, str]]],
     scans: Mapping[_Part, int],
     layout: _Layout,
 ) -> tuple[list[_LeafDraft], tuple[Term, ...]]:
-    """Where no more than conditions matter of one kind of events: the leaf of their stretches, and those conditions."""
+    """The leaf of event runs and their conditions, where only the conditions of one kind of events matter."""
     found: set[tuple[Node, Partitioning]] = set()
     conditions: list[Term] = []
     for reading, (part, _), names in bare:
@@ -528,7 +528,7 @@ def _description(facts: ProgramFacts, plans: tuple[QueryPlan, ...]) -> dict[str,
 
 
 def _stored_as(buffer: Buffer) -> tuple[object, ...]:
-    return (buffer.id, buffer.chain, *(() if buffer.stretches is None else (buffer.stretches,)))
+    return (buffer.id, buffer.chain, *(() if buffer.encoding is None else (buffer.encoding,)))
 
 
 def _stream_text(stream: StreamDef) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 class Interleaved(Exception):
-    """Events lie within stretches of others: these were joined too soon, and have to be stored one by one."""
+    """Events lie within event runs of others. These were joined too early and have to be stored one by one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,10 +25,10 @@ Bounds = Mapping[str, tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Stretches:
+class RunEncoding:
     """What is stored of events of which only this matters: by partition and time, which of some conditions are true.
 
-    A stored row is a stretch: events of the partition `keys` from the instant `time` to `until` that agree in all
+    A stored row is an event run: events of the partition `keys` from the instant `time` to `until` that agree in all
     `conditions`; bit j of `holds` is the j-th. Attributes are those of the chain's rows, `until` and `holds` none of them.
     """
 
@@ -39,7 +39,7 @@ class Stretches:
     conditions: tuple[Term, ...]
 
     def schema(self, rows: Schema) -> Schema:
-        """Columns of a buffer of such stretches of these rows."""
+        """The columns of a buffer of event runs of these rows."""
         kept = tuple(rows[name] for name in (*self.keys, self.time))
         return Schema(
             (*kept, Attribute(self.until, BIGINT, nullable=False), Attribute(self.holds, BIGINT, nullable=False))
@@ -53,7 +53,7 @@ class Buffer:
     `chain` maps the stream's rows (occurrence `scan`; its other occurrences are static tables) to stored rows, in which
     `instants`, the temporal attributes of the stream, keep their names. With `partial`, not rows are stored but partial
     aggregates of that grouping over the chain's result, and `instants` are the grouping keys that time results. With
-    `stretches`, these are stored of the chain's result.
+    `encoding`, these are stored of the chain's result.
     """
 
     id: str
@@ -63,7 +63,7 @@ class Buffer:
     statics: tuple[tuple[int, str], ...]
     instants: tuple[str, ...]
     partial: Group | None = None
-    stretches: Stretches | None = None
+    encoding: RunEncoding | None = None
 
     @property
     def schema(self) -> Schema:
@@ -73,28 +73,28 @@ class Buffer:
     @property
     def stored(self) -> Schema:
         """Columns of the buffer's segments."""
-        if self.stretches is not None:
-            return self.stretches.schema(self.schema)
+        if self.encoding is not None:
+            return self.encoding.schema(self.schema)
         return self.schema if self.partial is None else partial_schema(self.partial)
 
     @property
     def holds(self) -> str:
         """What is stored, in words."""
-        if self.stretches is not None:
-            return "stretches of events"
+        if self.encoding is not None:
+            return "event runs"
         return "rows" if self.partial is None else "partial aggregates"
 
 
 def one_of(holds: str) -> str:
     """One of what a buffer holds."""
-    return "stretch" if holds == "stretches of events" else holds.removesuffix("s")
+    return holds.removesuffix("s")
 
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
     """One input of a query's tree: a buffer, with the occurrence whose keep and relevance it obeys, or a static table.
 
-    `columns` are the stored columns that the tree reads (of partials and stretches: all); `outputs`, of partials, each promised
+    `columns` are the stored columns that the tree reads (of partials and event runs: all); `outputs`, of partials, each promised
     attribute with the grouping key and the constant whose sum it is. `partner` and `kill`: whether these rules free rows.
     `later` names the static tables that are joined to its rows when they are read, as a row has several matches there.
     """
@@ -168,10 +168,10 @@ class CommonPart:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretched:
-    """How an operator reads stretches: the j-th of the conditions that its readings speak of is told by bit `bits[j]`."""
+class EncodedReading:
+    """How an operator reads event runs: bit `bits[j]` says whether the j-th condition of its readings is true."""
 
-    stretches: Stretches
+    encoding: RunEncoding
     bits: tuple[int, ...]
 
 
@@ -185,14 +185,14 @@ class Ordered:
 
     Its inputs are stored rows of the leaves that `leaves` names for each. `time` is the attribute of the result that holds
     the instant at which a row is complete: how far the query has come there is how far the operator has read its events.
-    With `stretched` it reads stretches instead of rows; they are then all of the same events. `purging`: where it frees
+    With `encoded` it reads event runs instead of rows; they are then all of the same events. `purging`: where it frees
     what it keeps sooner than it has to.
     """
 
     node: OrderedNode
     leaves: tuple[int, ...]
     time: str
-    stretched: Stretched | None = None
+    encoded: EncodedReading | None = None
     purging: PurgeMode = "off"
 
     @property

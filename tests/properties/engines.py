@@ -46,7 +46,7 @@ def check_embedded(
 
     Every other case is left to Polars, which otherwise would see only what NumPy cannot do, and of three cases in four one
     size at which the runtime takes another way is small. With `delays`, every other case declares how late its rows may be,
-    and has them in fewer batches: then events are joined to stretches. With `purge` partner and kill rule are used wherever
+    and has them in fewer batches: then events are joined into event runs. With `purge` partner and kill rule are used wherever
     they apply, by that garbage collection.
     """
     rng = random.Random(f"few rows {case.seed}/{len(script)}")

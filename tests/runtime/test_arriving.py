@@ -22,7 +22,7 @@ readings = tg.stream("R", "k bigint, t bigint, x bigint", progress="t")
 
 
 def program() -> tg.Program:
-    """A buffer of stretches, one of partial aggregates, and one of rows."""
+    """A buffer of event runs, one of partial aggregates, and one of rows."""
     derived = readings.partition_by("k").derive(A=tg.situation(readings.x > 0), B=tg.situation(readings.x > 1))
     a, b = readings.as_("a"), readings.as_("b")
     return tg.program(

@@ -23,7 +23,7 @@ readings = tg.stream("R", "k bigint, t bigint, x bigint", progress="t")
 
 
 def program() -> tg.Program:
-    """Stretches with and without a key, partial aggregates, and a buffer of rows."""
+    """Event runs with and without a key, partial aggregates, and a buffer of rows."""
     whole, parted = readings.partition_by(), readings.partition_by("k")
     alone = whole.derive(A=tg.situation(readings.x > 1), B=tg.situation(readings.x < 1, at_least=2))
     keyed = parted.derive(A=tg.situation(readings.x > 0), B=tg.situation(readings.x > 1))

@@ -43,7 +43,7 @@ def random_situation_case(seed: int) -> Case:
 
 
 class _Situations:
-    """With `plain`, only conditions matter of one kind of events, which are more: what is stored are stretches.
+    """With `plain`, only conditions matter of one kind of events, which are more: what is stored are event runs.
 
     `values` draws what aggregates are of, and nothing that anything else depends on.
     """

@@ -44,10 +44,10 @@ def few_absorbed(rows: Few, buffer: Buffer, door: Term, slice_: Slice | None = N
     if buffer.statics:
         raise Unfit
     stored = _true(_evaluated(buffer.chain, Run({buffer.scan: rows})), door)
-    if buffer.stretches is not None:
-        from tidegate.runtime.eval.small.event_runs import few_stretched
+    if buffer.encoding is not None:
+        from tidegate.runtime.eval.small.event_runs import encode_small_events
 
-        return few_stretched(buffer.stretches, stored, buffer.schema, slice_)
+        return encode_small_events(buffer.encoding, stored, buffer.schema, slice_)
     return stored if buffer.partial is None else _grouping(buffer).partial(stored)
 
 

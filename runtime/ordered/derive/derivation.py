@@ -19,7 +19,7 @@ from tidegate.runtime.kernels.situations import NEVER, Bools, Closed, Ints, Runs
 from tidegate.runtime.ordered.derive.events import Placed, Source, advance, sources
 from tidegate.runtime.ordered.derive.partition_states import PartitionStates
 from tidegate.runtime.ordered.derive.run_values import RunValues
-from tidegate.runtime.plan.steps import Stretched
+from tidegate.runtime.plan.steps import EncodedReading
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +36,11 @@ class Derivation:
 
     @classmethod
     def start(
-        cls, situations: Sequence[Derive], leaves: Sequence[int], stretched: Stretched | None = None
+        cls, situations: Sequence[Derive], leaves: Sequence[int], encoded: EncodedReading | None = None
     ) -> Derivation:
         """Before the first event. Situations may be none."""
         values = {number: RunValues.of(one) for number, one in enumerate(situations) if one.aggregates}
-        return cls(tuple(situations), sources(situations, leaves, stretched), values)
+        return cls(tuple(situations), sources(situations, leaves, encoded), values)
 
     def states(self, keys: Schema, definitions: int = 1) -> PartitionStates:
         """What is held before the first event of partitions by these keys."""

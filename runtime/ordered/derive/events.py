@@ -20,20 +20,20 @@ from tidegate.runtime.kernels.situations import Bits, Bytes, Closed, Ints, Runs,
 from tidegate.runtime.kernels.slots import SlotNumbers
 from tidegate.runtime.ordered.partitions import Partitions
 from tidegate.runtime.plan.slices import Interleaved
-from tidegate.runtime.plan.steps import Stretched
+from tidegate.runtime.plan.steps import EncodedReading
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
     """What several situations are derived from together: the same rows of one leaf, in the same order and partitions.
 
-    With `stretched`, these are stretches, and the j-th definition is told by bit `stretched.bits[j]`.
+    With `encoded` these are event runs, and bit `encoded.bits[j]` belongs to the j-th definition.
     """
 
     leaf: int
     situation: Derive
     definitions: tuple[int, ...]
-    stretched: Stretched | None = None
+    encoded: EncodedReading | None = None
 
     @property
     def time(self) -> str:
@@ -45,11 +45,11 @@ class Source:
 
 
 def sources(
-    situations: Sequence[Derive], leaves: Sequence[int], stretched: Stretched | None = None
+    situations: Sequence[Derive], leaves: Sequence[int], encoded: EncodedReading | None = None
 ) -> tuple[Source, ...]:
     """The definitions grouped by what they read."""
-    if stretched is not None:
-        return (Source(leaves[0], situations[0], tuple(range(len(situations))), stretched),)
+    if encoded is not None:
+        return (Source(leaves[0], situations[0], tuple(range(len(situations))), encoded),)
     found: dict[tuple[object, ...], list[int]] = {}
     for number, (one, leaf) in enumerate(zip(situations, leaves, strict=True)):
         found.setdefault((leaf, one.input, one.keys, one.time, one.tie), []).append(number)
@@ -89,7 +89,7 @@ def advance(
     for attempt in range(2):
         grown = runs.copy()
         time = array_of(events, source.time)
-        until = None if source.stretched is None else array_of(events, source.stretched.stretches.until)
+        until = None if source.encoded is None else array_of(events, source.encoded.encoding.until)
         status, closed, member, after = derive(
             slot,
             time,
@@ -121,8 +121,8 @@ def array_of(rows: Rows, name: str) -> Ints:
 
 def holds_of(source: Source, situations: Sequence[Derive], events: Rows) -> Bits:
     """Bit j of every row: whether the condition of the source's j-th situation is true."""
-    if source.stretched is not None:
-        return _chosen(array_of(events, source.stretched.stretches.holds), source.stretched)
+    if source.encoded is not None:
+        return _chosen(array_of(events, source.encoded.encoding.holds), source.encoded)
     conditions = [situation.condition for situation in situations]
     rows = as_frame(events)
     return mark(bitmaps(conditions, rows, source.schema), rows.height)
@@ -142,13 +142,13 @@ def _bitmap(true: pl.Series) -> tuple[Bytes, int]:
     return np.frombuffer(array.buffers()[1], dtype=np.uint8), array.offset
 
 
-def _chosen(stored: Ints, stretched: Stretched) -> Bits:
-    """Of what stretches say the bits of the definitions, in their order."""
+def _chosen(stored: Ints, encoded: EncodedReading) -> Bits:
+    """The bits of the definitions, in their order, taken from the bits that event runs store."""
     every = stored.view(np.uint64)
-    if stretched.bits == tuple(range(len(stretched.stretches.conditions))):
+    if encoded.bits == tuple(range(len(encoded.encoding.conditions))):
         return every
     holds = np.zeros(len(every), dtype=np.uint64)
-    for j, bit in enumerate(stretched.bits):
+    for j, bit in enumerate(encoded.bits):
         holds |= (every >> np.uint64(bit) & np.uint64(1)) << np.uint64(j)
     return holds
 

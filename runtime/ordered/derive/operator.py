@@ -34,7 +34,7 @@ class SituationOperator(Situations):
     def start(cls, ordered: Ordered) -> SituationOperator:
         """Before the first event."""
         assert isinstance(ordered.node, Derive)
-        derivation = Derivation.start((ordered.node,), ordered.leaves, ordered.stretched)
+        derivation = Derivation.start((ordered.node,), ordered.leaves, ordered.encoded)
         return cls(ordered, derivation, derivation.states(key_schema(ordered.node)))
 
     def step(

@@ -45,7 +45,7 @@ class Situations(Operator):
     def events(self, leaves: Mapping[int, Rows], old: Extended, new: Extended) -> list[Rows]:
         found: list[Rows] = []
         for source in self.derivation.sources:
-            rows = _stretches(source, leaves[source.leaf]) if source.stretched else _rows(source, leaves[source.leaf])
+            rows = _encoded_rows(source, leaves[source.leaf]) if source.encoded else _rows(source, leaves[source.leaf])
             found.append(_between(rows, source.time, old, new))
         return found
 
@@ -101,12 +101,12 @@ def _rows(source: Source, stored: Rows) -> Rows:
     return evaluate(source.situation.input, {0: as_frame(stored)})
 
 
-def _stretches(source: Source, stored: Rows) -> Rows:
-    """Stretches with partition and time under the names that the situations give them."""
-    assert source.stretched is not None
-    stretches, situation = source.stretched.stretches, source.situation
-    inner, outer = (*stretches.keys, stretches.time), (*situation.keys, situation.time)
-    named = [*zip(inner, outer, strict=True), (stretches.until,) * 2, (stretches.holds,) * 2]
+def _encoded_rows(source: Source, stored: Rows) -> Rows:
+    """Event runs, with partition and time renamed as the situations call them."""
+    assert source.encoded is not None
+    encoding, situation = source.encoded.encoding, source.situation
+    inner, outer = (*encoding.keys, encoding.time), (*situation.keys, situation.time)
+    named = [*zip(inner, outer, strict=True), (encoding.until,) * 2, (encoding.holds,) * 2]
     if isinstance(stored, Few):
         return Few({new: stored.columns[name] for name, new in named}, stored.height)
     return pl.DataFrame([stored.get_column(name).alias(new) for name, new in named])

@@ -41,7 +41,7 @@ from tidegate.runtime.ordered.held_partitions import EVER, ticks
 from tidegate.runtime.ordered.match.intervals import GivenRows
 from tidegate.runtime.ordered.match.order import MatchOrder
 from tidegate.runtime.ordered.partitions import Partitions
-from tidegate.runtime.plan.steps import Ordered, Stretched
+from tidegate.runtime.plan.steps import EncodedReading, Ordered
 
 #: A horizon that has passed whatever the end: nothing of these is kept.
 _GONE: Final = -3 * MAX_INSTANT
@@ -65,7 +65,7 @@ class Matching:
     from_end: tuple[Ints, ...]
     horizons: Ints
     partners: Partners | None
-    stretched: Stretched | None
+    encoded: EncodedReading | None
     nothing: pl.DataFrame
     """No matches."""
 
@@ -130,13 +130,13 @@ class Matching:
         return kept if stays.all() else kept.where(stays), np.minimum(look, own)
 
 
-def _by_definition(ordered: Ordered, definitions: Sequence[Derive]) -> Stretched | None:
-    """The operator's stretches, with the bits of its definitions instead of its situations."""
-    if ordered.stretched is None:
+def _by_definition(ordered: Ordered, definitions: Sequence[Derive]) -> EncodedReading | None:
+    """How the operator reads event runs, with the bits of its definitions instead of its situations."""
+    if ordered.encoded is None:
         return None
     assert isinstance(ordered.node, Match)
     places = [ordered.node.situations.index(one) for one in definitions]
-    return replace(ordered.stretched, bits=tuple(ordered.stretched.bits[place] for place in places))
+    return replace(ordered.encoded, bits=tuple(ordered.encoded.bits[place] for place in places))
 
 
 def _limits(one: Derive | Given) -> tuple[int, int]:
@@ -208,7 +208,7 @@ class MatchOperator(SituationsOperator):
     def start(cls, ordered: Ordered) -> MatchOperator:
         """Before the first event."""
         matching = Matching.of(ordered)
-        derivation = Derivation.start(matching.definitions, matching.leaves, matching.stretched)
+        derivation = Derivation.start(matching.definitions, matching.leaves, matching.encoded)
         states = derivation.states(key_schema(matching.node.situations[0]), matching.count)
         order = MatchOrder.initial(matching.detection, pinned_order(matching.node))
         return cls(matching, derivation, states, order, plan_steps(matching.pattern, order.order))
@@ -256,7 +256,7 @@ class MatchOperator(SituationsOperator):
     def emptied(self) -> MatchOperator:
         """The operator without situations, in the order of search that it has come to."""
         one = self.matching
-        derivation = Derivation.start(one.definitions, one.leaves, one.stretched)
+        derivation = Derivation.start(one.definitions, one.leaves, one.encoded)
         states = derivation.states(self.states.partitions.schema, one.count)
         return replace(self, derivation=derivation, states=states, made=None)
 

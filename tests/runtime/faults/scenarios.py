@@ -156,7 +156,7 @@ def own_operators() -> tg.Program:
     )
 
 
-def stretches() -> tg.Program:
+def event_runs() -> tg.Program:
     """Matches of situations of which only the conditions matter: with a delay, events are joined as they are read."""
     periods = e.partition_by("k").derive(A=tg.situation(e.v > 1), B=tg.situation(e.v < 7, at_least=2))
     a, b, c = periods.A, periods.B, periods.A.as_("c")
@@ -182,7 +182,7 @@ MAKERS: Mapping[str, Callable[[], Scenario]] = {
     "chain of queries": lambda: Scenario(chain(), script("E", "F")),
     "static join": lambda: Scenario(static_join(), script("E"), {"N": NAMES}),
     "pattern": lambda: Scenario(pattern(), script("E"), sources=ONCE),
-    "stretches": lambda: Scenario(stretches(), script("E", count=40), sources=UNTIED),
+    "event runs": lambda: Scenario(event_runs(), script("E", count=40), sources=UNTIED),
     "operators of one's own": lambda: Scenario(own_operators(), script("E"), sources=ONCE),
     "event-controlled": lambda: Scenario(event_controlled(), script("E", "F")),
 }

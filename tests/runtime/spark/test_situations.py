@@ -27,7 +27,7 @@ FILES = 6
 
 
 def program(*, keyed: bool = True) -> tg.Program:
-    """A pattern of stretches, one with aggregates, and situations by themselves."""
+    """A pattern of event runs, one with aggregates, and situations by themselves."""
     parts = readings.partition_by("name") if keyed else readings.partition_by()
     found = parts.derive(A=tg.situation(readings.x.is_in(1, 3)), B=tg.situation(readings.x.is_in(2, 3)))
     summed = parts.derive(

@@ -1,6 +1,6 @@
-"""Stretches of events: neighbours of a partition for which the same conditions are true, each as one.
+"""Event runs: run-length encoding of events. A run joins neighbours of a partition with the same true conditions.
 
-Deriving from stretches is deriving from their events, as long as no event of the partition lies within one unseen.
+Deriving situations from runs gives those of their events, as long as no other event of the partition lies within a run.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _TWO = nb.types.UniTuple(nb.int64, 2)  # type: ignore[no-untyped-call]  # numba 
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
-    """Stretches, each where its first event is read."""
+class EventRuns:
+    """Event runs, in the order in which their first events were read."""
 
     #: int64[s]: the row of the first event, int32[s] its slot, and int64[s] its time.
     row: Ints
@@ -64,31 +64,33 @@ class EventArrays:
         return self.time[first:end]
 
 
-def stretch(events: Events, count: int, conditions: Sequence[tuple[Bytes, int]], low: int, high: int) -> Joined | None:
-    """The stretches of so many events; None where two of a slot have the same time.
+def encode(
+    events: Events, count: int, conditions: Sequence[tuple[Bytes, int]], low: int, high: int
+) -> EventRuns | None:
+    """Encodes the first `count` events as event runs; None where two events of a slot have the same time.
 
-    `conditions` are as `mark` takes them. Events earlier than `low` or later than `high` stay stretches of their own. Events
+    `conditions` are as `mark` takes them. Events earlier than `low` or later than `high` stay event runs of their own. Events
     that are not in order of time within each slot are sorted.
     """
     marks = Marks.of(conditions, count)
     block = np.empty((min(count, BLOCK) + 7) & ~7, dtype=np.uint64)
-    status, found = _joined(
+    status, found = _encode(
         events, count, lambda first, end: marks.block(first, block[: (end - first + 7) & ~7])[: end - first], low, high
     )
     if status is Status.UNSORTED:
         slot, time = events.slots(0, count), events.times(0, count)
         order = np.lexsort((time, slot))
         holds = marks.block(0, np.empty((count + 7) & ~7, dtype=np.uint64))[order]
-        status, found = _joined(
+        status, found = _encode(
             EventArrays(slot[order], time[order]), count, lambda first, end: holds[first:end], low, high
         )
         found = replace(found, row=order[found.row])
     return found if status is Status.DONE else None
 
 
-def _joined(
+def _encode(
     events: Events, count: int, marks: Callable[[int, int], Bits], low: int, high: int
-) -> tuple[Status, Joined]:
+) -> tuple[Status, EventRuns]:
     """Reads events as they stand, until one of them is not later than the one before it in its slot."""
     made, status = 0, Status.DONE
     # Memory that nothing is written to costs nothing.
@@ -104,7 +106,7 @@ def _joined(
             last = np.concatenate([last, np.full(new, NEVER)])
             held = np.concatenate([held, np.zeros(new, dtype=np.uint64)])
             newest = np.concatenate([newest, np.full(new, -1)])
-        ended, made = _stretch(
+        ended, made = _encode_block(
             slots, events.times(first, end), marks(first, end), first, low, high, last, held, newest,
             made, row, slot, time, until, holds,
         )  # fmt: skip
@@ -113,7 +115,7 @@ def _joined(
             break
     seen = newest >= 0
     until[newest[seen]] = last[seen]
-    return status, Joined(row[:made], slot[:made], time[:made], until[:made], holds[:made])
+    return status, EventRuns(row[:made], slot[:made], time[:made], until[:made], holds[:made])
 
 
 @compiled(
@@ -123,13 +125,13 @@ def _joined(
     ),
     nogil=True,
 )  # fmt: skip
-def _stretch(
+def _encode_block(
     slots: Slots, times: Ints, holds: Bits, first: int, low: int, high: int, last: Ints, held: Bits, newest: Ints,
     count: int, row_out: Ints, slot_out: Slots, time_out: Ints, until_out: Ints, holds_out: Bits,
 ) -> tuple[Any, int]:  # fmt: skip
-    """Reads rows from `first` on; per slot the time and conditions of the last event are known, and its newest stretch.
+    """Encodes a block of rows from `first` on, given each slot's last time, last conditions and newest run.
 
-    The end of a stretch is written when the next one of its slot begins. Indices are unsigned: Numba would look at each
+    The end of a run is written when the next run of its slot begins. Indices are unsigned: Numba would look at each
     for whether it counts from the end.
     """
     for row in range(slots.shape[0]):
