@@ -12,7 +12,7 @@ from tidegate.runtime.eval.aggregates.partials import final, merge
 from tidegate.runtime.eval.columns import only
 from tidegate.runtime.eval.filters import kept
 from tidegate.runtime.eval.relational import evaluate
-from tidegate.runtime.eval.small.rows import Unfit
+from tidegate.runtime.eval.small.rows import Unsupported
 from tidegate.runtime.eval.small.terms import holds_throughout, mask_of
 from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.plan import shared_parts as common
@@ -75,7 +75,7 @@ def keep_true(frame: pl.DataFrame, condition: Term, schema: Schema, *, view: boo
         return frame
     try:
         mask = mask_of(frame, condition)
-    except Unfit:
+    except Unsupported:
         if holds_throughout(condition, frame):
             return frame
         return kept(frame, compile_term(condition, schema), view=view)

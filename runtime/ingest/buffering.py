@@ -11,30 +11,30 @@ from tidegate.runtime.eval.columns import only
 from tidegate.runtime.eval.filters import kept
 from tidegate.runtime.eval.relational import evaluate
 from tidegate.runtime.eval.small.increment import Rows as HeldRows
-from tidegate.runtime.eval.small.increment import few_absorbed
-from tidegate.runtime.eval.small.rows import Few, Unfit
+from tidegate.runtime.eval.small.increment import small_absorbed
+from tidegate.runtime.eval.small.rows import SmallRows, Unsupported
 from tidegate.runtime.eval.small.terms import holds_throughout
 from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.plan.slices import Slice
 from tidegate.runtime.plan.steps import Buffer
 
 
-def as_few(rows: pl.DataFrame) -> HeldRows:
-    """The rows as arrays where they are few and none has a NULL or a NaN."""
+def as_small(rows: pl.DataFrame) -> HeldRows:
+    """The rows as arrays, unless they are many or contain NULL or NaN."""
     try:
-        return Few.of(rows)
-    except Unfit:
+        return SmallRows.of(rows)
+    except Unsupported:
         return rows
 
 
 def absorbed(
     rows: HeldRows, buffer: Buffer, door: Term, statics: Mapping[str, pl.DataFrame], slice_: Slice | None = None
 ) -> HeldRows:
-    """`absorb`, of few rows by NumPy."""
-    if isinstance(rows, Few):
+    """`absorb`, which NumPy does where the rows are arrays."""
+    if isinstance(rows, SmallRows):
         try:
-            return few_absorbed(rows, buffer, door, slice_)
-        except Unfit:
+            return small_absorbed(rows, buffer, door, slice_)
+        except Unsupported:
             rows = rows.frame()
     return absorb(rows, buffer, door, statics, slice_)
 

@@ -34,7 +34,7 @@ from tidegate.runtime.ingest.admission import (
     placed,
     said_of_progress,
 )
-from tidegate.runtime.ingest.buffering import absorbed, as_few
+from tidegate.runtime.ingest.buffering import absorbed, as_small
 from tidegate.runtime.ingest.keys import repeated
 from tidegate.runtime.ingest.raw_rows import Raw, Rows, raw
 from tidegate.runtime.ingest.rejected_text import file_text, row_text
@@ -258,7 +258,7 @@ class _Ingest:
             if (value := rows[name].max()) is not None:
                 latest[name] = int(value)  # type: ignore[arg-type]  # an int64 column
                 self.done.greatest[name] = max(latest[name], self.done.greatest.get(name, latest[name]))
-        held = as_few(rows)
+        held = as_small(rows)
         for buffer in self.intake.buffers:
             slice_ = _slice(rows, buffer, self.options, latest) if self.intake.joining else None
             part = absorbed(held, buffer, self.intake.door[buffer.id], self.statics, slice_)

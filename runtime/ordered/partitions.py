@@ -14,7 +14,7 @@ from tidegate.algebra.types import DataType, Kind
 from tidegate.runtime.eval.aggregates.partials import same_zero
 from tidegate.runtime.eval.columns import polars_schema
 from tidegate.runtime.eval.small.increment import Rows
-from tidegate.runtime.eval.small.rows import Few
+from tidegate.runtime.eval.small.rows import SmallRows
 from tidegate.runtime.kernels.situations import Ints
 from tidegate.runtime.kernels.slots import SlotNumbers, Slots
 from tidegate.runtime.ordered.state_tables import KEY
@@ -78,7 +78,7 @@ class Partitions:
 
     def assign(self, events: Rows) -> SlotNumbers:
         """The slot of every row; without keys, all rows have the same."""
-        if isinstance(events, Few):
+        if isinstance(events, SmallRows):
             if self._slots is not None:
                 return self._slots.assign(events.columns[self.schema.names[0]])
             events = events.frame()

@@ -28,7 +28,7 @@ from tidegate.runtime.batch.garbage import GarbageCollection
 from tidegate.runtime.engines.embedded import executor
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.eval import purging as sweep
-from tidegate.runtime.eval.small import rows as few_rows
+from tidegate.runtime.eval.small import rows as small_rows
 from tidegate.runtime.plan.steps import PurgeMode
 from tidegate.runtime.state.store.memory import MemoryStore
 
@@ -50,14 +50,14 @@ def check_embedded(
     they apply, by that garbage collection.
     """
     rng = random.Random(f"few rows {case.seed}/{len(script)}")
-    most = rng.choice((-1, few_rows.MOST))
+    most = rng.choice((-1, small_rows.MOST))
     kept: Delays = {}
     if delays and rng.random() < 0.5:
         script, kept = delayed(case, script, rng)
     modes: tuple[PurgeMode, ...] = ("planned", "always", "off") if delays else ("planned", "off")
     threshold, value = drawn(random.Random(f"threshold {case.seed}/{len(script)}"))
     with (
-        patch.object(few_rows, "MOST", most),
+        patch.object(small_rows, "MOST", most),
         little_work(rng, looks=purge == "amortised" or rng.random() < 0.5),
         small(threshold, value),
         counting_joined(tally),

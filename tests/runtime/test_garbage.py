@@ -21,7 +21,7 @@ from tidegate.runtime.engines.embedded import executor
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.eval import purging as sweep_module
 from tidegate.runtime.eval.purging import Look, Looked, Sweep, Watch
-from tidegate.runtime.eval.small import rows as few_rows
+from tidegate.runtime.eval.small import rows as small_rows
 from tidegate.runtime.state.failpoints import SimulatedCrash, crash
 from tidegate.runtime.state.segments import Segment, plan_compaction
 from tidegate.runtime.state.store.interface import Store
@@ -86,7 +86,7 @@ def rewrite_by_pieces(monkeypatch: pytest.MonkeyPatch, *, rows: int, written: in
     monkeypatch.setattr(executor, "PIECE_ROWS", rows)
     monkeypatch.setattr(executor, "PIECE_BYTES", written * 16)
     monkeypatch.setattr(garbage, "MERGED_ROWS", rows)
-    monkeypatch.setattr(few_rows, "MOST", -1)
+    monkeypatch.setattr(small_rows, "MOST", -1)
 
 
 @pytest.mark.parametrize("place", [0, 1])

@@ -59,8 +59,10 @@ def equi_join(
     return _join_by(keys, left, right, kind)[:, list(names)]
 
 
-def join_few(left: pl.DataFrame, right: pl.DataFrame, both: Schema, parts: JoinParts, kind: JoinKind) -> pl.DataFrame:
-    """A join of few rows: all pairs with equal keys, of which the rest of the condition selects."""
+def join_product(
+    left: pl.DataFrame, right: pl.DataFrame, both: Schema, parts: JoinParts, kind: JoinKind
+) -> pl.DataFrame:
+    """The join of two small frames: lists all pairs with equal keys, and filters them by the rest of the condition."""
     numbered = left.with_row_index(_ROW)
     keys = hash_keys(parts.equalities, both)
     pairs = _join_by(keys, numbered, right, "inner") if keys else numbered.join(right, how="cross")

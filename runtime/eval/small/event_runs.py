@@ -6,7 +6,7 @@ import numpy as np
 
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.types import BOOLEAN
-from tidegate.runtime.eval.small.rows import Array, Few, Unfit, numbered
+from tidegate.runtime.eval.small.rows import Array, SmallRows, Unsupported, numbered
 from tidegate.runtime.eval.small.terms import array_term, column_of
 from tidegate.runtime.kernels.event_runs import EventArrays, encode
 from tidegate.runtime.kernels.situations import Bytes, mark
@@ -14,7 +14,7 @@ from tidegate.runtime.plan.slices import Slice
 from tidegate.runtime.plan.steps import RunEncoding
 
 
-def encode_small_events(encoding: RunEncoding, rows: Few, schema: Schema, slice_: Slice | None) -> Few:
+def encode_small_events(encoding: RunEncoding, rows: SmallRows, schema: Schema, slice_: Slice | None) -> SmallRows:
     """The rows that a buffer stores: events in the slice as event runs, the others one by one."""
     conditions = _bitmaps(encoding, rows, schema)
     events = rows.only((*encoding.keys, encoding.time))
@@ -25,21 +25,21 @@ def encode_small_events(encoding: RunEncoding, rows: Few, schema: Schema, slice_
         until, holds = time, mark(conditions, rows.height)
     else:
         events, until, holds = events.take(found.row), found.until, found.holds
-    return Few({**events.columns, encoding.until: until, encoding.holds: holds.view(np.int64)}, events.height)
+    return SmallRows({**events.columns, encoding.until: until, encoding.holds: holds.view(np.int64)}, events.height)
 
 
-def _bitmaps(encoding: RunEncoding, rows: Few, schema: Schema) -> list[tuple[Bytes, int]]:
+def _bitmaps(encoding: RunEncoding, rows: SmallRows, schema: Schema) -> list[tuple[Bytes, int]]:
     """Where each condition is true, as `mark` takes it."""
     found = []
     for condition in encoding.conditions:
         value = array_term(condition, schema)
         if value is None:
-            raise Unfit
+            raise Unsupported
         found.append((np.packbits(column_of(value, BOOLEAN.kind, rows), bitorder="little"), 0))
     return found
 
 
-def _slots(encoding: RunEncoding, events: Few) -> Array:
+def _slots(encoding: RunEncoding, events: SmallRows) -> Array:
     """The partition of every event, as a number."""
     if not encoding.keys:
         return np.zeros(events.height, dtype=np.int32)

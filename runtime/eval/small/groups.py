@@ -13,7 +13,7 @@ from tidegate.algebra.functions.aggregates import Function
 from tidegate.algebra.nodes import Group
 from tidegate.algebra.types import DataType, Kind
 from tidegate.runtime.eval.aggregates.sums import segment_sums
-from tidegate.runtime.eval.small.rows import Array, Few, Unfit, numbered
+from tidegate.runtime.eval.small.rows import Array, SmallRows, Unsupported, numbered
 from tidegate.runtime.eval.small.terms import Value, array_term, column_of
 from tidegate.runtime.plan.aggregate_states import Form, State, states
 
@@ -32,28 +32,28 @@ class Grouping:
     arguments: tuple[Value | None, ...]
     orders: tuple[Value | None, ...]
 
-    def whole(self, rows: Few) -> Few:
+    def whole(self, rows: SmallRows) -> SmallRows:
         """One row per group of the grouping's input."""
         return self.final(self.partial(rows))
 
-    def partial(self, rows: Few) -> Few:
+    def partial(self, rows: SmallRows) -> SmallRows:
         """Partial results, one per group, of rows of the grouping's input."""
         lifted: dict[str, Array] = {key: rows.columns[key] for key in self.group.keys}
         for state, argument, order in zip(self.states, self.arguments, self.orders, strict=True):
             lifted |= _lift(state, rows, argument, order)
-        return self._merged(Few(lifted, rows.height), rows=True)
+        return self._merged(SmallRows(lifted, rows.height), rows=True)
 
-    def merge(self, partials: Few) -> Few:
+    def merge(self, partials: SmallRows) -> SmallRows:
         """Partial results with one row per group, from those of disjoint parts of the input."""
         return self._merged(partials, rows=False)
 
-    def final(self, partials: Few) -> Few:
+    def final(self, partials: SmallRows) -> SmallRows:
         """Results of the grouping from its merged partial results."""
         found = {key: partials.columns[key] for key in self.group.keys}
         found |= {state.aggregate.name: _result(state, partials.columns) for state in self.states}
-        return Few(found, partials.height)
+        return SmallRows(found, partials.height)
 
-    def _merged(self, partials: Few, *, rows: bool) -> Few:
+    def _merged(self, partials: SmallRows, *, rows: bool) -> SmallRows:
         if not partials.height:
             return partials
         columns = [partials.columns[key] for key in self.group.keys]
@@ -64,7 +64,7 @@ class Grouping:
         found = {key: partials.columns[key][firsts] for key in self.group.keys}
         for state in self.states:
             found |= _combine(state, partials.columns, groups, rows=rows)
-        return Few(found, len(firsts))
+        return SmallRows(found, len(firsts))
 
 
 @lru_cache(maxsize=1024)
@@ -106,7 +106,7 @@ class _Groups:
         return found
 
 
-def _lift(state: State, rows: Few, argument: Value | None, order: Value | None) -> dict[str, Array]:
+def _lift(state: State, rows: SmallRows, argument: Value | None, order: Value | None) -> dict[str, Array]:
     """The state that one row is, part by part."""
     if argument is None:
         return {state.column("n"): np.ones(rows.height, dtype=np.int64)}
@@ -195,7 +195,7 @@ def _result(state: State, columns: Mapping[str, Array]) -> Array:
             case Form.INTEGER_SUM:
                 high = part("hi")
                 if not ((high >= -_SAFE) & (high < _SAFE)).all():
-                    raise Unfit  # the total may be out of range
+                    raise Unsupported  # the total may be out of range
                 return high * _HALF + part("lo")
             case Form.DOUBLE_SUM:
                 total = part("sum") + part("comp")
@@ -203,5 +203,5 @@ def _result(state: State, columns: Mapping[str, Array]) -> Array:
             case _:
                 return part("v")
     if np.isnan(found).any():
-        raise Unfit
+        raise Unsupported
     return found

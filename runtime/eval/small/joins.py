@@ -14,14 +14,14 @@ from tidegate.algebra.terms import Term, conjunction
 from tidegate.algebra.typed.operations import term_type
 from tidegate.algebra.types import BOOLEAN, Kind
 from tidegate.runtime.eval.joins.equality import range_terms
-from tidegate.runtime.eval.small.rows import Array, Few, Unfit, numbered
+from tidegate.runtime.eval.small.rows import Array, SmallRows, Unsupported, numbered
 from tidegate.runtime.eval.small.terms import Value, array_term, column_of
 from tidegate.runtime.plan.join_parts import JoinParts, join_parts
 
-Joined = Callable[[Few, Few], Few]
+JoinStep = Callable[[SmallRows, SmallRows], SmallRows]
 
-#: Pairs that are all looked at, whatever their keys.
-FEW_PAIRS: Final = 1 << 14
+#: Pairs of rows up to which a join compares all of them, whatever their keys.
+SMALL_PRODUCT: Final = 1 << 14
 #: Pairs with equal keys up to which they are listed here.
 MOST_PAIRS: Final = 1 << 18
 
@@ -33,7 +33,7 @@ class _Column:
     value: Value
     kind: Kind
 
-    def of(self, rows: Few) -> Array:
+    def of(self, rows: SmallRows) -> Array:
         return column_of(self.value, self.kind, rows)
 
 
@@ -47,7 +47,7 @@ class _Pairing:
     left: _Column | None
     right: _Column | None
 
-    def join(self, left: Few, right: Few) -> Few:
+    def join(self, left: SmallRows, right: SmallRows) -> SmallRows:
         """The join: of the kinds semi and anti the left rows, else pairs."""
         if self.right is not None:
             right = right.where(self.right.of(right))
@@ -69,11 +69,11 @@ class _Pairing:
             matched &= eligible
         return left.where(matched if self.kind == "semi" else ~matched)
 
-    def _candidates(self, left: Few, right: Few) -> tuple[Array, Array]:
+    def _candidates(self, left: SmallRows, right: SmallRows) -> tuple[Array, Array]:
         """The places of both rows of each pair whose keys are equal."""
-        if left.height * right.height <= FEW_PAIRS or not self.keys:
+        if left.height * right.height <= SMALL_PRODUCT or not self.keys:
             if left.height * right.height > MOST_PAIRS:
-                raise Unfit
+                raise Unsupported
             equal = np.ones((left.height, right.height), dtype=np.bool_)
             for one, other in self.keys:
                 equal &= one.of(left)[:, None] == other.of(right)[None, :]
@@ -83,7 +83,7 @@ class _Pairing:
         return _equal(numbers[: left.height], numbers[left.height :])
 
 
-def few_join(node: Join) -> Joined | None:
+def small_join(node: Join) -> JoinStep | None:
     """The join of two sides; None for one that pads with NULL, or whose condition only Polars knows."""
     both = Schema((*node.left.schema.attributes, *node.right.schema.attributes))
     parts = join_parts(node.condition, node.left.schema, node.right.schema)
@@ -116,18 +116,18 @@ def _condition(terms: Sequence[Term], both: Schema) -> tuple[bool, _Column | Non
 
 
 def _equal(ones: Array, others: Array) -> tuple[Array, Array]:
-    """All pairs of places with equal numbers; `Unfit` where they are many."""
+    """All pairs of places with equal numbers; `Unsupported` where they are many."""
     order = np.argsort(others, kind="stable")
     ordered = others[order]
     starts = np.searchsorted(ordered, ones, "left")
     counts = np.searchsorted(ordered, ones, "right") - starts
     if counts.sum() > MOST_PAIRS:
-        raise Unfit
+        raise Unsupported
     left = np.repeat(np.arange(len(ones)), counts)
     within = np.arange(len(left)) - np.repeat(np.cumsum(counts) - counts, counts)
     return left, order[np.repeat(starts, counts) + within]
 
 
-def _pasted(left: Few, right: Few, one: Array, other: Array) -> Few:
+def _pasted(left: SmallRows, right: SmallRows, one: Array, other: Array) -> SmallRows:
     columns = {name: column[one] for name, column in left.columns.items()}
-    return Few(columns | {name: column[other] for name, column in right.columns.items()}, len(one))
+    return SmallRows(columns | {name: column[other] for name, column in right.columns.items()}, len(one))

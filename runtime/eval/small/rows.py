@@ -1,4 +1,4 @@
-"""Few rows as arrays: no NULL and no NaN among them, so that every comparison is the machine's."""
+"""The rows of a small batch as arrays. They hold no NULL and no NaN, so NumPy compares them as they are."""
 
 from __future__ import annotations
 
@@ -20,38 +20,38 @@ Array = np.ndarray[Any, np.dtype[Any]]
 MOST: Final = 5_000
 
 
-class Unfit(Exception):
-    """The rows at hand cannot be evaluated here (a NULL, a NaN, too many): let Polars do it."""
+class Unsupported(Exception):
+    """These rows have a NULL, a NaN or are too many for NumPy; Polars evaluates them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Few:
-    """Rows by column, in order."""
+class SmallRows:
+    """The rows of a small batch, as one array per column."""
 
     columns: Mapping[str, Array]
     height: int
 
     @classmethod
-    def of(cls, frame: pl.DataFrame) -> Few:
-        """The rows of a frame; `Unfit` where they are many or some value is missing."""
+    def of(cls, frame: pl.DataFrame) -> SmallRows:
+        """The rows of a frame; `Unsupported` where they are many or some value is missing."""
         if frame.height > MOST:
-            raise Unfit
+            raise Unsupported
         return cls({name: _array(frame.get_column(name)) for name in frame.columns}, frame.height)
 
-    def only(self, names: Sequence[str]) -> Few:
+    def only(self, names: Sequence[str]) -> SmallRows:
         """The columns of these names in this order."""
-        return Few({name: self.columns[name] for name in names}, self.height)
+        return SmallRows({name: self.columns[name] for name in names}, self.height)
 
-    def where(self, mask: Array) -> Few:
+    def where(self, mask: Array) -> SmallRows:
         """The rows where a mask is true."""
         kept = int(np.count_nonzero(mask))
         if kept == self.height:
             return self
-        return Few({name: column[mask] for name, column in self.columns.items()}, kept)
+        return SmallRows({name: column[mask] for name, column in self.columns.items()}, kept)
 
-    def take(self, places: Array) -> Few:
+    def take(self, places: Array) -> SmallRows:
         """The rows at these places."""
-        return Few({name: column[places] for name, column in self.columns.items()}, len(places))
+        return SmallRows({name: column[places] for name, column in self.columns.items()}, len(places))
 
     def frame(self) -> pl.DataFrame:
         """The same rows as a frame."""
@@ -72,20 +72,20 @@ class Few:
         return sum(column.nbytes for column in self.columns.values())
 
 
-def stacked(parts: Sequence[Few]) -> Few:
+def stacked(parts: Sequence[SmallRows]) -> SmallRows:
     """All rows of parts that have the same columns in the same order."""
     if len(parts) == 1:
         return parts[0]
     names = parts[0].columns
-    return Few(
+    return SmallRows(
         {name: np.concatenate([part.columns[name] for part in parts]) for name in names},
         sum(part.height for part in parts),
     )
 
 
-def no_rows(schema: Schema) -> Few:
+def no_rows(schema: Schema) -> SmallRows:
     """No rows of a schema."""
-    return Few({a.name: np.empty(0, dtype=dtype_of(a.type.kind)) for a in schema.attributes}, 0)
+    return SmallRows({a.name: np.empty(0, dtype=dtype_of(a.type.kind)) for a in schema.attributes}, 0)
 
 
 def dtype_of(kind: Kind) -> type:
@@ -116,14 +116,14 @@ def numbered(columns: Iterable[Array]) -> tuple[Array, Array]:
 
 def _array(column: pl.Series) -> Array:
     if column.null_count():
-        raise Unfit
+        raise Unsupported
     if column.dtype == pl.String:
         values = np.empty(len(column), dtype=np.object_)
         values[:] = column.to_list()
         return values
     array: Array = column.to_numpy()
     if column.dtype == pl.Float64 and np.isnan(array).any():
-        raise Unfit
+        raise Unsupported
     return array
 
 

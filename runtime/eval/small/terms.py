@@ -17,7 +17,7 @@ from tidegate.algebra.typed.operations import resolve
 from tidegate.algebra.typed.terms import Typed
 from tidegate.algebra.types import Kind
 from tidegate.runtime.eval.columns import only
-from tidegate.runtime.eval.small.rows import Array, Few, Unfit, dtype_of
+from tidegate.runtime.eval.small.rows import Array, SmallRows, Unsupported, dtype_of
 
 #: The value of a term for all rows: an array, or one value for all of them.
 Value = Callable[[Mapping[str, Array]], Any]
@@ -61,7 +61,7 @@ def small_forms() -> frozenset[str]:
     return frozenset({*_BINARY, *_DOUBLE, *_SINGLE, *_MANY, "if", "coalesce"})
 
 
-def column_of(value: Value, kind: Kind, rows: Few) -> Array:
+def column_of(value: Value, kind: Kind, rows: SmallRows) -> Array:
     """A term's value as a column."""
     found: Array = np.asarray(value(rows.columns), dtype=dtype_of(kind))
     return found if found.ndim else np.full(rows.height, found)
@@ -116,22 +116,22 @@ def _both(kernel: Callable[[Any, Any], Any], one: Value, other: Value) -> Value:
 
 
 def _number(value: Value) -> Value:
-    """A computed double; `Unfit` where one is NaN."""
+    """A computed double; `Unsupported` where one is NaN."""
 
     def checked(columns: Mapping[str, Array]) -> Any:
         with np.errstate(all="ignore"):
             found = value(columns)
         if np.isnan(found).any():
-            raise Unfit
+            raise Unsupported
         return found
 
     return checked
 
 
-def holding(rows: Few, condition: Term) -> Few:
+def holding(rows: SmallRows, condition: Term) -> SmallRows:
     """Rows for which a condition of the analysis holds: comparisons of instants, shifted by numbers.
 
-    It speaks of other numbers in every batch, so it is not compiled. `Unfit` for any other condition.
+    It speaks of other numbers in every batch, so it is not compiled. `Unsupported` for any other condition.
     """
     mask = _holds(condition, rows.columns)
     if isinstance(mask, np.ndarray):
@@ -140,8 +140,8 @@ def holding(rows: Few, condition: Term) -> Few:
 
 
 def mask_of(frame: pl.DataFrame, condition: Term) -> Array:
-    """For which rows of a frame a condition of the analysis holds; `Unfit` where they are many, or it is any other."""
-    few = Few.of(only(frame, sorted(attributes_of(condition))))
+    """For which rows of a frame a condition of the analysis holds; `Unsupported` where they are many, or it is any other."""
+    few = SmallRows.of(only(frame, sorted(attributes_of(condition))))
     found = np.asarray(_holds(condition, few.columns), dtype=np.bool_)
     return found if found.ndim else np.full(frame.height, found)
 
@@ -195,7 +195,7 @@ def _holds(condition: Term, columns: Mapping[str, Array]) -> Any:
         case Call("lt" | "le" | "gt" | "ge" as op, (one, other)):
             return _BINARY[op](_instant(one, columns), _instant(other, columns))
         case _:
-            raise Unfit
+            raise Unsupported
 
 
 def _instant(term: Term, columns: Mapping[str, Array]) -> Any:
@@ -207,4 +207,4 @@ def _instant(term: Term, columns: Mapping[str, Array]) -> Any:
         case Call("add", (one, other)):
             return _instant(one, columns) + _instant(other, columns)
         case _:
-            raise Unfit
+            raise Unsupported

@@ -14,7 +14,7 @@ from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Term
 from tidegate.runtime.eval.joins.bands import evaluated
 from tidegate.runtime.eval.small.increment import Rows, as_frame
-from tidegate.runtime.eval.small.rows import Few
+from tidegate.runtime.eval.small.rows import SmallRows
 from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.kernels.situations import Bits, Bytes, Closed, Ints, Runs, Status, derive, mark
 from tidegate.runtime.kernels.slots import SlotNumbers
@@ -107,7 +107,7 @@ def advance(
             if until is not None and not np.array_equal(time, until):
                 raise Interleaved
             raise _tied(source, events, slot)
-        events, slot = events.take(order) if isinstance(events, Few) else events[order], slot[order]
+        events, slot = events.take(order) if isinstance(events, SmallRows) else events[order], slot[order]
     if tie is not None:
         _require_order(source, events, slot)
     by_definition = {source.definitions[place]: member[row] for row, place in enumerate(tracked)}
@@ -116,7 +116,7 @@ def advance(
 
 def array_of(rows: Rows, name: str) -> Ints:
     """A column of 64-bit integers."""
-    return rows.columns[name] if isinstance(rows, Few) else rows.get_column(name).to_numpy()
+    return rows.columns[name] if isinstance(rows, SmallRows) else rows.get_column(name).to_numpy()
 
 
 def holds_of(source: Source, situations: Sequence[Derive], events: Rows) -> Bits:

@@ -14,7 +14,7 @@ from tidegate.algebra.time import Extended
 from tidegate.runtime.eval.lenient import SetAside
 from tidegate.runtime.eval.relational import evaluate
 from tidegate.runtime.eval.small.increment import Rows, as_frame
-from tidegate.runtime.eval.small.rows import Few
+from tidegate.runtime.eval.small.rows import SmallRows
 from tidegate.runtime.ordered.derive.derivation import Derivation
 from tidegate.runtime.ordered.derive.events import Source, array_of
 from tidegate.runtime.ordered.derive.partition_states import Made, PartitionStates
@@ -94,7 +94,7 @@ def _between(rows: Rows, name: str, old: Extended, new: Extended) -> Rows:
     if all(mask.all() for mask in inside):
         return rows
     mask = np.logical_and.reduce(inside)
-    return rows.where(mask) if isinstance(rows, Few) else rows.filter(pl.Series(mask))
+    return rows.where(mask) if isinstance(rows, SmallRows) else rows.filter(pl.Series(mask))
 
 
 def _rows(source: Source, stored: Rows) -> Rows:
@@ -107,6 +107,6 @@ def _encoded_rows(source: Source, stored: Rows) -> Rows:
     encoding, situation = source.encoded.encoding, source.situation
     inner, outer = (*encoding.keys, encoding.time), (*situation.keys, situation.time)
     named = [*zip(inner, outer, strict=True), (encoding.until,) * 2, (encoding.holds,) * 2]
-    if isinstance(stored, Few):
-        return Few({new: stored.columns[name] for name, new in named}, stored.height)
+    if isinstance(stored, SmallRows):
+        return SmallRows({new: stored.columns[name] for name, new in named}, stored.height)
     return pl.DataFrame([stored.get_column(name).alias(new) for name, new in named])
