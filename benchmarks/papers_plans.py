@@ -23,9 +23,9 @@ from benchmarks.pattern_runs import (
     run,
 )
 from benchmarks.situations_data import SITUATION, Ints, Span
-from tidegate.runtime.kernels.layout import NONE, Situations, arrange, find_triggers, purge
-from tidegate.runtime.kernels.pattern_plan import Pattern, plan_steps
-from tidegate.runtime.kernels.patterns import enumerate_matches
+from tidegate.runtime.kernels.cells import NONE, Situations, arrange, find_triggers, purge
+from tidegate.runtime.kernels.search import enumerate_matches
+from tidegate.runtime.kernels.search_plan import Pattern, plan_steps
 from tidegate.runtime.kernels.situations import Closed
 from tidegate.runtime.ordered.match.order import MatchOrder
 

@@ -12,11 +12,11 @@ import numpy as np
 from benchmarks.situations_data import GAP, SITUATION, Ints, Span, attribute, intervals
 from tidegate.algebra.allen import ANY
 from tidegate.analysis.ordered.match.order import Statistics, best_order, initial_statistics
+from tidegate.runtime.kernels.cells import NONE, Situations, arrange, find_triggers, purge
 from tidegate.runtime.kernels.counting import Tail, count_matches, tails_of
-from tidegate.runtime.kernels.layout import NONE, Situations, arrange, find_triggers, purge
 from tidegate.runtime.kernels.partners import Partners, of_use
-from tidegate.runtime.kernels.pattern_plan import RELATIONS, Pattern, Steps, hull_of, plan_steps, triggering
-from tidegate.runtime.kernels.patterns import Matches, enumerate_matches
+from tidegate.runtime.kernels.search import Matches, enumerate_matches
+from tidegate.runtime.kernels.search_plan import RELATIONS, Pattern, Steps, hull_of, plan_steps, triggering
 from tidegate.runtime.kernels.situations import Bits, Closed, Runs, derive, mark
 
 Relations = Mapping[tuple[int, int], str]

@@ -15,10 +15,9 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from tidegate.runtime.kernels.cells import NONE, Situations, Triggers
 from tidegate.runtime.kernels.compiling import compiled
-from tidegate.runtime.kernels.layout import NONE, Situations, Triggers
-from tidegate.runtime.kernels.pattern_plan import ALL, Matrix, Pattern, Steps, exact, hull_of, mask_of, plan_steps
-from tidegate.runtime.kernels.patterns import (
+from tidegate.runtime.kernels.search import (
     _INSTANT,
     _NEXT,
     _STOP,
@@ -27,6 +26,7 @@ from tidegate.runtime.kernels.patterns import (
     _bind,
     _detected,
 )
+from tidegate.runtime.kernels.search_plan import ALL, Matrix, Pattern, Steps, exact, hull_of, mask_of, plan_steps
 from tidegate.runtime.kernels.situations import NEVER, OPEN
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]

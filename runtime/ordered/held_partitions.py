@@ -12,7 +12,7 @@ from tidegate.algebra.errors import InternalError
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import MAX_INSTANT
-from tidegate.runtime.kernels.layout import NONE
+from tidegate.runtime.kernels.cells import NONE
 from tidegate.runtime.kernels.situations import Bools, Ints
 from tidegate.runtime.kernels.slots import SlotNumbers
 from tidegate.runtime.ordered.partitions import Partitions

@@ -95,7 +95,7 @@ def test_partitions_that_come_and_go_leave_nothing(tmp_path: Path) -> None:
             states = states_of(run)
             assert len(states.partitions) <= LOOSE + 2 * (keys + 1) + keys
             assert len(states._look) <= 3 * (LOOSE + 3 * keys)
-            assert states.shelf.places < 20_000
+            assert states.pool.places < 20_000
             assert sum(state_files(run).values()) < 2_000_000
         assert found <= 100 * 2
         assert states.held <= 1

@@ -16,8 +16,8 @@ from tidegate.algebra.terms import Attr, Lit, Term, call, conjunction
 from tidegate.algebra.types import BIGINT
 from tidegate.analysis.ordered.match.detection import Detection, detection
 from tidegate.analysis.ordered.match.pattern import Symbol
-from tidegate.runtime.kernels.layout import Situations
-from tidegate.runtime.kernels.patterns import Matches, enumerate_matches
+from tidegate.runtime.kernels.cells import Situations
+from tidegate.runtime.kernels.search import Matches, enumerate_matches
 from tidegate.runtime.ordered.match import operator as matches
 from tidegate.runtime.ordered.match.order import MatchOrder, orders
 

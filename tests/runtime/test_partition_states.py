@@ -11,7 +11,7 @@ import pytest
 from tidegate.algebra.errors import InternalError
 from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.types import BIGINT
-from tidegate.runtime.kernels.layout import NONE, Situations
+from tidegate.runtime.kernels.cells import NONE, Situations
 from tidegate.runtime.kernels.situations import NEVER, Ints, Runs
 from tidegate.runtime.ordered import held_partitions
 from tidegate.runtime.ordered.derive.partition_states import Cut, Made, PartitionStates

@@ -6,7 +6,7 @@ from tools.planted.bugs import Group, bug
 
 GIVEN = "runtime/ordered/match/intervals.py"
 MATCHES = "runtime/ordered/match/operator.py"
-SEARCH = "runtime/kernels/patterns.py"
+SEARCH = "runtime/kernels/search.py"
 FEDERATION = "analysis/federation/federation.py"
 MATCH = "analysis/ordered/match/family.py"
 PIPELINE = "analysis/pipeline.py"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tools.planted.bugs import Group, bug
 
-LAYOUT = "runtime/kernels/layout.py"
-SHELF = "runtime/kernels/shelf.py"
+CELLS = "runtime/kernels/cells.py"
+POOL = "runtime/kernels/pool.py"
 SLOTS = "runtime/kernels/slots.py"
 STATES = "runtime/ordered/derive/partition_states.py"
 HELD = "runtime/ordered/held_partitions.py"
@@ -15,7 +15,7 @@ DESCRIBED = "runtime/ordered/state_tables.py"
 GROUP = Group(
     "kept",
     (
-        "tests/runtime/kernels/test_shelf.py",
+        "tests/runtime/kernels/test_pool.py",
         "tests/runtime/kernels/test_slots.py",
         "tests/runtime/test_partition_states.py",
         "tests/runtime/test_kept_layers.py",
@@ -24,25 +24,25 @@ GROUP = Group(
     (
         bug(
             "what becomes certain without an event is seen a tick late",
-            LAYOUT,
+            CELLS,
             "instant = ts[place] + starts[offset]\n                    if until < instant < first:",
             "instant = ts[place] + starts[offset] + 1\n                    if until < instant < first:",
         ),
         bug(
             "what may go stays as long as nothing new comes",
-            LAYOUT,
+            CELLS,
             "                first = min(first, gone)\n",
             "",
         ),
         bug(
             "a slot that moves takes its old place",
-            SHELF,
+            POOL,
             "if total > room[slot]:",
             "if total > 2 * room[slot] + 1:",
         ),
         bug(
             "the pool is turned round where it is packed",
-            SHELF,
+            POOL,
             "self._pool.take(places, axis=1)",
             "self._pool[:, places]",
         ),
@@ -80,17 +80,17 @@ GROUP = Group(
         ),
         bug("the first values of a run count", DESCRIBED, 'keep="last"', 'keep="first"'),
         bug("one different value of a run is enough", TABLES, '"append" if different else "id"', '"id"'),
-        bug("rows that go leave the shelf as full", SHELF, "- int(self._count[slots].sum())", ""),
-        bug("a slot has room where others have theirs", SHELF, "used += room[slot]", "used += total"),
+        bug("rows that go leave the pool as full", POOL, "- int(self._count[slots].sum())", ""),
+        bug("a slot has room where others have theirs", POOL, "used += room[slot]", "used += total"),
         bug(
             "a slot keeps its room where the pool is packed",
-            SHELF,
+            POOL,
             "self._room, self._used = first, self._count.copy(), len(places)",
             "self._used = first, len(places)",
         ),
         bug(
             "a larger pool begins empty",
-            SHELF,
+            POOL,
             "            larger[:, : self._used] = self._pool[:, : self._used]\n",
             "            larger[:] = 0\n",
         ),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tools.planted.bugs import Group, bug
 
 DERIVE = "runtime/kernels/situations.py"
-LAYOUT = "runtime/kernels/layout.py"
-SEARCH = "runtime/kernels/patterns.py"
+CELLS = "runtime/kernels/cells.py"
+SEARCH = "runtime/kernels/search.py"
 SITUATIONS = "runtime/ordered/derive/derivation.py"
 MATCHES = "runtime/ordered/match/operator.py"
 ORDERED = "runtime/ordered/derive/situations.py"
@@ -20,7 +20,7 @@ GROUP = Group(
         "tests/runtime/test_situations.py",
         "tests/runtime/test_situation_ties.py",
         "tests/runtime/kernels/test_situations.py",
-        "tests/runtime/kernels/test_patterns.py",
+        "tests/runtime/kernels/test_search.py",
         "tests/runtime/test_given.py",
         "tests/runtime/test_operator_state.py",
         "tests/properties/test_situations.py",
@@ -49,21 +49,21 @@ GROUP = Group(
         bug("a greatest duration just met is too long", SITUATIONS, "(lasts <= most[", "(lasts < most["),
         bug(
             "what is kept is purged a tick early by the window",
-            LAYOUT,
+            CELLS,
             "ts[place] + within > until",
             "ts[place] + within > until + 1",
             required=True,
         ),
         bug(
             "what is kept is purged a tick early by its horizon",
-            LAYOUT,
+            CELLS,
             "te[place] + horizon > until",
             "te[place] + horizon > until + 1",
             required=True,
         ),
         bug(
             "what ends as far as progress reaches triggers nothing",
-            LAYOUT,
+            CELLS,
             "(time > after) & (time <= until)",
             "(time > after) & (time < until)",
         ),

@@ -20,7 +20,7 @@ from tidegate.runtime.plan.join_parts import JoinParts, Range
 _Ints = np.ndarray[Any, np.dtype[np.int64]]
 _Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
-_KERNELS = "tidegate.runtime.kernels.bands"
+_KERNELS = "tidegate.runtime.kernels.band_join"
 #: Ranks and groups are combined in one number only below this.
 _MOST = 2**62
 
@@ -197,7 +197,7 @@ def _compiled(
     rest: tuple[Term, ...],
 ) -> Band | None:
     """The same by compiled kernels; None where the inner side is too far from ascending order."""
-    from tidegate.runtime.kernels.bands import find_slices, sort_groups
+    from tidegate.runtime.kernels.band_join import find_slices, sort_groups
 
     groups = int(max(outer_groups.max(initial=0), inner_groups.max(initial=0))) + 1
     values, known = _integers(inner, search.inner, both)

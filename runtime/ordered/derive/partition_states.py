@@ -10,8 +10,8 @@ import polars as pl
 
 from tidegate.algebra.schema import Schema
 from tidegate.runtime.eval.small.increment import Rows
-from tidegate.runtime.kernels.layout import Situations
-from tidegate.runtime.kernels.shelf import Shelf
+from tidegate.runtime.kernels.cells import Situations
+from tidegate.runtime.kernels.pool import SituationPool
 from tidegate.runtime.kernels.situations import NEVER, Bools, Ints, Runs
 from tidegate.runtime.kernels.slots import SlotNumbers
 from tidegate.runtime.ordered.derive.events import Placed, Source
@@ -49,16 +49,16 @@ class PartitionStates(HeldPartitions[Cut]):
         """`widths` has the definitions derived from each source, `definitions` is how many a situation may be of."""
         super().__init__(keys)
         self.runs = [Runs.empty(0, width) for width in widths]
-        self.shelf = Shelf(definitions)
+        self.pool = SituationPool(definitions)
         self.open = 0
 
     def emptied(self) -> PartitionStates:
         widths = [one.start.shape[1] for one in self.runs]
-        return PartitionStates(self.partitions.schema, widths, self.shelf.definitions)
+        return PartitionStates(self.partitions.schema, widths, self.pool.definitions)
 
     def cut(self, slots: Ints) -> Cut:
         runs = tuple(Runs(one.last[slots], one.held[slots], one.start[slots], one.number[slots]) for one in self.runs)
-        return Cut(slots, runs, *self.shelf.take(slots), self._look[slots], self.version)
+        return Cut(slots, runs, *self.pool.take(slots), self._look[slots], self.version)
 
     def hold(self, cut: Cut) -> Bools:
         slots = cut.slots
@@ -66,13 +66,13 @@ class PartitionStates(HeldPartitions[Cut]):
             self.open += int(np.count_nonzero(new.start != NEVER) - np.count_nonzero(held.start[slots] != NEVER))
             held.last[slots], held.held[slots] = new.last, new.held
             held.start[slots], held.number[slots] = new.start, new.number
-        self.shelf.put(slots, cut.kept, cut.number)
-        sizes = np.diff(cut.kept.offsets[:: self.shelf.definitions])
+        self.pool.put(slots, cut.kept, cut.number)
+        sizes = np.diff(cut.kept.offsets[:: self.pool.definitions])
         return cut.open | (sizes > 0)
 
     def room(self, slots: int) -> None:
         self.runs = [runs.grown(slots) for runs in self.runs]
-        self.shelf.grow(slots)
+        self.pool.grow(slots)
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,7 @@ class Situations(Operator):
         """Situations that are open and over, values of aggregates."""
         states, derivation = self.settled().states, self.derivation
         values = {values_of(number): one.partials.height for number, one in derivation.values.items()}
-        return {OPEN: states.open, CLOSED: states.shelf.rows, **values}
+        return {OPEN: states.open, CLOSED: states.pool.rows, **values}
 
 
 def _between(rows: Rows, name: str, old: Extended, new: Extended) -> Rows:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.types import MAX_INSTANT
-from tidegate.runtime.kernels.layout import Situations
+from tidegate.runtime.kernels.cells import Situations
 from tidegate.runtime.kernels.situations import NEVER, Bools, Closed, Ints, Runs
 from tidegate.runtime.ordered.derive.derivation import Derivation
 from tidegate.runtime.ordered.derive.partition_states import Cut, PartitionStates

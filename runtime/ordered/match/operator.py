@@ -20,10 +20,10 @@ from tidegate.analysis.ordered.match.partners import situation_partners
 from tidegate.runtime.eval.columns import only, polars_schema
 from tidegate.runtime.eval.relational import evaluate
 from tidegate.runtime.eval.small.increment import Rows, as_frame
-from tidegate.runtime.kernels.layout import NONE, Situations, arrange, find_triggers, next_looks, purge
+from tidegate.runtime.kernels.cells import NONE, Situations, arrange, find_triggers, next_looks, purge
 from tidegate.runtime.kernels.partners import Partners, of_use
-from tidegate.runtime.kernels.pattern_plan import Pattern, Steps, plan_steps, triggering
-from tidegate.runtime.kernels.patterns import Matches, enumerate_matches
+from tidegate.runtime.kernels.search import Matches, enumerate_matches
+from tidegate.runtime.kernels.search_plan import Pattern, Steps, plan_steps, triggering
 from tidegate.runtime.kernels.situations import Bools, Closed, Ints, Runs
 from tidegate.runtime.kernels.slots import SlotNumbers
 from tidegate.runtime.ordered.derive.derivation import Derivation, Read, joined, key_schema, open_numbers, without

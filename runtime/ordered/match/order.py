@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from tidegate.analysis.ordered.match.chosen_orders import chosen_orders, first_statistics, ordered_pair
 from tidegate.analysis.ordered.match.detection import Detection
 from tidegate.analysis.ordered.match.order import Pair, Statistics
-from tidegate.runtime.kernels.layout import Situations
-from tidegate.runtime.kernels.patterns import Matches
+from tidegate.runtime.kernels.cells import Situations
+from tidegate.runtime.kernels.search import Matches
 from tidegate.runtime.kernels.situations import Bools, Ints
 
 #: Weight of the last increment in the averages, and the change of one of them that makes orders be chosen again.

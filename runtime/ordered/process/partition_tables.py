@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from tidegate.algebra.schema import Schema
-from tidegate.runtime.kernels.layout import NONE
+from tidegate.runtime.kernels.cells import NONE
 from tidegate.runtime.kernels.situations import Bools, Ints
 from tidegate.runtime.ordered.held_partitions import EVER, HeldPartitions
 from tidegate.runtime.ordered.state import to_merge

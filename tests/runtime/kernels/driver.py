@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from tests.runtime.kernels.reference import Compiled, Event, Match, Spec, compile_spec
+from tidegate.runtime.kernels.cells import NONE, Ints, Situations, Symbols, arrange, find_triggers, purge
 from tidegate.runtime.kernels.counting import count_matches, tails_of
-from tidegate.runtime.kernels.layout import NONE, Ints, Situations, Symbols, arrange, find_triggers, purge
 from tidegate.runtime.kernels.partners import Partners, of_use
-from tidegate.runtime.kernels.pattern_plan import hull_of, plan_steps, triggering
-from tidegate.runtime.kernels.patterns import enumerate_matches
+from tidegate.runtime.kernels.search import enumerate_matches
+from tidegate.runtime.kernels.search_plan import hull_of, plan_steps, triggering
 from tidegate.runtime.kernels.situations import Bits, Bools, Runs, Slots, Status, derive
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidegate.runtime.kernels.layout import NONE
-from tidegate.runtime.kernels.pattern_plan import ALL, Ints, Pattern
+from tidegate.runtime.kernels.cells import NONE
+from tidegate.runtime.kernels.search_plan import ALL, Ints, Pattern
 from tidegate.runtime.kernels.situations import Bools
 
 #: (u, v, c): endpoint u - endpoint v <= c, endpoints as in a pattern's matrices.

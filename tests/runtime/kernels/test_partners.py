@@ -11,9 +11,9 @@ import pytest
 
 from tests.runtime.kernels.driver import Increments, random_events
 from tests.runtime.kernels.reference import Spec, matches, situations
-from tidegate.runtime.kernels.layout import NONE, Ints, Situations, purge
+from tidegate.runtime.kernels.cells import NONE, Ints, Situations, purge
 from tidegate.runtime.kernels.partners import Partners, of_use
-from tidegate.runtime.kernels.pattern_plan import RELATIONS
+from tidegate.runtime.kernels.search_plan import RELATIONS
 from tidegate.runtime.kernels.situations import OPEN, Bools
 
 BEFORE, MEETS, OVERLAPS, CONTAINS, EQUALS, AFTER = (

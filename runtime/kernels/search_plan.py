@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tidegate.runtime.kernels.layout import NONE
+from tidegate.runtime.kernels.cells import NONE
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Bools = np.ndarray[Any, np.dtype[np.bool_]]

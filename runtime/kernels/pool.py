@@ -7,8 +7,8 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from tidegate.runtime.kernels.cells import Situations
 from tidegate.runtime.kernels.compiling import compiled
-from tidegate.runtime.kernels.layout import Situations
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Table = np.ndarray[Any, np.dtype[np.int64]]
@@ -22,7 +22,7 @@ _DEFINITION, _TS, _TE, _NUMBER = range(4)
 _LOOSE = 4096
 
 
-class Shelf:
+class SituationPool:
     """Slot s has the places first[s] to first[s] + count[s] of a pool, in the order of definition and start.
 
     It has room for some more; a slot that outgrows its room moves to the pool's end, and the pool is packed once most of

@@ -19,9 +19,9 @@ from tests.runtime.kernels.driver import (
     random_spec,
 )
 from tests.runtime.kernels.reference import ALLEN, Match, Situation, Spec, compile_spec, matches, situations
-from tidegate.runtime.kernels.layout import NONE, Situations, arrange, find_triggers, purge
-from tidegate.runtime.kernels.pattern_plan import TE_TO, TS_FROM, Pattern, inverse, plan_steps, triggering
-from tidegate.runtime.kernels.patterns import _reach, _relation, enumerate_matches
+from tidegate.runtime.kernels.cells import NONE, Situations, arrange, find_triggers, purge
+from tidegate.runtime.kernels.search import _reach, _relation, enumerate_matches
+from tidegate.runtime.kernels.search_plan import TE_TO, TS_FROM, Pattern, inverse, plan_steps, triggering
 from tidegate.runtime.kernels.situations import NEVER, OPEN, Closed, Runs
 
 

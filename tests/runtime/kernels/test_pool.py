@@ -1,4 +1,4 @@
-"""The shelf against a dictionary, and when slots have to be looked at against their definition."""
+"""The pool against a dictionary, and when slots have to be looked at against their definition."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from tidegate.runtime.kernels.layout import NONE, Ints, Situations, find_triggers, next_looks, purge
-from tidegate.runtime.kernels.shelf import Shelf
+from tidegate.runtime.kernels.cells import NONE, Ints, Situations, find_triggers, next_looks, purge
+from tidegate.runtime.kernels.pool import SituationPool
 from tidegate.runtime.kernels.situations import OPEN
 
 #: Of every definition of a slot its situations: start, end, number of the run.
@@ -34,44 +34,44 @@ def random_kept(rng: random.Random, most: int) -> Kept:
 @pytest.mark.parametrize("seed", range(5))
 def test_what_was_put_last_is_there(seed: int) -> None:
     rng = random.Random(seed)
-    shelf, known = Shelf(DEFINITIONS), dict[int, Kept]()
+    pool, known = SituationPool(DEFINITIONS), dict[int, Kept]()
     for _ in range(60):
-        shelf.grow(rng.randrange(1, 80))
-        room = len(shelf._count)
+        pool.grow(rng.randrange(1, 80))
+        room = len(pool._count)
         slots = sorted(rng.sample(range(room), rng.randrange(min(room, 30) + 1)))
         new = [random_kept(rng, rng.choice((0, 2, 40))) for _ in slots]
-        shelf.put(np.array(slots, dtype=np.int64), *laid(new))
+        pool.put(np.array(slots, dtype=np.int64), *laid(new))
         known |= dict(zip(slots, new, strict=True))
         wanted = sorted(rng.sample(range(room), rng.randrange(room + 1)))
-        found, number = shelf.take(np.array(wanted, dtype=np.int64))
+        found, number = pool.take(np.array(wanted, dtype=np.int64))
         empty: Kept = [[] for _ in range(DEFINITIONS)]
         expected, numbers = laid([known.get(slot, empty) for slot in wanted])
         assert found.offsets.tolist() == expected.offsets.tolist()
         assert (found.ts.tolist(), found.te.tolist()) == (expected.ts.tolist(), expected.te.tolist())
         assert number.tolist() == numbers.tolist()
-        assert shelf.rows == sum(len(cell) for kept in known.values() for cell in kept)
+        assert pool.rows == sum(len(cell) for kept in known.values() for cell in kept)
 
 
 def test_the_pool_does_not_grow_with_what_has_gone() -> None:
-    shelf, rng = Shelf(DEFINITIONS, 50), random.Random(1)
+    pool, rng = SituationPool(DEFINITIONS, 50), random.Random(1)
     for _ in range(2000):
         slots = sorted(rng.sample(range(50), 5))
-        shelf.put(np.array(slots), *laid([random_kept(rng, 9) for _ in slots]))
-    assert shelf.places < 20 * 50 * DEFINITIONS * 9
+        pool.put(np.array(slots), *laid([random_kept(rng, 9) for _ in slots]))
+    assert pool.places < 20 * 50 * DEFINITIONS * 9
 
 
 def test_slots_that_all_get_empty_leave_no_room_behind() -> None:
     """The pool is packed while nothing new comes."""
-    shelf, rng = Shelf(DEFINITIONS, 400), random.Random(2)
+    pool, rng = SituationPool(DEFINITIONS, 400), random.Random(2)
     slots = np.arange(400)
-    shelf.put(slots, *laid([random_kept(rng, 20) for _ in slots]))
+    pool.put(slots, *laid([random_kept(rng, 20) for _ in slots]))
     empty: Kept = [[] for _ in range(DEFINITIONS)]
     for _ in range(3):
-        shelf.put(slots, *laid([empty for _ in slots]))
-        found, number = shelf.take(slots)
-        assert (len(found.ts), len(number), shelf.rows) == (0, 0, 0)
+        pool.put(slots, *laid([empty for _ in slots]))
+        found, number = pool.take(slots)
+        assert (len(found.ts), len(number), pool.rows) == (0, 0, 0)
         assert not found.offsets.any()
-    assert shelf.places == 0
+    assert pool.places == 0
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -13,9 +13,9 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from tidegate.runtime.kernels.cells import NONE, Situations, Triggers
 from tidegate.runtime.kernels.compiling import compiled
-from tidegate.runtime.kernels.layout import NONE, Situations, Triggers
-from tidegate.runtime.kernels.pattern_plan import TE_FROM, TS_FROM, TS_TO, Steps
+from tidegate.runtime.kernels.search_plan import TE_FROM, TS_FROM, TS_TO, Steps
 from tidegate.runtime.kernels.situations import NEVER, OPEN
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
