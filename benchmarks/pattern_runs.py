@@ -85,13 +85,13 @@ def run(
     steps, partners = plan_steps(pattern, orders), partners_of(pattern) if freeing else None
     kinds, tails = offsets(pattern), tails_of(steps) if counting else None
     ends = np.linspace(-1, events.time[-1], increments + 1).astype(np.int64)
-    slot = np.zeros(len(events.time), dtype=np.int32)
+    partition = np.zeros(len(events.time), dtype=np.int32)
     runs, state = Runs.empty(1, events.conditions), Situations.empty(events.conditions)
     matches = examined = kept = 0
     start = time.thread_time()
     for after, until in pairwise(ends.tolist()):
         new = slice(after + 1, until + 1)
-        _, closed, _, _ = derive(slot[new], events.time[new], events.holds[new], runs)
+        _, closed, _, _ = derive(partition[new], events.time[new], events.holds[new], runs)
         state, found, looked = step(steps, kinds, state, closed, runs, after, until, tails, partners)
         matches, examined, kept = matches + found, examined + looked, max(kept, len(state.ts))
     return Ran(matches, examined, kept, time.thread_time() - start)

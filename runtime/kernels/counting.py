@@ -30,12 +30,12 @@ from tidegate.runtime.kernels.search_plan import ALL, Matrix, Pattern, Steps, ex
 from tidegate.runtime.kernels.situations import NEVER, OPEN
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
-Slots = np.ndarray[Any, np.dtype[np.int32]]
+Numbers = np.ndarray[Any, np.dtype[np.int32]]
 
 _INTS = nb.types.Array(nb.int64, 1, "C", readonly=True)
 _TABLE = nb.types.Array(nb.int64, 2, "C", readonly=True)
 _CUBE = nb.types.Array(nb.int64, 3, "C", readonly=True)
-_SLOTS = nb.types.Array(nb.int32, 1, "C", readonly=True)
+_NUMBERS = nb.types.Array(nb.int32, 1, "C", readonly=True)
 _OUT = nb.int64[::1]
 
 
@@ -93,7 +93,7 @@ def count_matches(
         pattern.definition, pattern.at_least, pattern.at_most, pattern.zones, pattern.within, pattern.final,
         steps.order, steps.bound_first, steps.bounds, steps.pair_first, steps.pairs,
         situations.definitions, situations.offsets, situations.ts, situations.te,
-        triggers.first, triggers.hit, triggers.slot, triggers.quiet, after, min(until, OPEN - 1),
+        triggers.first, triggers.hit, triggers.partition, triggers.quiet, after, min(until, OPEN - 1),
         first, sums, found, counters,
     )  # fmt: skip
     return Counted(int(found.sum()), counters)
@@ -141,10 +141,10 @@ def _beginning(tail: Tail, situations: Situations) -> Ints:
     offsets, definitions = situations.offsets, situations.definitions
     cells = np.arange(tail.root, len(offsets) - 1, definitions)
     lengths = offsets[cells + 1] - offsets[cells]
-    slot = np.repeat(np.arange(len(cells), dtype=np.int32), lengths)
-    hit = np.arange(len(slot)) + np.repeat(offsets[cells] - np.cumsum(lengths) + lengths, lengths)
+    partition = np.repeat(np.arange(len(cells), dtype=np.int32), lengths)
+    hit = np.arange(len(partition)) + np.repeat(offsets[cells] - np.cumsum(lengths) + lengths, lengths)
     closed = situations.te[hit] != OPEN
-    slot, hit = slot[closed], hit[closed]
+    partition, hit = partition[closed], hit[closed]
     weights = np.zeros(len(situations.ts), dtype=np.int64)
     weights[hit] = 1
     steps, roles = tail.steps, len(tail.steps.pattern.definition)
@@ -158,7 +158,7 @@ def _beginning(tail: Tail, situations: Situations) -> Ints:
         pattern.definition, pattern.at_least, pattern.at_most, pattern.zones, pattern.within, pattern.final,
         steps.order[:1], steps.bound_first, steps.bounds, steps.pair_first, steps.pairs,
         definitions, offsets, situations.ts, situations.te,
-        hit_first, hit, slot, np.arange(len(situations.ts) + 1), NEVER, OPEN - 1,
+        hit_first, hit, partition, np.arange(len(situations.ts) + 1), NEVER, OPEN - 1,
         np.full(1, roles), np.zeros((1, 1), dtype=np.int64), found, np.zeros((roles, roles, 2), dtype=np.int64),
     )  # fmt: skip
     weights[hit] = found
@@ -180,7 +180,7 @@ def _end_of(low: int, high: int, ts_to: int, te_to: int, ts: Ints, te: Ints) -> 
 @compiled(
     nb.void(
         _INTS, _INTS, _INTS, _CUBE, nb.int64, nb.boolean, _TABLE, _INTS, _TABLE, _INTS, _TABLE,
-        nb.int64, _INTS, _INTS, _INTS, _INTS, _INTS, _SLOTS, _INTS, nb.int64, nb.int64,
+        nb.int64, _INTS, _INTS, _INTS, _INTS, _INTS, _NUMBERS, _INTS, nb.int64, nb.int64,
         _INTS, _TABLE, _OUT, nb.int64[:, :, ::1],
     ),
     nogil=True,
@@ -189,7 +189,7 @@ def _count(
     definition: Ints, at_least: Ints, at_most: Ints, zones: Ints, within: int, final: bool,
     order: Ints, bound_first: Ints, bounds: Ints, pair_first: Ints, pairs: Ints,
     definitions: int, offsets: Ints, ts: Ints, te: Ints,
-    hit_first: Ints, hits: Ints, hit_slots: Slots, quiet: Ints, after: int, until: int,
+    hit_first: Ints, hits: Ints, hit_partitions: Numbers, quiet: Ints, after: int, until: int,
     tails: Ints, sums: Ints, found: Ints, counters: Ints,
 ) -> None:  # fmt: skip
     """Adds to `found` the matches of every hit; the triggers are the rows of `order`."""
@@ -197,7 +197,7 @@ def _count(
     stack, ends = np.zeros((7, roles), dtype=np.int64), np.zeros(2 * roles, dtype=np.int64)
     for trigger in range(order.shape[0]):
         for hit in range(hit_first[definition[trigger]], hit_first[definition[trigger] + 1]):
-            first_cell = hit_slots[hit] * definitions
+            first_cell = hit_partitions[hit] * definitions
             step = 0
             stack[_NEXT, 0], stack[_STOP, 0] = hits[hit], hits[hit] + 1
             stack[_TS_TO, 0], stack[_TE_TO, 0] = NONE, NONE

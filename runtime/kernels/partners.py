@@ -20,7 +20,7 @@ _INTS = nb.types.Array(nb.int64, 1, "C", readonly=True)
 _TABLE = nb.types.Array(nb.int64, 2, "C", readonly=True)
 _FLAGS = nb.types.Array(nb.boolean, 1, "C", readonly=True)
 
-#: Rounds over what a slot has: what a longer cascade would free goes when the slot is looked at again.
+#: Rounds over what a partition has: what a longer cascade would free goes when the partition is looked at again.
 ROUNDS = 8
 #: Who is there as a partner: nobody, one that is over, one that is open.
 _NOBODY, _OVER, _OPEN = range(3)
@@ -42,9 +42,9 @@ class Partners:
 
 def of_use(rule: Partners, situations: Situations, kept: Situations, until: int) -> tuple[Bools, Ints]:
     """bool[N]: which situations a match detected after `until` may hold; int64[K]: the next instant at which that may change
-    in each slot though nothing new comes, NONE if none.
+    in each partition though nothing new comes, NONE if none.
 
-    Given are all situations of some slots that have begun by `until`, and of those that are over the `kept` ones, whose
+    Given are all situations of some partitions that have begun by `until`, and of those that are over the `kept` ones, whose
     origins are their places; others that are over are of no use. Derived cells are disjoint, in order, what is open last.
     """
     useful = situations.te == OPEN
@@ -156,11 +156,11 @@ def _sift(
     definition: Ints, derived: Bools, freed: Bools, bounds: Table, definitions: int, offsets: Ints, ts: Ints, te: Ints,
     until: int, useful: Bools, look: Ints,
 ) -> None:  # fmt: skip
-    for slot in range(look.shape[0]):
-        first_cell = slot * definitions
+    for partition in range(look.shape[0]):
+        first_cell = partition * definitions
         for _ in range(ROUNDS):
             settled = True
-            look[slot] = NONE
+            look[partition] = NONE
             for own in range(definitions):
                 if not freed[own]:
                     continue
@@ -180,6 +180,6 @@ def _sift(
                         useful[place] = False
                         settled = False
                     elif te[place] != OPEN:
-                        look[slot] = min(look[slot], waits)
+                        look[partition] = min(look[partition], waits)
             if settled:
                 break

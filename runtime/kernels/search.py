@@ -1,7 +1,7 @@
-"""Matches of a temporal pattern in an increment: a backtracking search over the situations of each slot.
+"""Matches of a temporal pattern in an increment: a backtracking search over the situations of each partition.
 
 Every match holds a triggered situation. It is found from the least role that one is bound to: role i binds a triggered
-situation, roles below i situations that are not triggered, roles above i any. So the search visits only slots with
+situation, roles below i situations that are not triggered, roles above i any. So the search visits only partitions with
 something new. Candidates of a step are a range of its cell by bounds to what is bound already, then checked exactly.
 """
 
@@ -19,14 +19,14 @@ from tidegate.runtime.kernels.search_plan import TE_FROM, TS_FROM, TS_TO, Steps
 from tidegate.runtime.kernels.situations import NEVER, OPEN
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
-Slots = np.ndarray[Any, np.dtype[np.int32]]
+Numbers = np.ndarray[Any, np.dtype[np.int32]]
 Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
 _INTS = nb.types.Array(nb.int64, 1, "C", readonly=True)
 _TABLE = nb.types.Array(nb.int64, 2, "C", readonly=True)
 _CUBE = nb.types.Array(nb.int64, 3, "C", readonly=True)
 _FLAGS = nb.types.Array(nb.boolean, 1, "C", readonly=True)
-_SLOTS = nb.types.Array(nb.int32, 1, "C", readonly=True)
+_NUMBERS = nb.types.Array(nb.int32, 1, "C", readonly=True)
 _OUT = nb.int64[::1]
 
 #: Rows of the search's stack, one column a step: what is bound, the rest of the candidates' range, and the greatest
@@ -68,7 +68,7 @@ def enumerate_matches(steps: Steps, situations: Situations, triggers: Triggers, 
             pattern.definition, pattern.at_least, pattern.at_most, pattern.zones, pattern.within, pattern.final,
             steps.order, steps.bound_first, steps.bounds, steps.pair_first, steps.pairs,
             situations.definitions, situations.offsets, situations.ts, situations.te, reach, disjoint,
-            triggers.first, triggers.hit, triggers.slot, triggers.quiet, after, min(until, OPEN - 1),
+            triggers.first, triggers.hit, triggers.partition, triggers.quiet, after, min(until, OPEN - 1),
             position, stack, ends, found, detected, counters,
         )  # fmt: skip
         parts.append((found[:count], detected[:count]))
@@ -237,7 +237,7 @@ def _detected(zones: Ints, within: int, final: bool, ends: Ints, stack: Ints) ->
 @compiled(
     nb.int64(
         _INTS, _INTS, _INTS, _CUBE, nb.int64, nb.boolean, _TABLE, _INTS, _TABLE, _INTS, _TABLE,
-        nb.int64, _INTS, _INTS, _INTS, _INTS, _FLAGS, _INTS, _INTS, _SLOTS, _INTS, nb.int64, nb.int64,
+        nb.int64, _INTS, _INTS, _INTS, _INTS, _FLAGS, _INTS, _INTS, _NUMBERS, _INTS, nb.int64, nb.int64,
         _OUT, nb.int64[:, ::1], _OUT, nb.int64[:, ::1], _OUT, nb.int64[:, :, ::1],
     ),
     nogil=True,
@@ -246,7 +246,7 @@ def _search(
     definition: Ints, at_least: Ints, at_most: Ints, zones: Ints, within: int, final: bool,
     order: Ints, bound_first: Ints, bounds: Ints, pair_first: Ints, pairs: Ints,
     definitions: int, offsets: Ints, ts: Ints, te: Ints, reach: Ints, disjoint: Bools,
-    hit_first: Ints, hits: Ints, hit_slots: Slots, quiet: Ints, after: int, until: int,
+    hit_first: Ints, hits: Ints, hit_partitions: Numbers, quiet: Ints, after: int, until: int,
     position: Ints, stack: Ints, ends: Ints, found: Ints, detected: Ints, counters: Ints,
 ) -> int:  # fmt: skip
     """Searches on from `position` (trigger role, hit, step; step -1 to begin a hit) until done or the output is full."""
@@ -259,7 +259,7 @@ def _search(
             if trigger < roles:
                 hit = hit_first[definition[trigger]]
             continue
-        first_cell = hit_slots[hit] * definitions
+        first_cell = hit_partitions[hit] * definitions
         if step < 0:
             possible = True
             for role in range(trigger):

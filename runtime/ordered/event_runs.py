@@ -27,7 +27,7 @@ def encode_events(buffer: Buffer, rows: pl.DataFrame, slice_: Slice | None) -> p
         events = partitions.read(rows, encoding.time)
         found = encode(events, rows.height, conditions, slice_.low, slice_.high)
         if found is not None:
-            keys = partitions.rows(found.slot).get_columns() if encoding.keys else []
+            keys = partitions.rows(found.partition).get_columns() if encoding.keys else []
             times = pl.Series(encoding.time, found.time), pl.Series(encoding.until, found.until)
             return pl.DataFrame([*keys, *times, pl.Series(encoding.holds, found.holds.view(np.int64))])
     events_alone = rows.select(*encoding.keys, encoding.time)

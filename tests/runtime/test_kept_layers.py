@@ -55,9 +55,9 @@ def test_a_batch_costs_what_it_touches(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
     cut = PartitionStates.cut
 
-    def counted(self: PartitionStates, slots: Ints) -> Cut:
-        seen.append(len(slots))
-        return cut(self, slots)
+    def counted(self: PartitionStates, partitions: Ints) -> Cut:
+        seen.append(len(partitions))
+        return cut(self, partitions)
 
     monkeypatch.setattr(PartitionStates, "cut", counted)
     costs = []

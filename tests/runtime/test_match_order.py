@@ -93,9 +93,9 @@ CHAIN = found_by(related("A", Allen.BEFORE, "B"), related("B", Allen.MEETS, "C")
 TRIANGLE = found_by(related("A", Allen.BEFORE, "B"), related("B", Allen.BEFORE, "C"), related("A", Allen.BEFORE, "C"))
 
 
-def held(*slots: tuple[int, int]) -> Situations:
-    """So many situations of two definitions in each slot; only their number counts."""
-    counts = [count for slot in slots for count in slot]
+def held(*partitions: tuple[int, int]) -> Situations:
+    """So many situations of two definitions in each partition; only their number counts."""
+    counts = [count for partition in partitions for count in partition]
     none = np.zeros(sum(counts), dtype=np.int64)
     return Situations(2, np.cumsum([0, *counts]), none, none, none)
 

@@ -41,14 +41,14 @@ GROUP = Group(
         bug(
             "event runs go on whatever holds",
             KERNEL,
-            "if before < low or time > high or now != held[slot]:",
+            "if before < low or time > high or now != held[partition]:",
             "if before < low or time > high:",
         ),
         bug(
             "event runs begin with uncertain events",
             KERNEL,
-            "if before < low or time > high or now != held[slot]:",
-            "if time < low or time > high or now != held[slot]:",
+            "if before < low or time > high or now != held[partition]:",
+            "if time < low or time > high or now != held[partition]:",
         ),
         bug(
             "equal times are joined",
@@ -101,8 +101,8 @@ GROUP = Group(
         bug(
             "an event within an event run goes unseen",
             "runtime/kernels/situations.py",
-            "last[slot] = untils[row]",
-            "last[slot] = time",
+            "last[partition] = untils[row]",
+            "last[partition] = time",
         ),
         bug(
             "slices that interleave are taken for equal times",

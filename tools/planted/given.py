@@ -79,14 +79,14 @@ GROUP = Group(
         bug(
             "what is open is closed a tick early",
             SITUATIONS,
-            "np.full(len(slots), at, dtype=np.int64)",
-            "np.full(len(slots), at - 1, dtype=np.int64)",
+            "np.full(len(partitions), at, dtype=np.int64)",
+            "np.full(len(partitions), at - 1, dtype=np.int64)",
         ),
         bug(
             "what is open is closed before an event",
             SITUATIONS,
-            "late = runs.last[slots] >= at",
-            "late = runs.last[slots] > at",
+            "late = runs.last[partitions] >= at",
+            "late = runs.last[partitions] > at",
         ),
         bug(
             "what is open is closed before all streams have ended",

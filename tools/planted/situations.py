@@ -36,13 +36,13 @@ GROUP = Group(
         bug(
             "situations of no duration are kept",
             DERIVE,
-            "if start[slot, symbol] < time:",
-            "if start[slot, symbol] <= time:",
+            "if start[partition, symbol] < time:",
+            "if start[partition, symbol] <= time:",
         ),
         bug(
             "an ended situation stays open",
             DERIVE,
-            "                        count += 1\n                    start[slot, symbol] = NEVER\n",
+            "                        count += 1\n                    start[partition, symbol] = NEVER\n",
             "                        count += 1\n",
         ),
         bug("a least duration just met is too short", SITUATIONS, "(lasts >= least[", "(lasts > least["),

@@ -20,7 +20,9 @@ def encode_small_events(encoding: RunEncoding, rows: SmallRows, schema: Schema, 
     events = rows.only((*encoding.keys, encoding.time))
     time, found = events.columns[encoding.time], None
     if slice_ is not None and slice_.low <= slice_.high:
-        found = encode(EventArrays(_slots(encoding, events), time), rows.height, conditions, slice_.low, slice_.high)
+        found = encode(
+            EventArrays(_partitions(encoding, events), time), rows.height, conditions, slice_.low, slice_.high
+        )
     if found is None:
         until, holds = time, mark(conditions, rows.height)
     else:
@@ -39,7 +41,7 @@ def _bitmaps(encoding: RunEncoding, rows: SmallRows, schema: Schema) -> list[tup
     return found
 
 
-def _slots(encoding: RunEncoding, events: SmallRows) -> Array:
+def _partitions(encoding: RunEncoding, events: SmallRows) -> Array:
     """The partition of every event, as a number."""
     if not encoding.keys:
         return np.zeros(events.height, dtype=np.int32)

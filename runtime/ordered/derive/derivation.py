@@ -100,7 +100,7 @@ def key_schema(situation: Derive | Given) -> Schema:
 def joined(one: Closed, other: Closed) -> Closed:
     """Situations of both."""
     return Closed(
-        np.concatenate([one.slot, other.slot]),
+        np.concatenate([one.partition, other.partition]),
         np.concatenate([one.symbol, other.symbol]),
         np.concatenate([one.ts, other.ts]),
         np.concatenate([one.te, other.te]),
@@ -110,20 +110,20 @@ def joined(one: Closed, other: Closed) -> Closed:
 
 def closed_at(source: Source, runs: Runs, at: int) -> tuple[Closed, Runs]:
     """The open runs as situations that end at an instant later than every event, and the state without them."""
-    slots, symbols = np.nonzero(runs.start != NEVER)
-    late = runs.last[slots] >= at
+    partitions, symbols = np.nonzero(runs.start != NEVER)
+    late = runs.last[partitions] >= at
     if late.any():
         type_ = source.schema[source.time].type
-        last, end = (value_text(int(value), type_) for value in (runs.last[slots].max(), at))
+        last, end = (value_text(int(value), type_) for value in (runs.last[partitions].max(), at))
         raise EvaluationError(
             "TG417", f"open situations can not end at {end}: there is an event at {last}", hint="close them later"
         )
     ended = Closed(
-        slots.astype(np.int32),
+        partitions.astype(np.int32),
         symbols.astype(np.int16),
-        runs.start[slots, symbols],
-        np.full(len(slots), at, dtype=np.int64),
-        runs.number[slots, symbols],
+        runs.start[partitions, symbols],
+        np.full(len(partitions), at, dtype=np.int64),
+        runs.number[partitions, symbols],
     )
     none = Runs.empty(*runs.start.shape)
     return ended, Runs(runs.last, none.held, none.start, none.number)

@@ -1,4 +1,4 @@
-"""Events of one increment in the order that ordered operators read them: by partition slot and time, conditions as bits."""
+"""Events of one increment in the order that ordered operators read them: by partition partition and time, conditions as bits."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tidegate.runtime.eval.joins.bands import evaluated
 from tidegate.runtime.eval.small.increment import Rows, as_frame
 from tidegate.runtime.eval.small.rows import SmallRows
 from tidegate.runtime.eval.terms import compile_term
+from tidegate.runtime.kernels.partition_numbers import Numbers
 from tidegate.runtime.kernels.situations import Bits, Bytes, Closed, Ints, Runs, Status, derive, mark
-from tidegate.runtime.kernels.slots import SlotNumbers
 from tidegate.runtime.ordered.partitions import Partitions
 from tidegate.runtime.plan.slices import Interleaved
 from tidegate.runtime.plan.steps import EncodedReading
@@ -68,10 +68,10 @@ class Advanced:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Events of an increment, and the slot of each."""
+    """Events of an increment, and the partition of each."""
 
     events: Rows
-    slot: SlotNumbers
+    partition: Numbers
 
     @classmethod
     def of(cls, source: Source, events: Rows, partitions: Partitions) -> Placed:
@@ -83,15 +83,15 @@ class Placed:
 def advance(
     source: Source, situations: Sequence[Derive], placed: Placed, runs: Runs, numbers: int
 ) -> tuple[Advanced, Runs]:
-    """Reads events of an increment, all later than those before: what they close, and the state of their slots after them."""
-    events, slot, tie = placed.events, placed.slot, source.situation.tie
+    """Reads events of an increment, all later than those before: what they close, and the state of their partitions after them."""
+    events, partition, tie = placed.events, placed.partition, source.situation.tie
     tracked = [place for place, number in enumerate(source.definitions) if situations[number].aggregates]
     for attempt in range(2):
         grown = runs.copy()
         time = array_of(events, source.time)
         until = None if source.encoded is None else array_of(events, source.encoded.encoding.until)
         status, closed, member, after = derive(
-            slot,
+            partition,
             time,
             holds_of(source, [situations[number] for number in source.definitions], events),
             grown,
@@ -102,14 +102,14 @@ def advance(
         )
         if status is Status.DONE:
             break
-        order = np.lexsort((np.arange(len(slot)), time, slot))
+        order = np.lexsort((np.arange(len(partition)), time, partition))
         if status is Status.TIE or attempt or tie is not None:
             if until is not None and not np.array_equal(time, until):
                 raise Interleaved
-            raise _tied(source, events, slot)
-        events, slot = events.take(order) if isinstance(events, SmallRows) else events[order], slot[order]
+            raise _tied(source, events, partition)
+        events, partition = events.take(order) if isinstance(events, SmallRows) else events[order], partition[order]
     if tie is not None:
-        _require_order(source, events, slot)
+        _require_order(source, events, partition)
     by_definition = {source.definitions[place]: member[row] for row, place in enumerate(tracked)}
     return Advanced(events, closed, by_definition, after), grown
 
@@ -153,19 +153,19 @@ def _chosen(stored: Ints, encoded: EncodedReading) -> Bits:
     return holds
 
 
-def _require_order(source: Source, events: Rows, slot: SlotNumbers) -> None:
+def _require_order(source: Source, events: Rows, partition: Numbers) -> None:
     """`EvaluationError` TG304 where two events of a partition are equal in time and tie-break."""
     tie = source.situation.tie
     assert tie is not None
     rows = as_frame(events)
-    keys = pl.DataFrame({"slot": slot, "time": rows.get_column(source.time), "tie": rows.get_column(tie)})
+    keys = pl.DataFrame({"partition": partition, "time": rows.get_column(source.time), "tie": rows.get_column(tie)})
     if keys.is_duplicated().any():
-        raise _tied(source, events, slot)
+        raise _tied(source, events, partition)
 
 
-def _tied(source: Source, events: Rows, slot: SlotNumbers) -> EvaluationError:
+def _tied(source: Source, events: Rows, partition: Numbers) -> EvaluationError:
     order = [source.time] if source.situation.tie is None else [source.time, source.situation.tie]
-    numbered = as_frame(events).with_columns(pl.Series("\0slot", slot))
-    twice = numbered.filter(pl.struct("\0slot", *order).is_duplicated())
+    numbered = as_frame(events).with_columns(pl.Series("\0partition", partition))
+    twice = numbered.filter(pl.struct("\0partition", *order).is_duplicated())
     at = twice.get_column(source.time)[0]
     return tied(at, source.schema[source.time].type)

@@ -44,17 +44,17 @@ class SituationOperator(Situations):
         states = self.settled().states
         states.ready()
         located = located_in(states, self.derivation.sources, events, (), NEVER, close_at)
-        before = states.cut(located.slots)
+        before = states.cut(located.partitions)
         derivation, runs, (read,) = self.derivation.read(located.events, before.runs, close_at)
-        rows = self._rows(derivation, read, located.slots)
+        rows = self._rows(derivation, read, located.partitions)
         derivation = without(derivation, self.derivation, open_numbers(before.runs), open_numbers(runs))
         made = Made(before, replace(before, runs=runs), np.empty(0, dtype=np.bool_))
         return replace(self, derivation=derivation, made=made), rows
 
-    def _rows(self, derivation: Derivation, read: Read, slots: Ints) -> pl.DataFrame:
+    def _rows(self, derivation: Derivation, read: Read, partitions: Ints) -> pl.DataFrame:
         node = self.ordered.node
         closed = derivation.lasting(read.source, read.closed)
-        rows = self.states.partitions.rows(slots[closed.slot]).with_columns(
+        rows = self.states.partitions.rows(partitions[closed.partition]).with_columns(
             pl.Series("ts", closed.ts), pl.Series("te", closed.te)
         )
         if 0 in derivation.values:
@@ -67,8 +67,8 @@ class SituationOperator(Situations):
         fresh = cls.start(ordered)
         if SITUATIONS not in tables:
             return fresh
-        slots, runs = load_runs(fresh.derivation, fresh.states, tables[SITUATIONS])
-        fresh.states.put(replace(fresh.states.cut(slots), runs=runs))
+        partitions, runs = load_runs(fresh.derivation, fresh.states, tables[SITUATIONS])
+        fresh.states.put(replace(fresh.states.cut(partitions), runs=runs))
         values = load_values(fresh.derivation, tables, open_numbers(runs))
         return replace(fresh, derivation=replace(fresh.derivation, values=values, numbers=following(tables)))
 

@@ -11,22 +11,22 @@ import polars as pl
 from tidegate.algebra.schema import Schema
 from tidegate.runtime.eval.small.increment import Rows
 from tidegate.runtime.kernels.cells import Situations
+from tidegate.runtime.kernels.partition_numbers import Numbers
 from tidegate.runtime.kernels.pool import SituationPool
 from tidegate.runtime.kernels.situations import NEVER, Bools, Ints, Runs
-from tidegate.runtime.kernels.slots import SlotNumbers
 from tidegate.runtime.ordered.derive.events import Placed, Source
 from tidegate.runtime.ordered.held_partitions import HeldPartitions
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What is held of some partitions, which are numbered anew from 0 on: `slots` has them in ascending order.
+    """What is held of some partitions, which are numbered anew from 0 on: `partitions` has them in ascending order.
 
     `runs` are those of each source of events, `kept` situations that are over, `number` their runs, `look` is when each
     partition has to be looked at although nothing new comes for it. `version` is that of the states of which it was cut.
     """
 
-    slots: Ints
+    partitions: Ints
     runs: tuple[Runs, ...]
     kept: Situations
     number: Ints
@@ -36,14 +36,14 @@ class Cut:
     @property
     def open(self) -> Bools:
         """Whether a run of the partition is open."""
-        found = np.zeros(len(self.slots), dtype=np.bool_)
+        found = np.zeros(len(self.partitions), dtype=np.bool_)
         for runs in self.runs:
             found |= (runs.start != NEVER).any(axis=1)
         return found
 
 
 class PartitionStates(HeldPartitions[Cut]):
-    """By slot: the runs of every source, the situations that are over, and when it has to be looked at."""
+    """By partition: the runs of every source, the situations that are over, and when it has to be looked at."""
 
     def __init__(self, keys: Schema, widths: Sequence[int], definitions: int) -> None:
         """`widths` has the definitions derived from each source, `definitions` is how many a situation may be of."""
@@ -56,32 +56,35 @@ class PartitionStates(HeldPartitions[Cut]):
         widths = [one.start.shape[1] for one in self.runs]
         return PartitionStates(self.partitions.schema, widths, self.pool.definitions)
 
-    def cut(self, slots: Ints) -> Cut:
-        runs = tuple(Runs(one.last[slots], one.held[slots], one.start[slots], one.number[slots]) for one in self.runs)
-        return Cut(slots, runs, *self.pool.take(slots), self._look[slots], self.version)
+    def cut(self, partitions: Ints) -> Cut:
+        runs = tuple(
+            Runs(one.last[partitions], one.held[partitions], one.start[partitions], one.number[partitions])
+            for one in self.runs
+        )
+        return Cut(partitions, runs, *self.pool.take(partitions), self._look[partitions], self.version)
 
     def hold(self, cut: Cut) -> Bools:
-        slots = cut.slots
+        partitions = cut.partitions
         for held, new in zip(self.runs, cut.runs, strict=True):
-            self.open += int(np.count_nonzero(new.start != NEVER) - np.count_nonzero(held.start[slots] != NEVER))
-            held.last[slots], held.held[slots] = new.last, new.held
-            held.start[slots], held.number[slots] = new.start, new.number
-        self.pool.put(slots, cut.kept, cut.number)
+            self.open += int(np.count_nonzero(new.start != NEVER) - np.count_nonzero(held.start[partitions] != NEVER))
+            held.last[partitions], held.held[partitions] = new.last, new.held
+            held.start[partitions], held.number[partitions] = new.start, new.number
+        self.pool.put(partitions, cut.kept, cut.number)
         sizes = np.diff(cut.kept.offsets[:: self.pool.definitions])
         return cut.open | (sizes > 0)
 
-    def room(self, slots: int) -> None:
-        self.runs = [runs.grown(slots) for runs in self.runs]
-        self.pool.grow(slots)
+    def room(self, partitions: int) -> None:
+        self.runs = [runs.grown(partitions) for runs in self.runs]
+        self.pool.grow(partitions)
 
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """Slots that an increment looks at, and the rows of each source and of `others`, by their places among these."""
+    """Numbers that an increment looks at, and the rows of each source and of `others`, by their places among these."""
 
-    slots: Ints
+    partitions: Ints
     events: tuple[Placed, ...]
-    others: tuple[SlotNumbers, ...]
+    others: tuple[Numbers, ...]
 
 
 def located_in(
@@ -92,16 +95,16 @@ def located_in(
     until: int,
     close_at: int | None,
 ) -> Located:
-    """Where the rows of an increment up to `until` belong; with `close_at`, all slots are looked at."""
+    """Where the rows of an increment up to `until` belong; with `close_at`, all partitions are looked at."""
     pairs = zip(sources, events, strict=False)
     placed = [Placed.of(source, rows, states.partitions) for source, rows in pairs]
-    slots = [states.partitions.assign(rows) for rows in others]
-    parts = [*(one.slot for one in placed), *slots]
-    looked = states.touched(parts, until) if close_at is None else states.all_slots()
+    partitions = [states.partitions.assign(rows) for rows in others]
+    parts = [*(one.partition for one in placed), *partitions]
+    looked = states.touched(parts, until) if close_at is None else states.all_partitions()
     return Located(
         looked,
-        tuple(Placed(one.events, states.places(looked, one.slot)) for one in placed),
-        tuple(states.places(looked, slot) for slot in slots),
+        tuple(Placed(one.events, states.places(looked, one.partition)) for one in placed),
+        tuple(states.places(looked, partition) for partition in partitions),
     )
 
 

@@ -33,14 +33,14 @@ DIFFERENT: Final = "different "
 COLUMNS: Final = (IS_OPEN, DEFINITION, START, END, NUMBER)
 _INSTANTS: Final = pl.col(START).is_between(-MAX_INSTANT, pl.col(END)) & (pl.col(END) <= MAX_INSTANT)
 
-#: Slot, and the columns of the table.
+#: Partition, and the columns of the table.
 _Columns = tuple[Ints, Bools, Ints, Ints, Ints, Ints]
 
 
 def everything(derivation: Derivation, states: PartitionStates) -> dict[str, pa.Table]:
     """All that is kept; no table that is empty."""
-    cut = states.cut(states.all_slots())
-    parts = [_open(derivation, cut.slots, cut.runs), _over(cut.slots, cut.kept, cut.number)]
+    cut = states.cut(states.all_partitions())
+    parts = [_open(derivation, cut.partitions, cut.runs), _over(cut.partitions, cut.kept, cut.number)]
     return _filled(_table(states.partitions, parts), {n: one.partials for n, one in derivation.values.items()})
 
 
@@ -49,12 +49,12 @@ def changes(derivation: Derivation, partitions: Partitions, before: Cut, after: 
     those `new` in what is kept, and the values of runs that had events.
     """
     was_open = before.open & ~after.open
-    closed = after.slots[was_open]
+    closed = after.partitions[was_open]
     zeros = np.zeros(len(closed), dtype=np.int64)
     parts = [
-        _open(derivation, after.slots, after.runs),
+        _open(derivation, after.partitions, after.runs),
         (closed, np.ones(len(closed), dtype=np.bool_), zeros + NOTHING, zeros, zeros, zeros + NOTHING),
-        _chosen(_over(after.slots, after.kept, after.number), new),
+        _chosen(_over(after.partitions, after.kept, after.number), new),
     ]
     return _filled(_table(partitions, parts), {n: one.changed() for n, one in derivation.values.items()})
 
@@ -77,67 +77,74 @@ def named_values(definition: int, partials: RunPartials) -> dict[str, pl.DataFra
 
 
 def _table(partitions: Partitions, parts: Sequence[_Columns]) -> pa.Table:
-    slots, *columns = (np.concatenate(one) for one in zip(*parts, strict=True))
-    keys = partitions.arrays(slots)
+    numbers, *columns = (np.concatenate(one) for one in zip(*parts, strict=True))
+    keys = partitions.arrays(numbers)
     names = [KEY.format(place) for place in range(len(keys))]
     return pa.Table.from_arrays([*keys, *map(pa.array, columns)], names=[*names, *COLUMNS])
 
 
-def _open(derivation: Derivation, slots: Ints, runs: Sequence[Runs]) -> _Columns:
-    """The open runs of slots."""
+def _open(derivation: Derivation, partitions: Ints, runs: Sequence[Runs]) -> _Columns:
+    """The open runs of partitions."""
     parts: list[_Columns] = []
     for source, one in zip(derivation.sources, runs, strict=True):
         place, symbol = np.nonzero(one.start != NEVER)
         definition = np.array(source.definitions, dtype=np.int64)[symbol]
         is_open = np.ones(len(place), dtype=np.bool_)
         parts.append(
-            (slots[place], is_open, definition, one.start[place, symbol], one.last[place], one.number[place, symbol])
+            (
+                partitions[place],
+                is_open,
+                definition,
+                one.start[place, symbol],
+                one.last[place],
+                one.number[place, symbol],
+            )
         )
     if len(parts) == 1:
         return parts[0]
     none = np.empty(0, dtype=np.int64)
     parts.append((none, none.astype(np.bool_), none, none, none, none))
-    slot, is_open, *columns = (np.concatenate(one) for one in zip(*parts, strict=True))
+    partition, is_open, *columns = (np.concatenate(one) for one in zip(*parts, strict=True))
     definition, start, last, number = columns
-    return slot, is_open, definition, start, last, number
+    return partition, is_open, definition, start, last, number
 
 
-def _over(slots: Ints, kept: Situations, number: Ints) -> _Columns:
-    """The situations of slots that are over."""
+def _over(partitions: Ints, kept: Situations, number: Ints) -> _Columns:
+    """The situations of partitions that are over."""
     cells = np.repeat(np.arange(len(kept.offsets) - 1), np.diff(kept.offsets))
     place, definition = np.divmod(cells, kept.definitions)
-    return slots[place], np.zeros(len(cells), dtype=np.bool_), definition, kept.ts, kept.te, number
+    return partitions[place], np.zeros(len(cells), dtype=np.bool_), definition, kept.ts, kept.te, number
 
 
 def _chosen(columns: _Columns, mask: Bools) -> _Columns:
-    slot, is_open, definition, start, end, number = columns
-    return slot[mask], is_open[mask], definition[mask], start[mask], end[mask], number[mask]
+    partition, is_open, definition, start, end, number = columns
+    return partition[mask], is_open[mask], definition[mask], start[mask], end[mask], number[mask]
 
 
 def load_runs(derivation: Derivation, states: PartitionStates, rows: pl.DataFrame) -> tuple[Ints, tuple[Runs, ...]]:
-    """The slots of all partitions in a table of situations, and the runs that are open there."""
-    slot = states.partitions.of_kept(rows)
+    """The partitions of all partitions in a table of situations, and the runs that are open there."""
+    partition = states.partitions.of_kept(rows)
     open_, definition, start, last, number = (rows.get_column(name).to_numpy() for name in COLUMNS)
-    slots = states.all_slots()
+    partitions = states.all_partitions()
     found = []
     for source in derivation.sources:
-        runs = Runs.empty(len(slots), len(source.definitions))
+        runs = Runs.empty(len(partitions), len(source.definitions))
         for symbol, wanted in enumerate(source.definitions):
             chosen = open_ & (definition == wanted)
-            at = slot[chosen]
+            at = partition[chosen]
             runs.start[at, symbol], runs.number[at, symbol] = start[chosen], number[chosen]
             runs.held[at] |= np.uint64(1 << symbol)
             runs.last[at] = last[chosen]
         found.append(runs)
-    return slots, tuple(found)
+    return partitions, tuple(found)
 
 
 def load_closed(states: PartitionStates, rows: pl.DataFrame) -> Closed:
     """The situations that are over, of a table."""
     rows = rows.filter(~pl.col(IS_OPEN))
     _, definition, start, end, number = (rows.get_column(name).to_numpy() for name in COLUMNS)
-    slot = states.partitions.of_kept(rows)
-    return Closed(slot, definition.astype(np.int16), start, end, number)
+    partition = states.partitions.of_kept(rows)
+    return Closed(partition, definition.astype(np.int16), start, end, number)
 
 
 def load_values(derivation: Derivation, tables: Mapping[str, pl.DataFrame], live: Ints) -> dict[int, RunValues]:

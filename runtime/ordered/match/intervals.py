@@ -9,8 +9,8 @@ import polars as pl
 
 from tidegate.algebra.ordered.derive import END, START
 from tidegate.algebra.ordered.match import Given, measures
+from tidegate.runtime.kernels.partition_numbers import Numbers
 from tidegate.runtime.kernels.situations import Closed, Ints
-from tidegate.runtime.kernels.slots import SlotNumbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +28,11 @@ class GivenRows:
     def of(cls, given: Given, definition: int, rows: pl.DataFrame) -> GivenRows:
         return cls(given, definition, rows.sort(START, maintain_order=True))
 
-    def closed(self, slot: SlotNumbers) -> Closed:
-        """The rows as situations that are over, with the slot of each."""
+    def closed(self, partition: Numbers) -> Closed:
+        """The rows as situations that are over, with the partition of each."""
         count = self.rows.height
         return Closed(
-            slot,
+            partition,
             np.full(count, self.definition, dtype=np.int16),
             self.rows.get_column(START).to_numpy(),
             self.rows.get_column(END).to_numpy(),

@@ -21,11 +21,11 @@ from tidegate.runtime.eval.columns import only, polars_schema
 from tidegate.runtime.eval.relational import evaluate
 from tidegate.runtime.eval.small.increment import Rows, as_frame
 from tidegate.runtime.kernels.cells import NONE, Situations, arrange, find_triggers, next_looks, purge
+from tidegate.runtime.kernels.partition_numbers import Numbers
 from tidegate.runtime.kernels.partners import Partners, of_use
 from tidegate.runtime.kernels.search import Matches, enumerate_matches
 from tidegate.runtime.kernels.search_plan import Pattern, Steps, plan_steps, triggering
 from tidegate.runtime.kernels.situations import Bools, Closed, Ints, Runs
-from tidegate.runtime.kernels.slots import SlotNumbers
 from tidegate.runtime.ordered.derive.derivation import Derivation, Read, joined, key_schema, open_numbers, without
 from tidegate.runtime.ordered.derive.partition_states import Cut, Made, PartitionStates, located_in
 from tidegate.runtime.ordered.derive.run_values import Asked
@@ -119,7 +119,7 @@ class Matching:
         return len(self.definitions) + len(self.given)
 
     def left(self, situations: Situations, until: int) -> tuple[Situations, Ints]:
-        """What stays of all situations of some slots once all matches up to `until` are found, and when to look again."""
+        """What stays of all situations of some partitions once all matches up to `until` are found, and when to look again."""
         within, looked = self.pattern.within, (self.from_start, self.from_end)
         kept = purge(situations, within, self.horizons, until)
         if self.partners is None:
@@ -223,19 +223,19 @@ class MatchOperator(SituationsOperator):
         located = located_in(
             states, self.derivation.sources, events, [rows.rows for rows in given.values()], high, close_at
         )
-        before = states.cut(located.slots)
+        before = states.cut(located.partitions)
         derivation, runs, reads = self.derivation.read(located.events, before.runs, close_at)
         closed = _closed(derivation, reads, given, located.others)
         every = _all_runs(derivation, runs, one.count)
-        situations = arrange(before.kept, closed, every, len(located.slots))
+        situations = arrange(before.kept, closed, every, len(located.partitions))
         number = np.concatenate([before.number, closed.run, every.number.ravel()])[situations.origin]
         triggers = find_triggers(situations, one.from_start, one.from_end, low, high)
         found = enumerate_matches(self.steps, situations, triggers, low, high)
-        keys = _Keys(states.partitions, located.slots)
+        keys = _Keys(states.partitions, located.partitions)
         rows = self._rows(keys, derivation, reads, given, situations, number, found)
         kept, look = one.left(situations, high)
         made = Made(
-            before, Cut(located.slots, runs, kept, number[kept.origin], look), _is_new(before, situations, kept)
+            before, Cut(located.partitions, runs, kept, number[kept.origin], look), _is_new(before, situations, kept)
         )
         live = np.concatenate([made.after.number, open_numbers(runs)])
         held = np.concatenate([before.number, open_numbers(before.runs)])
@@ -319,12 +319,12 @@ class MatchOperator(SituationsOperator):
         if SITUATIONS not in tables:
             return fresh
         rows, states, one, high = tables[SITUATIONS], fresh.states, fresh.matching, ticks(reached)
-        slots, runs = load_runs(fresh.derivation, states, rows)
+        partitions, runs = load_runs(fresh.derivation, states, rows)
         closed, every = load_closed(states, rows), _all_runs(fresh.derivation, runs, one.count)
-        situations = arrange(Situations.empty(one.count), closed, every, len(slots))
+        situations = arrange(Situations.empty(one.count), closed, every, len(partitions))
         kept, look = one.left(situations, high)
         number = np.concatenate([closed.run, every.number.ravel()])[situations.origin[kept.origin]]
-        states.put(Cut(slots, runs, kept, number, look))
+        states.put(Cut(partitions, runs, kept, number, look))
         values = load_values(fresh.derivation, tables, np.concatenate([number, open_numbers(runs)]))
         derivation = replace(fresh.derivation, values=values, numbers=following(tables))
         return replace(fresh, derivation=derivation)
@@ -332,13 +332,13 @@ class MatchOperator(SituationsOperator):
 
 @dataclass(frozen=True, slots=True)
 class _Keys:
-    """The keys of partitions by their places among some slots."""
+    """The keys of partitions by their places among some partitions."""
 
     partitions: Partitions
-    slots: Ints
+    numbers: Ints
 
     def of(self, places: Ints) -> pl.DataFrame:
-        return self.partitions.rows(self.slots[places])
+        return self.partitions.rows(self.numbers[places])
 
 
 def _is_new(before: Cut, situations: Situations, kept: Situations) -> Bools:
@@ -348,17 +348,17 @@ def _is_new(before: Cut, situations: Situations, kept: Situations) -> Bools:
 
 
 def _closed(
-    derivation: Derivation, reads: Sequence[Read], given: Mapping[int, GivenRows], slots: Sequence[SlotNumbers]
+    derivation: Derivation, reads: Sequence[Read], given: Mapping[int, GivenRows], partitions: Sequence[Numbers]
 ) -> Closed:
     """What closed in an increment and is of the right duration, and what is given, by definition."""
     found: Closed | None = None
-    for rows, slot in zip(given.values(), slots, strict=True):
-        own = rows.closed(slot)
+    for rows, partition in zip(given.values(), partitions, strict=True):
+        own = rows.closed(partition)
         found = own if found is None else joined(found, own)
     for read in reads:
         lasting = derivation.lasting(read.source, read.closed)
         symbol = np.array(read.source.definitions, dtype=np.int16)[lasting.symbol]
-        own = Closed(lasting.slot, symbol, lasting.ts, lasting.te, lasting.run)
+        own = Closed(lasting.partition, symbol, lasting.ts, lasting.te, lasting.run)
         found = own if found is None else joined(found, own)
     assert found is not None
     return found

@@ -70,7 +70,7 @@ class ProcessOperator(Operator):
         reach = Reach(_instant(after), _instant(until), close_at)
         before, left, result = _stepped(self.node, held, rows, reach)
         if self.node.verifies:
-            _verify(self.node, held.part(before.slots), rows, reach, held.rows(left), result)
+            _verify(self.node, held.part(before.partitions), rows, reach, held.rows(left), result)
         return replace(self, made=(before, left)), result
 
     def untied(self, events: Sequence[Rows]) -> tuple[list[Rows], list[SetAside]]:
@@ -98,7 +98,7 @@ class ProcessOperator(Operator):
 
     def tables(self) -> dict[str, pa.Table]:
         held = self.settled()
-        rows = held.rows(held.cut(held.all_slots()))
+        rows = held.rows(held.cut(held.all_partitions()))
         return {name: _saying(own, none=False).to_arrow() for name, own in rows.items() if own.height}
 
     def changes(self) -> dict[str, pa.Table] | None:
@@ -107,7 +107,7 @@ class ProcessOperator(Operator):
         held, (before, after) = self.settled(), self.made
         found = {}
         for name, rows in held.rows(after).items():
-            emptied = after.slots[before.has_rows(name) & ~after.has_rows(name)]
+            emptied = after.partitions[before.has_rows(name) & ~after.has_rows(name)]
             none = _saying(held.partitions.kept(emptied), none=True)
             found[name] = pl.concat([_saying(rows, none=False), none], how="diagonal").to_arrow()
         return found
@@ -143,7 +143,7 @@ class ProcessFamily(Family[Process]):
         fresh = self.start(ordered)
         held = fresh.held
         slots = {name: held.partitions.of_kept(rows).astype(np.int64) for name, rows in tables.items()}
-        none = held.cut(held.all_slots())
+        none = held.cut(held.all_partitions())
         kept = {
             name: tables[name].select(pl.Series(PARTITION, slots[name]), *held.columns[name])
             if name in tables
@@ -213,4 +213,4 @@ def _verify(
             part.settle(before, after)
             parts.append(some)
         when = f"its events came in two batches, those up to {cut} and those after"
-        require_equal(node, left, result, part.rows(part.cut(part.all_slots())), pl.concat(parts), when)
+        require_equal(node, left, result, part.rows(part.cut(part.all_partitions())), pl.concat(parts), when)

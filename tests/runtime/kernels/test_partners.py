@@ -24,7 +24,7 @@ One = tuple[int, int, int]
 
 
 def of_use_by_definition(rule: Partners, own: list[One], kept: set[One], until: int) -> tuple[set[One], int]:
-    """What of one slot is of use, and when to look again: the greatest set in which each has all that it needs."""
+    """What of one partition is of use, and when to look again: the greatest set in which each has all that it needs."""
     roles, useful = range(len(rule.definition)), {one for one in own if one[2] == OPEN or one in kept}
     while True:
         waits = {
@@ -96,10 +96,10 @@ def test_what_is_of_use_is_what_the_rule_says(seed: int) -> None:
     rng = random.Random(seed)
     gone = 0
     for _ in range(300):
-        definitions, slots, until = rng.randint(1, 3), 2, 20
+        definitions, partitions, until = rng.randint(1, 3), 2, 20
         rule = random_rule(rng, definitions)
         own: list[list[One]] = []
-        for definition in [*range(definitions)] * slots:
+        for definition in [*range(definitions)] * partitions:
             instants = sorted(rng.sample(range(until + 1), 2 * rng.randrange(5)))
             cell = [(definition, ts, te) for ts, te in zip(instants[::2], instants[1::2], strict=True)]
             if cell and rng.random() < 0.5:
@@ -111,15 +111,15 @@ def test_what_is_of_use_is_what_the_rule_says(seed: int) -> None:
         laid = Situations(definitions, offsets, ts, te, np.arange(len(flat)))
         kept = purge(laid, rng.choice((NONE, 12)), np.full(definitions, NONE), until)
         useful, look = of_use(rule, laid, kept, until)
-        for slot in range(slots):
-            cells = own[slot * definitions : (slot + 1) * definitions]
-            first = int(offsets[slot * definitions])
+        for partition in range(partitions):
+            cells = own[partition * definitions : (partition + 1) * definitions]
+            first = int(offsets[partition * definitions])
             known = [one for cell in cells for one in cell]
             places = range(first, first + len(known))
             stay = {flat[place] for place in kept.origin.tolist() if place in places}
             expected, when = of_use_by_definition(rule, known, stay, until)
             assert {flat[place] for place in places if useful[place]} == expected, (rule, known, until)
-            assert look[slot] == when, (rule, known, until)
+            assert look[partition] == when, (rule, known, until)
             gone += len(known) - len(expected)
     assert gone > 900
 
