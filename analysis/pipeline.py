@@ -39,7 +39,7 @@ __all__ = ["OccurrenceFacts", "ProgramFacts", "QueryFacts", "analyse"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Analysed:
+class _QueryDraft:
     """A query on its way: what it derives of these definitions, before it is known what its stream promises."""
 
     query: Query
@@ -147,7 +147,7 @@ def _declare_ahead(
     return True
 
 
-def _analyse(query: Query, streams: Mapping[str, StreamDef], problems: list[Problem]) -> _Analysed | None:
+def _analyse(query: Query, streams: Mapping[str, StreamDef], problems: list[Problem]) -> _QueryDraft | None:
     """Federation and propagation of a query, over the definitions of the result streams known so far."""
     try:
         for stream in dict.fromkeys(occurrences(query.node)):
@@ -162,7 +162,7 @@ def _analyse(query: Query, streams: Mapping[str, StreamDef], problems: list[Prob
         return None
     contradictory = _operator_problems(query) or contradictions(query, found)
     problems += contradictory
-    return None if contradictory else _Analysed(query, found, propagations(found), matching)
+    return None if contradictory else _QueryDraft(query, found, propagations(found), matching)
 
 
 def _operator_problems(query: Query) -> list[Problem]:
@@ -175,7 +175,9 @@ def _fits(stream: StreamDef, streams: Mapping[str, StreamDef]) -> bool:
     return stream.name in streams and streams[stream.name].schema == stream.schema
 
 
-def _output(name: str, analysed: Sequence[_Analysed], problems: list[Problem], *, recursive: bool) -> StreamDef | None:
+def _output(
+    name: str, analysed: Sequence[_QueryDraft], problems: list[Problem], *, recursive: bool
+) -> StreamDef | None:
     """The definition of a result stream: as declared, or inferred; None where its queries do not keep or agree on it."""
     declared = list(dict.fromkeys(one.query.declared for one in analysed if one.query.declared is not None))
     before = len(problems)
@@ -196,7 +198,7 @@ def _output(name: str, analysed: Sequence[_Analysed], problems: list[Problem], *
     return declared[0] if declared else _inferred(name, analysed, problems)
 
 
-def _broken_promises(one: _Analysed, declared: StreamDef, instead: str | None, *, alone: bool) -> list[Problem]:
+def _broken_promises(one: _QueryDraft, declared: StreamDef, instead: str | None, *, alone: bool) -> list[Problem]:
     """What a query does not keep of its stream's declaration (TSA Def. 19), which might promise progress on `instead`.
 
     `alone`: no other query feeds the stream, itself among them.
@@ -218,7 +220,7 @@ def _broken_promises(one: _Analysed, declared: StreamDef, instead: str | None, *
     ]
 
 
-def _common_progress(declared: StreamDef, analysed: Sequence[_Analysed]) -> tuple[str, ...]:
+def _common_progress(declared: StreamDef, analysed: Sequence[_QueryDraft]) -> tuple[str, ...]:
     """The attributes on which all queries of a stream progress."""
     return tuple(
         a
@@ -227,7 +229,7 @@ def _common_progress(declared: StreamDef, analysed: Sequence[_Analysed]) -> tupl
     )
 
 
-def _disagreements(name: str, analysed: Sequence[_Analysed]) -> list[Problem]:
+def _disagreements(name: str, analysed: Sequence[_QueryDraft]) -> list[Problem]:
     first = analysed[0].query
     return [
         Problem(
@@ -243,7 +245,7 @@ def _disagreements(name: str, analysed: Sequence[_Analysed]) -> list[Problem]:
     ]
 
 
-def _inferred(name: str, analysed: Sequence[_Analysed], problems: list[Problem]) -> StreamDef | None:
+def _inferred(name: str, analysed: Sequence[_QueryDraft], problems: list[Problem]) -> StreamDef | None:
     """The definition of an undeclared result: it progresses wherever all of its queries do, and relates what they do."""
     schema = analysed[0].query.node.schema
     relations = derived_relations([one.federation for one in analysed])
@@ -295,7 +297,7 @@ def _found_by(query: Query) -> str | None:
     return completion(query.node)
 
 
-def _facts(one: _Analysed, output: StreamDef) -> QueryFacts:
+def _facts(one: _QueryDraft, output: StreamDef) -> QueryFacts:
     """Keep, relevance and state bound of every occurrence, for what the stream promises."""
     promised = {a: one.functions[a] for a in output.progress}
     tables = multiplying_tables(one.query.node)

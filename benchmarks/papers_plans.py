@@ -26,7 +26,7 @@ from benchmarks.situations_data import SITUATION, Ints, Span
 from tidegate.runtime.kernels.cells import NONE, Situations, arrange, find_triggers, purge
 from tidegate.runtime.kernels.search import enumerate_matches
 from tidegate.runtime.kernels.search_plan import Pattern, plan_steps
-from tidegate.runtime.kernels.situations import Closed
+from tidegate.runtime.kernels.situations import ClosedSituations
 from tidegate.runtime.ordered.match.order import MatchOrder
 
 QUERIES = {
@@ -136,5 +136,5 @@ def _follow(
     return Adapted((examined[0], examined[1], examined[2]), time.thread_time() - start)
 
 
-def _between(closed: Closed, after: int, until: int) -> Closed:
+def _between(closed: ClosedSituations, after: int, until: int) -> ClosedSituations:
     return closed.where((closed.te > after) & (closed.te <= until))

@@ -17,7 +17,7 @@ from tidegate.runtime.kernels.counting import Tail, count_matches, tails_of
 from tidegate.runtime.kernels.partners import Partners, of_use
 from tidegate.runtime.kernels.search import Matches, enumerate_matches
 from tidegate.runtime.kernels.search_plan import RELATIONS, Pattern, Steps, hull_of, plan_steps, triggering
-from tidegate.runtime.kernels.situations import Bits, Closed, Runs, derive, mark
+from tidegate.runtime.kernels.situations import Bits, ClosedSituations, Runs, derive, mark
 
 Relations = Mapping[tuple[int, int], str]
 Kinds = tuple[tuple[Ints, ...], tuple[Ints, ...]]
@@ -101,7 +101,7 @@ def step(
     steps: Steps,
     kinds: Kinds,
     state: Situations,
-    closed: Closed,
+    closed: ClosedSituations,
     runs: Runs | None,
     after: int,
     until: int,
@@ -147,10 +147,10 @@ def at_once(situations: Sequence[tuple[Ints, Ints]], pattern: Pattern) -> tuple[
     return laid, enumerate_matches(plan_steps(pattern, planned(pattern)), laid, triggers, -1, until)
 
 
-def closed_of(situations: Sequence[tuple[Ints, Ints]]) -> Closed:
+def closed_of(situations: Sequence[tuple[Ints, Ints]]) -> ClosedSituations:
     """Situations of one key, definition by definition."""
     counts = [len(starts) for starts, _ in situations]
-    return Closed(
+    return ClosedSituations(
         np.zeros(sum(counts), dtype=np.int32),
         np.repeat(np.arange(len(counts), dtype=np.int16), counts),
         np.concatenate([starts for starts, _ in situations]),

@@ -74,7 +74,7 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class TestBaseline:
     """What a test did without a mutant: its own time, and the functions that it called."""
 
     seconds: float
@@ -205,7 +205,7 @@ class Plugin:
             print(f"{self.group.name}: the tests fail before there is any mutant: {detail}", flush=True)
             self.broken = True
             return True
-        baseline = [Told(seconds, frozenset(called)) for seconds, called in told["tests"]]
+        baseline = [TestBaseline(seconds, frozenset(called)) for seconds, called in told["tests"]]
         taken = sum(one.seconds for one in baseline)
         print(f"{self.group.name}: {len(items)} tests pass in {taken:.0f} s without a mutant", flush=True)
         for key in self.keys:
@@ -229,7 +229,7 @@ class Plugin:
             tests.append((time.process_time() - began, sorted(called)))
         return {"tests": tests}
 
-    def _with_mutant(self, mutant: Mutant, items: list[pytest.Item], baseline: list[Told]) -> dict[str, Any]:
+    def _with_mutant(self, mutant: Mutant, items: list[pytest.Item], baseline: list[TestBaseline]) -> dict[str, Any]:
         function = f"{mutant.file}::{mutant.function}"
         calling = sorted(
             (i for i, one in enumerate(baseline) if function in one.called),

@@ -46,7 +46,7 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class AttributeUse:
     """An attribute that an expression reads, and its origin."""
 
     attribute: Attribute
@@ -70,7 +70,7 @@ class Expression:
 
     __slots__ = ("_reads", "_sites", "_term", "_type")
 
-    def __init__(self, term: Term, type_: DataType, reads: Mapping[str, Read], sites: Sites) -> None:
+    def __init__(self, term: Term, type_: DataType, reads: Mapping[str, AttributeUse], sites: Sites) -> None:
         self._term, self._type, self._reads, self._sites = term, type_, reads, sites
 
     @property
@@ -1245,9 +1245,9 @@ def compare(op: str, left: object, right: object) -> Expression:
         return build(op, left, right)
 
 
-def merged_reads(parts: list[Expression]) -> dict[str, Read]:
+def merged_reads(parts: list[Expression]) -> dict[str, AttributeUse]:
     """What all parts read; an attribute name with two origins is ambiguous."""
-    reads: dict[str, Read] = {}
+    reads: dict[str, AttributeUse] = {}
     for part in parts:
         for name, read in part._reads.items():
             known = reads.setdefault(name, read)
@@ -1363,4 +1363,4 @@ def _truth_hint(site: Site | None) -> str:
 
 def attribute_expression(attribute: Attribute, origin: Origin) -> Expression:
     """The value of an attribute of a relation."""
-    return Expression(Attr(attribute.name), attribute.type, {attribute.name: Read(attribute, origin)}, {})
+    return Expression(Attr(attribute.name), attribute.type, {attribute.name: AttributeUse(attribute, origin)}, {})

@@ -28,7 +28,7 @@ from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.functions.aggregates import Aggregate
 from tidegate.algebra.nodes import Node, Project, Rename, Scan, children
 from tidegate.algebra.ordered.derive import END, START, Derive, derivation_text, situation_text
-from tidegate.algebra.ordered.match import Emission, Given, Match
+from tidegate.algebra.ordered.match import Emission, Match, RowIntervals
 from tidegate.algebra.ordered.process import Operator, Process
 from tidegate.algebra.printing.plans import preformatted, printable
 from tidegate.algebra.row_wise import is_static
@@ -379,7 +379,7 @@ class Intervals(Relation):
 
     __slots__ = ("_periods", "_symbol")
     _symbol: str
-    _periods: Derive | Given
+    _periods: Derive | RowIntervals
 
     def as_(self, name: str) -> Intervals:
         """The same periods under another name, to use them twice in a pattern.
@@ -560,7 +560,7 @@ class Intervals(Relation):
 
 
 def _may_be_points(value: object) -> bool:
-    return isinstance(value, Intervals) and isinstance(value._periods, Given) and value._periods.points
+    return isinstance(value, Intervals) and isinstance(value._periods, RowIntervals) and value._periods.points
 
 
 def given_intervals(
@@ -607,10 +607,10 @@ def given_intervals(
         )
     kept = Project(plain._node, (*keys_, start, end, *others))
     node = renamed(kept, ((start, START), (end, END)))
-    return _intervals(symbol, node, Given(node, tuple(keys_), points), plain, site)
+    return _intervals(symbol, node, RowIntervals(node, tuple(keys_), points), plain, site)
 
 
-def _intervals(symbol: str, node: Node, periods: Derive | Given, base: Relation, site: Site | None) -> Intervals:
+def _intervals(symbol: str, node: Node, periods: Derive | RowIntervals, base: Relation, site: Site | None) -> Intervals:
     """The rows of a node as periods under a name: all attributes get it as prefix."""
     pairs = tuple((name, f"{symbol}.{name}") for name in node.schema)
     prefixed = Rename(node, pairs)
@@ -706,7 +706,7 @@ def parts_of_match(relation: Relation) -> tuple[dict[str, Relation], Relation, t
         return Relation(part, dict.fromkeys(part.schema, Origin(name)), relation._sites, relation._results)
 
     parts = {
-        symbol: plain(one.input if isinstance(one, Given) else one, symbol)
+        symbol: plain(one.input if isinstance(one, RowIntervals) else one, symbol)
         for symbol, one in zip(node.symbols, node.situations, strict=True)
     }
     return parts, plain(node, "match"), node.keys

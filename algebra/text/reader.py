@@ -23,7 +23,7 @@ from tidegate.algebra.ordered.match import Emission
 from tidegate.algebra.terms import Attr
 from tidegate.algebra.text.conditions import Conditions, name_of, ticks_of
 from tidegate.algebra.text.parsing import Part, Text
-from tidegate.algebra.text.returned import Returned, unknown_symbol
+from tidegate.algebra.text.returned import ReturnReader, unknown_symbol
 from tidegate.algebra.text.units import TIME, UNITS, Unit, duration_unit, number_of, unit_of
 from tidegate.algebra.text.wording import in_words_of_text
 from tidegate.algebra.types import Kind
@@ -83,7 +83,7 @@ def read_query(
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class StreamClause:
     """What a query says of its stream: its name, what orders its events and tells partitions apart, and where it is named."""
 
     stream: str
@@ -92,12 +92,12 @@ class Asked:
     place: Site
 
 
-def source_of(text: str, file: str = "query") -> Asked:
+def source_of(text: str, file: str = "query") -> StreamClause:
     """The stream of FROM, before there is one; `QueryError` as `read_query`."""
     read = Text(text, file)
     clauses = {part.kind: part for part in read.parse().parts}
     order, keys = (clauses[name].parts if name in clauses else () for name in ("order", "partition"))
-    return Asked(
+    return StreamClause(
         name_of(clauses["name"]),
         name_of(order[0].parts[-1]) if order else None,
         tuple(name_of(key.parts[-1]) for key in keys),
@@ -124,7 +124,7 @@ class _Reader:
         units = self._units(relation)
         conditions = Conditions(self.text, relation, prefixes, tuple(definitions), units)
         events = self._events(conditions)
-        returned = Returned(conditions, events, {symbol: {} for symbol in definitions})
+        returned = ReturnReader(conditions, events, {symbol: {} for symbol in definitions})
         items = [returned.item(part) for part in self._children("returns")]
         derived = self._derived(definitions, returned, units)
         matches = self._match(derived, events, units)
@@ -213,7 +213,7 @@ class _Reader:
 
     # DEFINE ----------------------------------------------------------------------------------------------------------
     def _derived(
-        self, definitions: Mapping[str, Part], returned: Returned, units: Mapping[str, Unit]
+        self, definitions: Mapping[str, Part], returned: ReturnReader, units: Mapping[str, Unit]
     ) -> dict[str, Intervals]:
         found: dict[str, Intervals] = {}
         for symbol, part in definitions.items():

@@ -41,7 +41,7 @@ class Item:
 
 
 @dataclass(slots=True)
-class Returned:
+class ReturnReader:
     """Reads RETURN before the situations are made; `aggregates` are those that each of them needs, by their names there."""
 
     conditions: Conditions

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from tidegate.algebra.terms import Value
 
 if TYPE_CHECKING:
-    from tidegate.algebra.typed.terms import Typed
+    from tidegate.algebra.typed.terms import TypedTerm
 
 OVERFLOW, ZERO_DIVISION, BAD_CAST = "TG301", "TG302", "TG303"
 DAY = 86_400_000_000
@@ -31,15 +31,15 @@ Constant = int | float | str
 Evaluator = Callable[[Mapping[str, Value]], Value]
 
 
-def any_operand(args: Sequence[Typed]) -> bool:
+def any_operand(args: Sequence[TypedTerm]) -> bool:
     return any(arg.nullable for arg in args)
 
 
-def never(_: Sequence[Typed]) -> bool:
+def never(_: Sequence[TypedTerm]) -> bool:
     return False
 
 
-def always(_: Sequence[Typed]) -> bool:
+def always(_: Sequence[TypedTerm]) -> bool:
     return True
 
 
@@ -58,10 +58,10 @@ class Kernel:
     python: Callable[..., Value] | None = None
     lazy: Callable[[Sequence[Evaluator]], Evaluator] | None = None
     range: RangeRule | None = None
-    nullable: Callable[[Sequence[Typed]], bool] = any_operand
+    nullable: Callable[[Sequence[TypedTerm]], bool] = any_operand
     takes_null: bool = False
     failure: str | None = None
-    total: Callable[[Sequence[Typed]], bool] = never
+    total: Callable[[Sequence[TypedTerm]], bool] = never
     mentions: int = 1
 
 

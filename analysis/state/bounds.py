@@ -65,7 +65,7 @@ class Bounded:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Missing:
+class MissingConstraint:
     """The constraint that would bound an occurrence: `a - y <= c` for any of the attributes and any y."""
 
     attributes: tuple[str, ...]
@@ -81,7 +81,7 @@ class Missing:
 class Collected:
     """Rows are dropped in time, but no constant bounds how many wait: what drops them is no progressing attribute."""
 
-    missing: Missing
+    missing: MissingConstraint
 
     def __str__(self) -> str:
         return f"collected, but not bounded: missing {self.missing}"
@@ -91,7 +91,7 @@ class Collected:
 class Unbounded:
     """Rows of some case are kept for ever."""
 
-    missing: Missing
+    missing: MissingConstraint
 
     def __str__(self) -> str:
         return f"unbounded: missing {self.missing}"
@@ -160,14 +160,14 @@ def bound(
     inputs = {(clause.stream, y) for f in functions.values() for clause in f.clauses for y, _ in clause.distances}
     late = {a: -f.evaluate(dict.fromkeys(inputs, 0)) for a, f in functions.items()}
     horizon: Extended = -INF
-    unbounded: list[Missing] = []
-    collected: list[Missing] = []
+    unbounded: list[MissingConstraint] = []
+    collected: list[MissingConstraint] = []
     for view in keep.views:
         reach = [late[a] + d for a in view.promised for y in stream.progress if (d := view.ahead(y, a)) != INF]
         if reach:
             horizon = max(horizon, min(reach))
             continue
-        missing = Missing(view.promised, stream.progress, federation.occurrence_name(i))
+        missing = MissingConstraint(view.promised, stream.progress, federation.occurrence_name(i))
         drops = any(view.ahead(x, a) != INF for a in view.promised for x in view.columns)
         (collected if drops else unbounded).append(missing)
     if unbounded:

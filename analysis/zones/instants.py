@@ -26,7 +26,17 @@ from tidegate.algebra.formulas import (
 from tidegate.algebra.terms import Term
 from tidegate.analysis.zones.expansion import check_number, expand
 from tidegate.analysis.zones.normal_form import LOCAL, Bound, normal_form
-from tidegate.analysis.zones.zone import Conflict, Extreme, Hidden, Layout, Moved, Rounding, RowTerm, Zone, is_copy
+from tidegate.analysis.zones.zone import (
+    Conflict,
+    Extreme,
+    Hidden,
+    Layout,
+    Rounding,
+    RowTerm,
+    ShiftedInstant,
+    Zone,
+    is_copy,
+)
 
 
 def constrained(
@@ -143,7 +153,7 @@ class _Reader:
             case Var(name):
                 row = self.layout.rows[self.layout.attributes[name]]
                 self.names.setdefault(row, name)
-                return Moved(row)
+                return ShiftedInstant(row)
             case Shift(inner, by):
                 return moved(self.read(inner, source), by)
             case Least(terms):
@@ -164,20 +174,20 @@ class _Reader:
         if isinstance(reading, Extreme):
             return _extreme(reading.op, [self.floor(part, unit, source) for part in reading.parts])
         row, by = reading.row, reading.by
-        while isinstance(row, Rounding) and self.is_known(Moved(row.base)):
+        while isinstance(row, Rounding) and self.is_known(ShiftedInstant(row.base)):
             if unit % row.unit == 0:
                 by = row.offset + by // row.unit * row.unit
                 row = row.base
             elif row.unit % unit == 0:
-                return Moved(row, by // unit * unit)
+                return ShiftedInstant(row, by // unit * unit)
             else:
                 break
         if isinstance(row, Extreme) and all(self.is_known(part) for part in row.parts):
             return _extreme(row.op, [self.floor(moved(part, by), unit, source) for part in row.parts])
         if unit == 1:
-            return Moved(row, by)
+            return ShiftedInstant(row, by)
         rounding = Rounding(row, by % unit, unit)
-        return Moved(self.row(Moved(rounding), source), by - by % unit)
+        return ShiftedInstant(self.row(ShiftedInstant(rounding), source), by - by % unit)
 
     def is_known(self, reading: RowTerm) -> bool:
         """Whether all rows that it speaks of are there."""
@@ -192,8 +202,12 @@ class _Reader:
             row = reading
         elif reading.by == 0:
             row = reading.row
-        elif isinstance(reading.row, Rounding) and reading.row.unit == 1 and self.is_known(Moved(reading.row.base)):
-            return self.row(Moved(reading.row.base, reading.row.offset + reading.by), source)
+        elif (
+            isinstance(reading.row, Rounding)
+            and reading.row.unit == 1
+            and self.is_known(ShiftedInstant(reading.row.base))
+        ):
+            return self.row(ShiftedInstant(reading.row.base, reading.row.offset + reading.by), source)
         else:
             row = Rounding(reading.row, reading.by, 1)
         if row not in self.layout.index:
@@ -245,7 +259,7 @@ def moved(reading: RowTerm, by: int) -> RowTerm:
         return reading
     if isinstance(reading, Extreme):
         return Extreme(reading.op, tuple(moved(part, by) for part in reading.parts))
-    return Moved(reading.row, reading.by + by)
+    return ShiftedInstant(reading.row, reading.by + by)
 
 
 def _extreme(op: Literal["least", "greatest"], parts: list[RowTerm]) -> RowTerm:

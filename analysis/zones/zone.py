@@ -35,7 +35,7 @@ class Rounding:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class ShiftedInstant:
     """The instant of a row, plus a number of ticks."""
 
     row: Hidden
@@ -51,7 +51,7 @@ class Extreme:
 
 
 #: A temporal term over rows.
-RowTerm = Moved | Extreme
+RowTerm = ShiftedInstant | Extreme
 #: What a row of the matrix stands for: never an output attribute, which is a name for such a row.
 Hidden = Copy | Rounding | Extreme
 #: An output attribute ("a", name), or what a row stands for.

@@ -22,7 +22,7 @@ from tidegate.algebra.dsl.sources import stream
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.printing.plans import count_of, printable
 from tidegate.algebra.schema import Schema
-from tidegate.algebra.text.reader import Asked, Dialect, read_query, source_of
+from tidegate.algebra.text.reader import Dialect, StreamClause, read_query, source_of
 from tidegate.algebra.text.wording import in_words_of_text
 from tidegate.algebra.types import Kind
 from tidegate.runtime.connectors.overlaps import is_below
@@ -111,7 +111,7 @@ class QueryRun:
             raise error if known is None else known.meant_by(error) from None
         return relation, sources
 
-    def _stream(self, name: str, schema: Schema, asked: Asked) -> Relation:
+    def _stream(self, name: str, schema: Schema, asked: StreamClause) -> Relation:
         time = self.time or asked.time or _only_timestamp(name, schema, asked.keys)
         with written_at(asked.place):
             return stream(name, schema, progress=time)

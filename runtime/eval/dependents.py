@@ -75,7 +75,7 @@ class Judgement:
 
 
 @dataclass(slots=True, eq=False)
-class _Asked:
+class _LeafCase:
     """What one leaf of a query says of the rows in one case: `dead` as far as checks have been made."""
 
     purge: Purge
@@ -89,7 +89,7 @@ class _Asked:
 class _Check:
     """A rule asked of the rows: for which of them some stored row of `other` is found, among those `seen`."""
 
-    asked: _Asked
+    asked: _LeafCase
     rule: Partner | Kill
     other: Leaf
     found: _Bools
@@ -171,7 +171,7 @@ class _Slice:
         return nearest, check.seen.get(nearest.path, 0)
 
 
-def _asked(sweep: Sweep, query: QueryPlan, leaf: Leaf, rows: pl.DataFrame) -> list[_Asked]:
+def _asked(sweep: Sweep, query: QueryPlan, leaf: Leaf, rows: pl.DataFrame) -> list[_LeafCase]:
     """The cases in which a query may need the rows at this leaf."""
     assert query.purge is not None
     assert leaf.occurrence is not None
@@ -179,11 +179,11 @@ def _asked(sweep: Sweep, query: QueryPlan, leaf: Leaf, rows: pl.DataFrame) -> li
     for case in query.purge.cases:
         if leaf.occurrence.index in case.views:
             keep = query.purge.keep(case, leaf.occurrence.index, sweep.progress[query.name])
-            found.append(_Asked(query.purge, query, case, leaf, ~_holding(rows, keep, _buffer(leaf))))
+            found.append(_LeafCase(query.purge, query, case, leaf, ~_holding(rows, keep, _buffer(leaf))))
     return found
 
 
-def _checks(sweep: Sweep, asked: _Asked, leaves: Sequence[Leaf], rows: pl.DataFrame, alive: _Bools) -> list[_Check]:
+def _checks(sweep: Sweep, asked: _LeafCase, leaves: Sequence[Leaf], rows: pl.DataFrame, alive: _Bools) -> list[_Check]:
     """The rules that free rows of this leaf; where there are none, what keep says holds at once."""
     by_occurrence = {leaf.occurrence.index: leaf for leaf in leaves if leaf.occurrence is not None}
     assert asked.own.occurrence is not None

@@ -72,7 +72,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class LookStep:
     """A step of a look: the rows that it went through; at the end, how many of those judged are dead.
 
     `segments` stand in the place of those judged, where enough of them was dead.
@@ -159,7 +159,7 @@ class Watch:
             chosen.append(segment)
         return Look(buffer, tuple(chosen), age, seq)
 
-    def went(self, look: Look, looked: Looked) -> None:
+    def went(self, look: Look, looked: LookStep) -> None:
         """Notes what a step of a look has cost, and at its end what it has found."""
         self.credit[look.age] -= looked.rows
         self.last = look.age

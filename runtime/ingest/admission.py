@@ -114,7 +114,7 @@ def placed(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ProgressValues:
     """What rows say of progress: values per progressing attribute, and the rows that carry nothing else.
 
     `alone` has the positions of these, with the column whose value is ahead, None where none is.
@@ -124,7 +124,7 @@ class Said:
     alone: Mapping[int, str | None]
 
 
-def said_of_progress(source: Raw, intake: Intake, options: SourceOptions, judged: Schema) -> Said:
+def said_of_progress(source: Raw, intake: Intake, options: SourceOptions, judged: Schema) -> ProgressValues:
     values: dict[str, pa.Array] = {}
     speaks = np.zeros(source.count, dtype=np.bool_)
     ahead: dict[int, str] = {}
@@ -141,7 +141,7 @@ def said_of_progress(source: Raw, intake: Intake, options: SourceOptions, judged
         if not speaks.any():
             break
         speaks &= _null_mask(source.columns[name])
-    return Said(values, {int(position): ahead.get(int(position)) for position in np.flatnonzero(speaks)})
+    return ProgressValues(values, {int(position): ahead.get(int(position)) for position in np.flatnonzero(speaks)})
 
 
 def _null_mask(column: pa.Array | pa.ChunkedArray | Sequence[object]) -> np.ndarray[Any, np.dtype[np.bool_]]:

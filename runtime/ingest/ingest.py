@@ -38,7 +38,7 @@ from tidegate.runtime.ingest.buffering import absorbed, as_small
 from tidegate.runtime.ingest.keys import repeated
 from tidegate.runtime.ingest.raw_rows import Raw, Rows, raw
 from tidegate.runtime.ingest.rejected_text import file_text, row_text
-from tidegate.runtime.ingest.validation import Validated, validate
+from tidegate.runtime.ingest.validation import ValidatedRows, validate
 from tidegate.runtime.plan.slices import Slice
 from tidegate.runtime.plan.steps import Buffer
 from tidegate.runtime.state.manifest import SourceCounts
@@ -307,7 +307,7 @@ def _with_place(error: EvaluationError, stream: str, position: int, origin: str)
     return EvaluationError(error.code, f"{error.message} ({place})", hint=error.hint, because=error.problems[0].because)
 
 
-def _read(arrival: Arrival, intake: Intake, judged: Schema) -> tuple[Raw, Validated]:
+def _read(arrival: Arrival, intake: Intake, judged: Schema) -> tuple[Raw, ValidatedRows]:
     """The rows of an arrival by column, and what became of each; `UnreadableFile` where a file has none."""
     source = _columns(arrival, intake, judged)
     try:

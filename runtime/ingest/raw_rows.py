@@ -16,7 +16,7 @@ from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import Schema
 from tidegate.runtime.connectors.sources import Source, reader_of
 from tidegate.runtime.eval.columns import one_array
-from tidegate.runtime.ingest.values import Unreadable
+from tidegate.runtime.ingest.values import UnreadableValue
 from tidegate.runtime.state.errors import memory_errors
 
 #: Bytes inside a character of several, 0x80 to 0xBF, are less than this.
@@ -39,11 +39,11 @@ class Raw:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged(Sequence[object]):
+class CheckedColumn(Sequence[object]):
     """A column whose malformed values were found before it was stored: `values` has NULLs in their place."""
 
     values: pa.Array
-    malformed: Mapping[int, Unreadable]
+    malformed: Mapping[int, UnreadableValue]
 
     def __len__(self) -> int:
         return len(self.values)
@@ -154,7 +154,7 @@ def _may_be_pieces(column: pa.ChunkedArray) -> bool:
     return bool(plain and column.num_chunks > 1)
 
 
-def _readable(column: pa.Array) -> pa.Array | Judged:
+def _readable(column: pa.Array) -> pa.Array | CheckedColumn:
     """A column, with values of text that are not UTF-8 set apart: whoever reads one as text fails."""
     t = pa.types
     if t.is_string(column.type) or t.is_large_string(column.type):
@@ -194,16 +194,16 @@ def _is_utf8(column: pa.Array) -> bool:
         return False
 
 
-def _decoded(values: Sequence[bytes | None]) -> Judged:
+def _decoded(values: Sequence[bytes | None]) -> CheckedColumn:
     texts: list[str | None] = []
-    malformed: dict[int, Unreadable] = {}
+    malformed: dict[int, UnreadableValue] = {}
     for position, value in enumerate(values):
         try:
             texts.append(None if value is None else value.decode("utf-8"))
         except UnicodeDecodeError:
             texts.append(None)
-            malformed[position] = Unreadable((value or b"").decode("utf-8", "backslashreplace"))
-    return Judged(pa.array(texts, pa.large_string()), malformed)
+            malformed[position] = UnreadableValue((value or b"").decode("utf-8", "backslashreplace"))
+    return CheckedColumn(pa.array(texts, pa.large_string()), malformed)
 
 
 def _with_absent(

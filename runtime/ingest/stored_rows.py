@@ -10,10 +10,10 @@ import pyarrow.compute as pc
 
 from tidegate.algebra.schema import Attribute, Schema
 from tidegate.runtime.eval.columns import as_mask, one_array, user_column
-from tidegate.runtime.ingest.raw_rows import Judged, Raw, Rows, holds_containers, raw
+from tidegate.runtime.ingest.raw_rows import CheckedColumn, Raw, Rows, holds_containers, raw
 from tidegate.runtime.ingest.rejected_text import value_text
 from tidegate.runtime.ingest.validation import hold_column
-from tidegate.runtime.ingest.values import Unreadable
+from tidegate.runtime.ingest.values import UnreadableValue
 
 _JUDGED = {"tidegate": "judged"}
 
@@ -62,7 +62,7 @@ def read_stored(table: pa.Table) -> pa.Table | Raw:
     return Raw({name: _judged(c) if name in marked else c for name, c in columns.items()}, table.num_rows)
 
 
-def _judged(parts: pa.StructArray) -> Judged:
+def _judged(parts: pa.StructArray) -> CheckedColumn:
     values, reasons, texts = parts.flatten()
     malformed = np.flatnonzero(as_mask(reasons.is_valid()))
-    return Judged(values, {int(i): Unreadable(str(texts[i]), str(reasons[i])) for i in malformed})
+    return CheckedColumn(values, {int(i): UnreadableValue(str(texts[i]), str(reasons[i])) for i in malformed})

@@ -9,7 +9,7 @@ from tidegate.analysis.ordered.table import family_of
 from tidegate.runtime.plan.placement import Limits, size_text
 from tidegate.runtime.plan.schedule import Timetable
 from tidegate.runtime.plan.shared_parts import sharers
-from tidegate.runtime.plan.steps import Buffer, Ordered, Plan, QueryPlan
+from tidegate.runtime.plan.steps import Buffer, OrderedStep, Plan, QueryPlan
 
 
 def plan_text(plan: Plan, timetable: Timetable | None = None, limits: Limits | None = None) -> str:
@@ -91,7 +91,7 @@ def _query_text(plan: Plan, query: QueryPlan, timetable: Timetable, limits: Limi
     return "\n".join([*lines, _indented("tree", node_text(query.tree))])
 
 
-def _notes(ordered: Ordered | None) -> dict[str, list[str] | None]:
+def _notes(ordered: OrderedStep | None) -> dict[str, list[str] | None]:
     """What an operator keeps, what frees some of that sooner, and in which order it looks for what it combines at first."""
     if ordered is None:
         return dict.fromkeys(("order", "holds", "freed_by"))
@@ -104,7 +104,7 @@ def _notes(ordered: Ordered | None) -> dict[str, list[str] | None]:
     }
 
 
-def _events(ordered: Ordered) -> str:
+def _events(ordered: OrderedStep) -> str:
     """What is stored of an operator's events, and why."""
     if ordered.encoded is not None:
         return "joined into event runs as files are read, where a delay says how far they are final; else one by one"

@@ -24,7 +24,7 @@ _MOVES = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Sorted:
+class SortedGroups:
     """The rows of G groups, each group by its values."""
 
     #: int64[G + 1]: group g has the places first[g] to first[g + 1].
@@ -35,7 +35,7 @@ class Sorted:
     values: Ints
 
 
-def sort_groups(group: Ints, values: Ints, valid: Bools, groups: int) -> Sorted | None:
+def sort_groups(group: Ints, values: Ints, valid: Bools, groups: int) -> SortedGroups | None:
     """The valid rows with a group (not -1) in order; None where they are too far from ascending values in each group.
 
     Rows that come in order of their values, as those of streams nearly do, cost a few passes and no comparison sort.
@@ -43,10 +43,10 @@ def sort_groups(group: Ints, values: Ints, valid: Bools, groups: int) -> Sorted 
     first = np.zeros(groups + 1, dtype=np.int64)
     _count(group, valid, first)
     order, placed = np.empty(first[-1], dtype=np.int64), np.empty(first[-1], dtype=np.int64)
-    return Sorted(first, order, placed) if _place(group, values, valid, first, order, placed) else None
+    return SortedGroups(first, order, placed) if _place(group, values, valid, first, order, placed) else None
 
 
-def find_slices(rows: Sorted, group: Ints, valid: Bools, low: Ints, high: Ints) -> tuple[Ints, Ints]:
+def find_slices(rows: SortedGroups, group: Ints, valid: Bools, low: Ints, high: Ints) -> tuple[Ints, Ints]:
     """For every outer row the places of its group's rows with low <= value <= high: int64[m] start and stop."""
     start, stop = np.zeros(len(group), dtype=np.int64), np.zeros(len(group), dtype=np.int64)
     _search(rows.first, rows.values, group, valid, low, high, start, stop)

@@ -13,7 +13,7 @@ import numba as nb
 import numpy as np
 
 from tidegate.runtime.kernels.compiling import compiled
-from tidegate.runtime.kernels.situations import NEVER, OPEN, Bools, Closed, Runs
+from tidegate.runtime.kernels.situations import NEVER, OPEN, Bools, ClosedSituations, Runs
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Numbers = np.ndarray[Any, np.dtype[np.int32]]
@@ -70,7 +70,7 @@ class Triggers:
     quiet: Ints
 
 
-def arrange(kept: Situations, closed: Closed, runs: Runs | None, partitions: int) -> Situations:
+def arrange(kept: Situations, closed: ClosedSituations, runs: Runs | None, partitions: int) -> Situations:
     """What was kept (all over, partitions <= `partitions`), what closed since, and with `runs` what is open, laid out together.
 
     A situation's origin is its index in `kept`; or len(kept.ts) + its index in `closed`; or, open, len(kept.ts) +

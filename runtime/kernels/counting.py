@@ -40,7 +40,7 @@ _OUT = nb.int64[::1]
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class MatchCount:
     """How many matches were detected, and what it took."""
 
     matches: int
@@ -77,7 +77,7 @@ def tails_of(steps: Steps) -> list[Tail | None]:
 
 def count_matches(
     steps: Steps, tails: Sequence[Tail | None], situations: Situations, triggers: Triggers, after: int, until: int
-) -> Counted:
+) -> MatchCount:
     """How many matches `enumerate_matches` would find; definitions are of disjoint situations."""
     pattern = steps.pattern
     roles = len(pattern.definition)
@@ -96,7 +96,7 @@ def count_matches(
         triggers.first, triggers.hit, triggers.partition, triggers.quiet, after, min(until, OPEN - 1),
         first, sums, found, counters,
     )  # fmt: skip
-    return Counted(int(found.sum()), counters)
+    return MatchCount(int(found.sum()), counters)
 
 
 def _is_tail(pattern: Pattern, before: Sequence[int], tail: Sequence[int], hull: Matrix) -> bool:

@@ -86,7 +86,7 @@ class Runs:
 
 
 @dataclass(frozen=True, slots=True)
-class Closed:
+class ClosedSituations:
     """Situations that are over, in the order of their ends within each partition."""
 
     #: int32[c]
@@ -100,9 +100,9 @@ class Closed:
     #: int64[c]: number of the run.
     run: Ints
 
-    def where(self, keep: Bools) -> Closed:
+    def where(self, keep: Bools) -> ClosedSituations:
         """Those that are marked."""
-        return Closed(self.partition[keep], self.symbol[keep], self.ts[keep], self.te[keep], self.run[keep])
+        return ClosedSituations(self.partition[keep], self.symbol[keep], self.ts[keep], self.te[keep], self.run[keep])
 
 
 def derive(
@@ -115,7 +115,7 @@ def derive(
     ties_by_row: bool = False,
     first_number: int = 0,
     tracked: Symbols | None = None,
-) -> tuple[Status, Closed, Ints, int]:
+) -> tuple[Status, ClosedSituations, Ints, int]:
     """Advances the state by events: status, what closed, int64[len(tracked), n] run of each event or -1, and runs so far.
 
     `partition` is int32[n], `time` int64[n] in ascending order within each partition, `holds` uint64[n] with bit j set where
@@ -124,7 +124,7 @@ def derive(
     """
     chosen = np.empty(0, dtype=np.int16) if tracked is None else tracked
     member = np.empty((len(chosen), len(partition)), dtype=np.int64)
-    parts: list[Closed] = []
+    parts: list[ClosedSituations] = []
     row, numbers = 0, first_number
     room = max(
         1024, len(partition) // 16 if until is None else len(partition)
@@ -254,23 +254,23 @@ def _derive(
     return Status.DONE.value, row, count, numbers
 
 
-def _closed(room: int) -> Closed:
-    return Closed(
+def _closed(room: int) -> ClosedSituations:
+    return ClosedSituations(
         np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int16),
         np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64),
     )  # fmt: skip
 
 
-def _first(closed: Closed, count: int) -> Closed:
-    return Closed(
+def _first(closed: ClosedSituations, count: int) -> ClosedSituations:
+    return ClosedSituations(
         closed.partition[:count], closed.symbol[:count], closed.ts[:count], closed.te[:count], closed.run[:count]
     )
 
 
-def _joined(parts: list[Closed]) -> Closed:
+def _joined(parts: list[ClosedSituations]) -> ClosedSituations:
     if len(parts) == 1:
         return parts[0]
-    return Closed(
+    return ClosedSituations(
         np.concatenate([part.partition for part in parts]), np.concatenate([part.symbol for part in parts]),
         np.concatenate([part.ts for part in parts]), np.concatenate([part.te for part in parts]),
         np.concatenate([part.run for part in parts]),

@@ -12,7 +12,7 @@ from tidegate.algebra.time import Extended
 from tidegate.runtime.eval.lenient import SetAside
 from tidegate.runtime.eval.small.increment import Rows
 from tidegate.runtime.ordered.state_tables import StateTables
-from tidegate.runtime.plan.steps import Ordered
+from tidegate.runtime.plan.steps import OrderedStep
 
 N = TypeVar("N", bound=OrderedNode)
 Tables = Mapping[str, pl.DataFrame]
@@ -83,10 +83,10 @@ class Family(Generic[N]):
 
     node: type[N]
 
-    def start(self, ordered: Ordered) -> Operator:
+    def start(self, ordered: OrderedStep) -> Operator:
         """The operator before the first event."""
         raise NotImplementedError
 
-    def load(self, ordered: Ordered, tables: Tables, reached: Extended) -> Operator:
+    def load(self, ordered: OrderedStep, tables: Tables, reached: Extended) -> Operator:
         """The operator with what was kept when progress was `reached`."""
         raise NotImplementedError

@@ -17,7 +17,7 @@ from tidegate.runtime.state.store.interface import FileRef, Store
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownOperator:
     """An operator, the state of the checkpoint that it is, and the layers of that."""
 
     state: KernelState
@@ -30,7 +30,7 @@ class Operators:
     """The operators by their queries, each beside the state of the checkpoint that it is."""
 
     store: Store
-    known: dict[str, Known] = field(default_factory=dict)
+    known: dict[str, KnownOperator] = field(default_factory=dict)
 
     def of(self, job: Job) -> Operator:
         """The operator of a query as the last committed batch left it."""
@@ -65,5 +65,5 @@ class Operators:
 
         kept, part = keep_part(operator, before, write, self.store.read_table)
         state = whole_state(kept, part)
-        self.known[name] = Known(state, part, operator)
+        self.known[name] = KnownOperator(state, part, operator)
         return state

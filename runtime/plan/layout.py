@@ -41,7 +41,7 @@ class Reader:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class BufferContents:
     """What a buffer holds of which stream, its instants, and who reads it.
 
     `tables` says of each static table that a row meets how its matches count. With `key`, rows that no other may repeat there, until they are late; no query reads them.
@@ -63,7 +63,7 @@ class Layout:
     `names` has what people read in the place of the names of stages.
     """
 
-    buffers: tuple[Held, ...]
+    buffers: tuple[BufferContents, ...]
     inputs: Mapping[str, Kinds]
     queries: Mapping[str, Kinds]
     situations: tuple[Situations, ...]
@@ -73,7 +73,7 @@ class Layout:
 def layout(plan: Plan, remembered: Iterable[tuple[Buffer, tuple[str, ...]]] = ()) -> Layout:
     """The layout of a plan's state, and of the rows that are remembered by their key."""
     buffers = tuple(
-        Held(
+        BufferContents(
             buffer.id,
             buffer.stream.name,
             buffer.holds,
@@ -112,9 +112,9 @@ def _tables(plan: Plan, buffer: Buffer) -> dict[str, str]:
     return {name: found[name] for name in found if name not in later} | dict.fromkeys(later, _LATER)
 
 
-def _remembered(buffer: Buffer, key: tuple[str, ...]) -> Held:
+def _remembered(buffer: Buffer, key: tuple[str, ...]) -> BufferContents:
     instants = {name: buffer.stored[name].type.kind.value for name in buffer.instants}
-    return Held(buffer.id, buffer.stream.name, "rows", instants, (), key)
+    return BufferContents(buffer.id, buffer.stream.name, "rows", instants, (), key)
 
 
 def readers(plan: Plan, buffer: Buffer) -> tuple[Reader, ...]:

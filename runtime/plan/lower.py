@@ -58,7 +58,7 @@ from tidegate.runtime.plan.steps import (
     CommonPart,
     EncodedReading,
     Leaf,
-    Ordered,
+    OrderedStep,
     Plan,
     PurgeMode,
     QueryPlan,
@@ -221,13 +221,13 @@ class _QueryDraft:
     tree: Node
     leaves: tuple[_LeafDraft, ...]
     grouping: Group | None = None
-    ordered: Ordered | None = None
+    ordered: OrderedStep | None = None
     conditions: tuple[Term, ...] = ()
     """The conditions of its situations, where the operator reads event runs."""
     keys: tuple[str, ...] | None = None
     """Of an operator: for each leaf the column by which its partitions can be shared out."""
 
-    def operator(self, leaves: tuple[Leaf, ...]) -> Ordered | None:
+    def operator(self, leaves: tuple[Leaf, ...]) -> OrderedStep | None:
         """The operator at the root, over finished leaves."""
         if self.ordered is None or not self.conditions:
             return self.ordered
@@ -290,7 +290,7 @@ def _ordered(facts: QueryFacts, node: Node, operator: OrderedNode, layout: _Layo
     made = operator.over(tuple(_read(key[0], order.index(key), tuple(parts[key]), read) for _, key, read in bare))
     time = completion(node)
     assert time is not None
-    plan = Ordered(made, tuple(order.index(key) for _, key, _ in bare), time)
+    plan = OrderedStep(made, tuple(order.index(key) for _, key, _ in bare), time)
     keys = None
     if (by := plan.sharded_by) is not None:
         keys = tuple(next(names[one.keys[by]] for one, key, names in bare if key == leaf) for leaf in order)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tidegate.algebra.nodes import OrderedNode
 from tidegate.algebra.types import DataType
 from tidegate.analysis.ordered.table import family_of
-from tidegate.runtime.plan.steps import Ordered, Plan, QueryPlan
+from tidegate.runtime.plan.steps import OrderedStep, Plan, QueryPlan
 
 #: What separates the number of a query inside another one from the name of that one.
 _INSIDE = "~"
@@ -54,7 +54,7 @@ def _situations(query: QueryPlan) -> Situations:
     )
 
 
-def instants_of(ordered: Ordered) -> DataType:
+def instants_of(ordered: OrderedStep) -> DataType:
     """The type of an operator's instants."""
     node: OrderedNode = ordered.node
     return node.schema[node.completed_by].type

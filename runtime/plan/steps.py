@@ -180,7 +180,7 @@ PurgeMode = Literal["planned", "always", "off"]
 
 
 @dataclass(frozen=True, slots=True)
-class Ordered:
+class OrderedStep:
     """An operator that gathers events in order, below the tree of its query.
 
     Its inputs are stored rows of the leaves that `leaves` names for each. `time` is the attribute of the result that holds
@@ -225,7 +225,7 @@ class QueryPlan:
     common: tuple[CommonPart, ...] = ()
     shard_key: tuple[str | None, ...] | None = None
     purge: Purge | None = None
-    ordered: Ordered | None = None
+    ordered: OrderedStep | None = None
 
     @property
     def name(self) -> str:

@@ -55,7 +55,7 @@ class Retention:
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped:
+class DroppedTotals:
     """What retention dropped so far: files, rows and bytes, and the clock of the newest batch among them."""
 
     files: int = 0
@@ -63,10 +63,10 @@ class Dropped:
     bytes: int = 0
     until: int | None = None
 
-    def and_then(self, segment: Segment) -> Dropped:
+    def and_then(self, segment: Segment) -> DroppedTotals:
         newest = segment.bounds[CLOCK][1]
         until = newest if self.until is None else max(newest, self.until)
-        return Dropped(self.files + 1, self.rows + segment.rows, self.bytes + segment.bytes, until)
+        return DroppedTotals(self.files + 1, self.rows + segment.rows, self.bytes + segment.bytes, until)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Quarantine:
     """Every rejected row that is kept, once: files, oldest first, each with the clocks of its batches as bounds."""
 
     files: tuple[Segment, ...] = ()
-    dropped: Dropped = field(default_factory=Dropped)
+    dropped: DroppedTotals = field(default_factory=DroppedTotals)
 
     @property
     def rows(self) -> int:

@@ -33,7 +33,7 @@ from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.state.failpoints import SimulatedCrash
 from tidegate.runtime.state.store.interface import Store
 from tidegate.runtime.state.store.local import LocalStore
-from tidegate.runtime.testkit.waiting import TestClock, Waiting
+from tidegate.runtime.testkit.waiting import PendingStep, TestClock
 
 
 @dataclass(slots=True)
@@ -55,7 +55,7 @@ class OnSpark:
     _store: LocalStore = field(init=False)
     _temporary: tempfile.TemporaryDirectory[str] | None = None
     _files: int = 0
-    _written: Waiting | None = None
+    _written: PendingStep | None = None
     _query: RunningQuery | None = None
     _reports: list[BatchReport] = field(default_factory=list)
 
@@ -78,7 +78,7 @@ class OnSpark:
     def _streams(self) -> list[StreamDef]:
         return [stream for stream in self.facts.program.inputs if not stream.static]
 
-    def step(self, waiting: Waiting) -> BatchReport:
+    def step(self, waiting: PendingStep) -> BatchReport:
         self._reports.clear()
         if self._store.failpoints.armed or (self._query is None and is_planned(self._store.where)):
             self._give(waiting)
@@ -93,7 +93,7 @@ class OnSpark:
         assert not any(counts.rows_in for other in others for counts in other.counts.values())
         return report
 
-    def _give(self, waiting: Waiting) -> None:
+    def _give(self, waiting: PendingStep) -> None:
         if waiting is self._written:
             return  # a step that was killed finds its files where it left them
         self._written = waiting
@@ -109,7 +109,7 @@ class OnSpark:
         self._files += 1
         pq.write_table(table, self._root / "in" / stream / f"{self._files:06d}.parquet")
 
-    def _run(self, waiting: Waiting) -> None:
+    def _run(self, waiting: PendingStep) -> None:
         """One batch of a streaming query: the one that Spark had planned before, or one over all that it has not read."""
         self._stop()
         before_the_end = _before_the_end(waiting)
@@ -118,7 +118,7 @@ class OnSpark:
         query = self._start(trigger={"once": True}, advance=_by_stream(waiting.advances), close_at=waiting.close_at)
         query.awaitTermination()
 
-    def _run_on(self, waiting: Waiting) -> None:
+    def _run_on(self, waiting: PendingStep) -> None:
         """The next batch of a query that lasts; it waits until all of the step is there."""
         held = self._query is None
         query = self._query or self._start(trigger="0 seconds", held=True)
@@ -191,7 +191,7 @@ class OnSpark:
             self._temporary.cleanup()
 
 
-def _before_the_end(waiting: Waiting) -> dict[tuple[str, str], Extended]:
+def _before_the_end(waiting: PendingStep) -> dict[tuple[str, str], Extended]:
     """What was declared of streams that then ended."""
     return {key: value for key, value in waiting.declared.items() if waiting.advances[key] == INF}
 

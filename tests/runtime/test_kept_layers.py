@@ -14,9 +14,9 @@ from tidegate.runtime.engines.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.kernels.situations import Ints
 from tidegate.runtime.ordered import state as operator_state
-from tidegate.runtime.ordered.derive.partition_states import Cut, PartitionStates
-from tidegate.runtime.ordered.held_partitions import LOOSE
+from tidegate.runtime.ordered.derive.partition_states import PartitionStates, StateExtract
 from tidegate.runtime.ordered.match.operator import MatchOperator
+from tidegate.runtime.ordered.partition_store import LOOSE
 from tidegate.runtime.ordered.state import part_of, to_merge
 from tidegate.runtime.state.segments import FANOUT, tier_of
 from tidegate.runtime.state.store.interface import Store
@@ -55,7 +55,7 @@ def test_a_batch_costs_what_it_touches(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
     cut = PartitionStates.cut
 
-    def counted(self: PartitionStates, partitions: Ints) -> Cut:
+    def counted(self: PartitionStates, partitions: Ints) -> StateExtract:
         seen.append(len(partitions))
         return cut(self, partitions)
 
@@ -138,7 +138,7 @@ def test_a_run_that_starts_again_goes_on_the_same(
     results = []
     for small in (10**6, 0):
         monkeypatch.setattr(operator_state, "SMALL", small)
-        monkeypatch.setattr("tidegate.runtime.ordered.held_partitions.LOOSE", 0 if small == 0 else LOOSE)
+        monkeypatch.setattr("tidegate.runtime.ordered.partition_store.LOOSE", 0 if small == 0 else LOOSE)
         store: Store = LocalStore(tmp_path / str(small), sync=False)
         run, most, live = Session(facts, store), 0, []
         for number, rows in enumerate(batches):

@@ -15,8 +15,8 @@ from tidegate.algebra.errors import InternalError
 from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.types import BIGINT
 from tidegate.runtime.kernels.situations import Ints
-from tidegate.runtime.ordered import held_partitions
-from tidegate.runtime.ordered.held_partitions import EVER
+from tidegate.runtime.ordered import partition_store
+from tidegate.runtime.ordered.partition_store import EVER
 from tidegate.runtime.ordered.process import partition_tables
 from tidegate.runtime.ordered.process.partition_tables import PARTITION, Cut, PartitionTables
 
@@ -70,7 +70,7 @@ def random_held(rng: random.Random, now: int) -> Held:
 @pytest.mark.parametrize(("loose", "many"), [(0, False), (0, True), (3, True), (10**6, False), (10**6, True)])
 @pytest.mark.parametrize("null", [False, True])
 def test_partitions_hold_what_was_put_last(null: bool, loose: int, many: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(held_partitions, "LOOSE", loose)
+    monkeypatch.setattr(partition_store, "LOOSE", loose)
     monkeypatch.setattr(partition_tables, "LOOSE", loose)
     rng = random.Random(loose)
     held, known = tables(), dict[int | None, Held]()

@@ -8,7 +8,7 @@ CELLS = "runtime/kernels/cells.py"
 POOL = "runtime/kernels/pool.py"
 NUMBERS = "runtime/kernels/partition_numbers.py"
 STATES = "runtime/ordered/derive/partition_states.py"
-HELD = "runtime/ordered/held_partitions.py"
+HELD = "runtime/ordered/partition_store.py"
 TABLES = "runtime/ordered/derive/tables.py"
 DESCRIBED = "runtime/ordered/state_tables.py"
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tidegate.algebra.allen import ANY, converse_mask, group_bits, relation_of
 from tidegate.algebra.ordered.derive import START, Derive
-from tidegate.algebra.ordered.match import Emission, Given, Match
+from tidegate.algebra.ordered.match import Emission, Match, RowIntervals
 from tidegate.algebra.terms import Term
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import INT64_MAX, DataType
@@ -88,8 +88,8 @@ def detection_of(node: Match) -> Detection:
     return detection(symbols, node.pattern, node.situations[0].schema[START].type, node.within, node.emission)
 
 
-def _symbol(name: str, one: Derive | Given) -> Symbol:
-    if isinstance(one, Given):
+def _symbol(name: str, one: Derive | RowIntervals) -> Symbol:
+    if isinstance(one, RowIntervals):
         return Symbol(name, points=one.points)
     return Symbol(name, None if one.at_least == 1 else one.at_least, one.at_most)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tidegate.algebra.errors import Problem, QueryError
 from tidegate.algebra.ordered.derive import END, START, Derive
-from tidegate.algebra.ordered.match import DETECTED, Given, Match, endpoint_schema
+from tidegate.algebra.ordered.match import DETECTED, Match, RowIntervals, endpoint_schema
 from tidegate.algebra.program import Query
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.time import INF
@@ -48,13 +48,13 @@ class MatchFamily(Family[Match]):
         everything = range(sides[0][1].start, sides[-1][1].stop)
         awaited: set[int] = set()
         for (zones, own), symbol, situation in zip(sides, node.symbols, node.situations, strict=True):
-            if isinstance(situation, Given):
+            if isinstance(situation, RowIntervals):
                 matched, known = _from_row(build, zones, matched, known, symbol, situation)
                 awaited.update(own)
         found: list[Zone] = []
         time = node.schema[DETECTED].renamed(_COMPLETING)
         for (zones, own), situation in zip(sides, node.situations, strict=True):
-            if isinstance(situation, Given):
+            if isinstance(situation, RowIntervals):
                 continue
             completed = completing(zones, situation.readings[0], _COMPLETING)
             keys = [node.schema[key] for key in node.keys]
@@ -122,7 +122,7 @@ def _bound_lines(node: Match, bounds: Sequence[SituationBound]) -> list[str]:
 
 
 def _from_row(
-    build: ZoneBuilder, zones: list[Zone], matched: list[Zone], known: Schema, symbol: str, given: Given
+    build: ZoneBuilder, zones: list[Zone], matched: list[Zone], known: Schema, symbol: str, given: RowIntervals
 ) -> tuple[list[Zone], Schema]:
     """What holds of a match beside the row that is one of its situations, and which of its attributes are known then."""
     rows = given.schema
@@ -147,12 +147,12 @@ def _from_row(
     return build.pruned(build.named(build.joined(matched, named, both, same), kept), kept), kept
 
 
-def _instants(given: Given) -> list[str]:
+def _instants(given: RowIntervals) -> list[str]:
     """The instants of a row that is a period, without those that are keys."""
     return [name for name in given.schema.temporal if name not in given.keys]
 
 
-def _not_periods(symbol: str, given: Given) -> QueryError:
+def _not_periods(symbol: str, given: RowIntervals) -> QueryError:
     sign, might = ("<=", "end before it begins") if given.points else ("<", "not end after it begins")
     return QueryError(
         "TG161",

@@ -17,7 +17,7 @@ SOONER = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Freed:
+class PartnerRule:
     """Symbols of one derivation whose situations go sooner, and the symbols that have to be there for one of them."""
 
     symbols: tuple[str, ...]
@@ -33,7 +33,7 @@ class SituationPartners:
     """
 
     bounds: tuple[tuple[int | None, ...], ...]
-    freed: tuple[Freed, ...]
+    freed: tuple[PartnerRule, ...]
 
 
 def situation_partners(node: Match, *, always: bool) -> SituationPartners | None:
@@ -58,7 +58,7 @@ def situation_partners(node: Match, *, always: bool) -> SituationPartners | None
             pairs = [pair for place in places for pair in waits[place].items()]
             partners = [other for other, wait in pairs if _pays(wait, by_keep, always)]
             names = tuple(node.symbols[other] for other in dict.fromkeys(partners))
-            freed.append(Freed(tuple(node.symbols[place] for place in places), names))
+            freed.append(PartnerRule(tuple(node.symbols[place] for place in places), names))
     rows = tuple(tuple(None if bound >= NONE else bound for bound in row) for row in bounds.tolist())
     return SituationPartners(rows, tuple(freed)) if freed else None
 

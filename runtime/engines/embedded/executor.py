@@ -25,7 +25,7 @@ from tidegate.runtime.eval.increment import Ready, common_parts, increment, keep
 from tidegate.runtime.eval.job import Job
 from tidegate.runtime.eval.lenient import UNEVALUABLE, SetAside, lenient_increment
 from tidegate.runtime.eval.purge_rows import surviving
-from tidegate.runtime.eval.purging import Look, Looked, Sweep
+from tidegate.runtime.eval.purging import Look, LookStep, Sweep
 from tidegate.runtime.eval.small import rows as small_rows
 from tidegate.runtime.eval.small.increment import (
     Rows,
@@ -430,19 +430,19 @@ class EmbeddedExecutor:
                 found[buffer.id] = (self._keep(batch, buffer, rows),) if rows.height else ()
         return found
 
-    def look(self, batch: Batch, sweep: Sweep, look: Look, rows: int) -> Looked:
+    def look(self, batch: Batch, sweep: Sweep, look: Look, rows: int) -> LookStep:
         if look.notes is None:
             look.notes = Judgement(look.buffer, self._frame(look.buffer, look.segments), look.seq)
         judged: Judgement = look.notes
         spent = judged.go_on(sweep, self._frame, rows)
         if not judged.done:
-            return Looked(spent)
+            return LookStep(spent)
         dead = int(judged.dead.sum())
         if not dead or dead < sweep.worth * len(judged.dead):
-            return Looked(spent, done=True, dead=dead)
+            return LookStep(spent, done=True, dead=dead)
         left = judged.rows.filter(pl.Series(~judged.dead))
         segments = (self._keep(batch, look.buffer, left),) if left.height else ()
-        return Looked(spent, done=True, dead=dead, segments=segments)
+        return LookStep(spent, done=True, dead=dead, segments=segments)
 
     def forget(self, live: frozenset[str]) -> None:
         for path in [path for path in self._frames if path not in live]:

@@ -38,7 +38,7 @@ class Calls:
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
+class CallSnapshot:
     """What calls say at one moment: all that wait, and those among them that were made before Spark planned the batch."""
 
     waiting: Advances
@@ -106,10 +106,10 @@ class ProgressCalls:
         with self._lock:
             return dict(self._declared)
 
-    def called(self) -> Called:
+    def called(self) -> CallSnapshot:
         """What was called so far."""
         with self._lock:
-            return Called(dict(self._waiting), dict(self._before))
+            return CallSnapshot(dict(self._waiting), dict(self._before))
 
     def reached(self, progress: Mapping[tuple[str, str], Extended]) -> None:
         """Forget the calls that say no more than what a commit knows, in the checkpoint too."""

@@ -35,7 +35,7 @@ from tidegate.runtime.engines.spark.jobs import described
 from tidegate.runtime.engines.spark.workers import (
     FLUSH_BYTES,
     FileTask,
-    Ingesting,
+    IngestContext,
     Place,
     ingest_files,
     store_results,
@@ -43,7 +43,7 @@ from tidegate.runtime.engines.spark.workers import (
 )
 from tidegate.runtime.eval.columns import spark_schema
 from tidegate.runtime.eval.job import Job
-from tidegate.runtime.eval.purging import Look, Looked, Sweep
+from tidegate.runtime.eval.purging import Look, LookStep, Sweep
 from tidegate.runtime.ingest.admission import Intake
 from tidegate.runtime.ordered.state import Layer, Part, shared_state
 from tidegate.runtime.plan.placement import Limits
@@ -68,7 +68,7 @@ MOST_SHARDS = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Offered:
+class StreamOffer:
     """What Spark offers of one stream in a batch: files to read, or rows that workers stored already."""
 
     files: tuple[FileTask, ...] = ()
@@ -107,7 +107,7 @@ class SparkExecutor:
         return Place(self.root, batch.seq, batch.attempt, self.static_paths)
 
     def ingest(self, batch: Batch, work: Work, intakes: Mapping[str, Intake]) -> dict[str, Ingested]:
-        offered: Mapping[str, Offered] = work.arrivals
+        offered: Mapping[str, StreamOffer] = work.arrivals
         remembered = sum(s.bytes for name, one in offered.items() if one.files for s in intakes[name].remembered)
         if remembered + sum(one.bytes for one in offered.values()) <= self.driver_bytes:
             done = self._ingest_here(batch, offered, intakes)
@@ -120,16 +120,16 @@ class SparkExecutor:
         return done
 
     def _ingest_here(
-        self, batch: Batch, offered: Mapping[str, Offered], intakes: Mapping[str, Intake]
+        self, batch: Batch, offered: Mapping[str, StreamOffer], intakes: Mapping[str, Intake]
     ) -> dict[str, Ingested]:
-        from tidegate.runtime.ingest.inputs import Arriving
+        from tidegate.runtime.ingest.inputs import Arrivals
 
         arrivals = {}
         for name, one in offered.items():
             if one.files:
                 schema = self.local.options[name].judged(intakes[name].stream.schema)
                 paths = tuple(path for task in one.files for path in task.paths)
-                arrivals[name] = Arriving((), paths, one.files[0].format, schema)
+                arrivals[name] = Arrivals((), paths, one.files[0].format, schema)
         return self.local.ingest(batch, Work(arrivals), intakes)
 
     def _ingest_job(
@@ -140,7 +140,7 @@ class SparkExecutor:
         total = sum(len(task.paths) for task in files)
         tasks = _shares(files, keyed, min(total, self.parallelism))
         count = len(tasks)
-        work = Ingesting(self.place(batch), intakes, self.local.options)
+        work = IngestContext(self.place(batch), intakes, self.local.options)
         with described(self.spark, f"batch {batch.seq}: ingest {total} files"):
             numbers = self.spark.range(0, count, 1, count)
             return read_summaries(numbers.mapInArrow(ingest_files(work, tasks), "summary string").collect())
@@ -339,7 +339,7 @@ class SparkExecutor:
         # Beyond the driver's share rows stay until keep lets them go: a sweep never decides what results are.
         return self.local.sweep(batch, sweep) if sweep.bytes <= self.driver_bytes else {}
 
-    def look(self, batch: Batch, sweep: Sweep, look: Look, rows: int) -> Looked | None:
+    def look(self, batch: Batch, sweep: Sweep, look: Look, rows: int) -> LookStep | None:
         return self.local.look(batch, sweep, look, rows) if sweep.bytes <= self.driver_bytes else None
 
     def persist(self, batch: Batch, segments: Mapping[str, tuple[Segment, ...]]) -> Mapping[str, tuple[Segment, ...]]:

@@ -18,7 +18,7 @@ from tidegate.algebra.functions.logic import AND, COALESCE, IF, OR
 from tidegate.algebra.terms import Attr, Lit, Param, Value, balanced
 from tidegate.algebra.typed.kernels import ATTRIBUTE, LITERAL, OVERFLOW, PARAMETER, Kernel
 from tidegate.algebra.typed.operations import KERNELS
-from tidegate.algebra.typed.terms import Typed, can_overflow, failure_code, mentions
+from tidegate.algebra.typed.terms import TypedTerm, can_overflow, failure_code, mentions
 from tidegate.algebra.types import DataType
 
 E = TypeVar("E")
@@ -30,7 +30,7 @@ _LARGEST = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled(Generic[E]):
+class CompiledTerm(Generic[E]):
     """A term's value and the number of its failure (1 overflow, 2 division by zero, 3 failed cast; NULL: none).
 
     `error` is None where no row can fail. Where a row fails its value means nothing.
@@ -56,9 +56,9 @@ class Form(Generic[E]):
     typed: bool = False
     null_fails: bool = False
     once: bool = False
-    beyond: Callable[[Typed, Sequence[E], E], E] | None = None
+    beyond: Callable[[TypedTerm, Sequence[E], E], E] | None = None
 
-    def over(self, term: Typed, args: Sequence[E]) -> E:
+    def over(self, term: TypedTerm, args: Sequence[E]) -> E:
         return self.value(term, *args, *term.constants) if self.typed else self.value(*args, *term.constants)
 
 
@@ -83,14 +83,14 @@ def checked_forms(engine: str, *families: Mapping[str, Form[E]]) -> Mapping[str,
     return forms
 
 
-def leaf_name(leaf: Typed) -> str:
+def leaf_name(leaf: TypedTerm) -> str:
     """The name of an attribute; of a parameter `$name`."""
     source = leaf.source
     assert isinstance(source, Attr | Param)
     return source.name if isinstance(source, Attr) else f"${source.name}"
 
 
-def is_leaf(term: Typed) -> bool:
+def is_leaf(term: TypedTerm) -> bool:
     """Whether it is an attribute or a parameter."""
     return term.kernel is ATTRIBUTE or term.kernel is PARAMETER
 
@@ -134,17 +134,17 @@ class Expressions(ABC, Generic[E]):
     def beyond(self, value: E, low: int, high: int) -> E:
         """Whether an integer that a kernel has made is out of these limits, by the value alone."""
 
-    def folded(self, term: Typed) -> Compiled[E] | None:
+    def folded(self, term: TypedTerm) -> CompiledTerm[E] | None:
         """What is put in place of a term before it is compiled."""
         return None
 
-    def compile(self, term: Typed) -> Compiled[E]:
+    def compile(self, term: TypedTerm) -> CompiledTerm[E]:
         """The term's value and error."""
         if term.kernel is LITERAL:
             assert isinstance(term.source, Lit)
-            return Compiled(self.literal(term.source.value, term.type), None)
+            return CompiledTerm(self.literal(term.source.value, term.type), None)
         if is_leaf(term):
-            return Compiled(self.column(leaf_name(term)), None)
+            return CompiledTerm(self.column(leaf_name(term)), None)
         folded = self.folded(term)
         if folded is not None:
             return folded
@@ -164,7 +164,7 @@ class Expressions(ABC, Generic[E]):
             branch = None
             if errors[1] is not None or errors[2] is not None:
                 branch = self.when(values[0], self._or_none(errors[1]), self._or_none(errors[2]))
-            return Compiled(chosen, self._first_error([errors[0], branch]), size)
+            return CompiledTerm(chosen, self._first_error([errors[0], branch]), size)
         form = self.forms[term.kernel.name]
         mentioned = 1 if form.once else mentions(term)
         if mentioned > 1 and mentioned * size > _LARGEST:
@@ -175,9 +175,9 @@ class Expressions(ABC, Generic[E]):
         else:
             value, own = self._apply(term, values)
             size *= mentioned
-        return Compiled(value, self._first_error([*errors, own]), size)
+        return CompiledTerm(value, self._first_error([*errors, own]), size)
 
-    def _apply(self, term: Typed, values: Sequence[E]) -> tuple[E, E | None]:
+    def _apply(self, term: TypedTerm, values: Sequence[E]) -> tuple[E, E | None]:
         """The kernel over its operands' values: its value, and its own error if it can fail."""
         value = self.forms[term.kernel.name].over(term, values)
         failed = self._failures(term, values, value)
@@ -190,7 +190,7 @@ class Expressions(ABC, Generic[E]):
             return self.when(reduce(or_, conditions), self.literal(None, term.type), value), None
         return value, self._first_error([self.when(c, self.code(int(code[-1]))) for c, code in failed])
 
-    def _failures(self, term: Typed, args: Sequence[E], value: E) -> list[tuple[E, str]]:
+    def _failures(self, term: TypedTerm, args: Sequence[E], value: E) -> list[tuple[E, str]]:
         """Conditions under which the kernel itself fails, each with its code, in the order in which Python finds them."""
         found: list[tuple[E, str]] = []
         code = failure_code(term.kernel, term.args)
@@ -213,12 +213,12 @@ class Expressions(ABC, Generic[E]):
 
     def _in_turn(
         self, combine: Callable[[Any, Any], Any], goes_on: Callable[[E], E]
-    ) -> Callable[[Compiled[E], Compiled[E]], Compiled[E]]:
+    ) -> Callable[[CompiledTerm[E], CompiledTerm[E]], CompiledTerm[E]]:
         """Puts two operands together, of which the second is evaluated only where `goes_on` holds for the first."""
 
-        def joined(a: Compiled[E], b: Compiled[E]) -> Compiled[E]:
+        def joined(a: CompiledTerm[E], b: CompiledTerm[E]) -> CompiledTerm[E]:
             later = None if b.error is None else self.when(goes_on(a.value), b.error)
-            return Compiled(combine(a.value, b.value), self._first_error([a.error, later]), 1 + a.size + b.size)
+            return CompiledTerm(combine(a.value, b.value), self._first_error([a.error, later]), 1 + a.size + b.size)
 
         return joined
 

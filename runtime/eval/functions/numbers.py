@@ -10,7 +10,7 @@ from typing import Final
 import polars as pl
 
 from tidegate.algebra.terms import Lit
-from tidegate.algebra.typed.terms import Typed
+from tidegate.algebra.typed.terms import TypedTerm
 from tidegate.algebra.types import INT64_MAX, INT64_MIN, Kind
 from tidegate.runtime.eval.functions.frame import Form
 
@@ -47,11 +47,11 @@ def _clamped(a: pl.Expr, factor: int) -> pl.Expr:
     return a.clip(-most, most) * factor
 
 
-def _least(term: Typed, *args: pl.Expr) -> pl.Expr:
+def _least(term: TypedTerm, *args: pl.Expr) -> pl.Expr:
     return _unless_null(term, args, pl.min_horizontal(args))
 
 
-def _greatest(term: Typed, *args: pl.Expr) -> pl.Expr:
+def _greatest(term: TypedTerm, *args: pl.Expr) -> pl.Expr:
     found = pl.max_horizontal(args)
     if term.type.kind is Kind.DOUBLE:
         # The horizontal forms skip NaN, which is greatest.
@@ -59,7 +59,7 @@ def _greatest(term: Typed, *args: pl.Expr) -> pl.Expr:
     return _unless_null(term, args, found)
 
 
-def _unless_null(term: Typed, args: Sequence[pl.Expr], found: pl.Expr) -> pl.Expr:
+def _unless_null(term: TypedTerm, args: Sequence[pl.Expr], found: pl.Expr) -> pl.Expr:
     nulls = [arg.is_null() for arg, typed in zip(args, term.args, strict=True) if typed.nullable]
     return pl.when(~reduce(or_, nulls)).then(found) if nulls else found
 
@@ -78,7 +78,7 @@ def outside(value: pl.Expr, low: int, high: int) -> pl.Expr:
     return reduce(or_, tests) if tests else pl.lit(False)
 
 
-def _sum_beyond(term: Typed, args: Sequence[pl.Expr], value: pl.Expr) -> pl.Expr:
+def _sum_beyond(term: TypedTerm, args: Sequence[pl.Expr], value: pl.Expr) -> pl.Expr:
     low, high = term.limits
     for place in (1, 0):
         shift = literal(term.args[place])
@@ -90,7 +90,7 @@ def _sum_beyond(term: Typed, args: Sequence[pl.Expr], value: pl.Expr) -> pl.Expr
     return ((args[0] ^ value) & (args[1] ^ value)) < 0
 
 
-def _difference_beyond(term: Typed, args: Sequence[pl.Expr], value: pl.Expr) -> pl.Expr:
+def _difference_beyond(term: TypedTerm, args: Sequence[pl.Expr], value: pl.Expr) -> pl.Expr:
     low, high = term.limits
     shift = literal(term.args[1])
     if shift is not None:
@@ -101,7 +101,7 @@ def _difference_beyond(term: Typed, args: Sequence[pl.Expr], value: pl.Expr) -> 
     return ((args[0] ^ args[1]) & (args[0] ^ value)) < 0
 
 
-def _product_beyond(term: Typed, args: Sequence[pl.Expr], value: pl.Expr) -> pl.Expr:
+def _product_beyond(term: TypedTerm, args: Sequence[pl.Expr], value: pl.Expr) -> pl.Expr:
     low, high = term.limits
     for place in (1, 0):
         factor = literal(term.args[place])
@@ -112,7 +112,7 @@ def _product_beyond(term: Typed, args: Sequence[pl.Expr], value: pl.Expr) -> pl.
     return wraps | outside(value, low, high)
 
 
-def literal(term: Typed) -> int | None:
+def literal(term: TypedTerm) -> int | None:
     value = term.source.value if isinstance(term.source, Lit) and not term.args else None
     return value if isinstance(value, int) else None
 
@@ -125,17 +125,17 @@ def _factor_range(low: int, high: int, factor: int) -> tuple[int, int]:
     return -(-ends[0] // factor), ends[1] // factor
 
 
-def _rescaled_beyond(term: Typed, args: Sequence[pl.Expr], _: pl.Expr) -> pl.Expr:
+def _rescaled_beyond(term: TypedTerm, args: Sequence[pl.Expr], _: pl.Expr) -> pl.Expr:
     factor = term.constants[0]
     assert isinstance(factor, int)
     return outside(args[0], *_factor_range(*term.limits, factor))
 
 
-def _least_integer(_: Typed, args: Sequence[pl.Expr], __: pl.Expr) -> pl.Expr:
+def _least_integer(_: TypedTerm, args: Sequence[pl.Expr], __: pl.Expr) -> pl.Expr:
     return args[0] == INT64_MIN
 
 
-def _quotient_beyond(_: Typed, args: Sequence[pl.Expr], __: pl.Expr) -> pl.Expr:
+def _quotient_beyond(_: TypedTerm, args: Sequence[pl.Expr], __: pl.Expr) -> pl.Expr:
     return (args[0] == INT64_MIN) & (args[1] == -1)
 
 

@@ -14,7 +14,7 @@ from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Attr, Call, Lit, Term, attributes_of
 from tidegate.algebra.typed.kernels import ATTRIBUTE, LITERAL
 from tidegate.algebra.typed.operations import resolve
-from tidegate.algebra.typed.terms import Typed
+from tidegate.algebra.typed.terms import TypedTerm
 from tidegate.algebra.types import Kind
 from tidegate.runtime.eval.columns import only
 from tidegate.runtime.eval.small.rows import Array, SmallRows, Unsupported, dtype_of
@@ -74,7 +74,7 @@ def array_term(term: Term, schema: Schema) -> Value | None:
     return None if typed.fallible else _compile(typed)
 
 
-def _compile(term: Typed) -> Value | None:
+def _compile(term: TypedTerm) -> Value | None:
     source = term.source
     if term.kernel is ATTRIBUTE:
         assert isinstance(source, Attr)

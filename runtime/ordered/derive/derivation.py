@@ -11,12 +11,12 @@ import polars as pl
 
 from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.ordered.derive import Derive
-from tidegate.algebra.ordered.match import Given
+from tidegate.algebra.ordered.match import RowIntervals
 from tidegate.algebra.printing.terms import value_text
 from tidegate.algebra.schema import Schema
 from tidegate.runtime.eval.small.increment import as_frame
-from tidegate.runtime.kernels.situations import NEVER, Bools, Closed, Ints, Runs
-from tidegate.runtime.ordered.derive.events import Placed, Source, advance, sources
+from tidegate.runtime.kernels.situations import NEVER, Bools, ClosedSituations, Ints, Runs
+from tidegate.runtime.ordered.derive.events import PartitionedEvents, Source, advance, sources
 from tidegate.runtime.ordered.derive.partition_states import PartitionStates
 from tidegate.runtime.ordered.derive.run_values import RunValues
 from tidegate.runtime.plan.steps import EncodedReading
@@ -47,14 +47,14 @@ class Derivation:
         return PartitionStates(keys, [len(source.definitions) for source in self.sources], definitions)
 
     def read(
-        self, events: Sequence[Placed], before: Sequence[Runs], close_at: int | None = None
-    ) -> tuple[Derivation, tuple[Runs, ...], list[Read]]:
+        self, events: Sequence[PartitionedEvents], before: Sequence[Runs], close_at: int | None = None
+    ) -> tuple[Derivation, tuple[Runs, ...], list[SourceIncrement]]:
         """The state after the events of an increment, the runs after them, by source, and what the events did.
 
         `before` has the runs of the partitions that are looked at. `close_at` is where all ends that is open then: after
         every event.
         """
-        done: list[Read] = []
+        done: list[SourceIncrement] = []
         runs, values, numbers = list[Runs](), dict(self.values), self.numbers
         for source, own_runs, rows in zip(self.sources, before, events, strict=True):
             found, after = advance(source, self.situations, rows, own_runs, numbers)
@@ -67,10 +67,10 @@ class Derivation:
                 ended, after = closed_at(source, after, close_at)
                 closed = joined(closed, ended)
             runs.append(after)
-            done.append(Read(source, closed, own))
+            done.append(SourceIncrement(source, closed, own))
         return replace(self, values=values, numbers=numbers), tuple(runs), done
 
-    def lasting(self, source: Source, closed: Closed) -> Closed:
+    def lasting(self, source: Source, closed: ClosedSituations) -> ClosedSituations:
         """Situations of the durations that their definitions allow."""
         limits = [(self.situations[n].at_least, self.situations[n].at_most) for n in source.definitions]
         least = np.array([low for low, _ in limits])
@@ -84,22 +84,22 @@ NO_LIMIT: Final = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class SourceIncrement:
     """What the events of an increment did to the definitions of a source; `own` has the events of runs with aggregates."""
 
     source: Source
-    closed: Closed
+    closed: ClosedSituations
     own: Mapping[int, pl.DataFrame]
 
 
-def key_schema(situation: Derive | Given) -> Schema:
+def key_schema(situation: Derive | RowIntervals) -> Schema:
     """The attributes by which situations are partitioned."""
     return Schema(tuple(situation.input.schema[key] for key in situation.keys))
 
 
-def joined(one: Closed, other: Closed) -> Closed:
+def joined(one: ClosedSituations, other: ClosedSituations) -> ClosedSituations:
     """Situations of both."""
-    return Closed(
+    return ClosedSituations(
         np.concatenate([one.partition, other.partition]),
         np.concatenate([one.symbol, other.symbol]),
         np.concatenate([one.ts, other.ts]),
@@ -108,7 +108,7 @@ def joined(one: Closed, other: Closed) -> Closed:
     )
 
 
-def closed_at(source: Source, runs: Runs, at: int) -> tuple[Closed, Runs]:
+def closed_at(source: Source, runs: Runs, at: int) -> tuple[ClosedSituations, Runs]:
     """The open runs as situations that end at an instant later than every event, and the state without them."""
     partitions, symbols = np.nonzero(runs.start != NEVER)
     late = runs.last[partitions] >= at
@@ -118,7 +118,7 @@ def closed_at(source: Source, runs: Runs, at: int) -> tuple[Closed, Runs]:
         raise EvaluationError(
             "TG417", f"open situations can not end at {end}: there is an event at {last}", hint="close them later"
         )
-    ended = Closed(
+    ended = ClosedSituations(
         partitions.astype(np.int32),
         symbols.astype(np.int16),
         runs.start[partitions, symbols],

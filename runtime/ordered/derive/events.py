@@ -17,7 +17,7 @@ from tidegate.runtime.eval.small.increment import Rows, as_frame
 from tidegate.runtime.eval.small.rows import SmallRows
 from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.kernels.partition_numbers import Numbers
-from tidegate.runtime.kernels.situations import Bits, Bytes, Closed, Ints, Runs, Status, derive, mark
+from tidegate.runtime.kernels.situations import Bits, Bytes, ClosedSituations, Ints, Runs, Status, derive, mark
 from tidegate.runtime.ordered.partitions import Partitions
 from tidegate.runtime.plan.slices import Interleaved
 from tidegate.runtime.plan.steps import EncodedReading
@@ -57,32 +57,32 @@ def sources(
 
 
 @dataclass(frozen=True, slots=True)
-class Advanced:
+class EventIncrement:
     """What events of an increment did: those rows in order, what closed, and per tracked definition the run of each row."""
 
     events: Rows
-    closed: Closed
+    closed: ClosedSituations
     member: Mapping[int, Ints]
     numbers: int
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PartitionedEvents:
     """Events of an increment, and the partition of each."""
 
     events: Rows
     partition: Numbers
 
     @classmethod
-    def of(cls, source: Source, events: Rows, partitions: Partitions) -> Placed:
+    def of(cls, source: Source, events: Rows, partitions: Partitions) -> PartitionedEvents:
         if isinstance(events, pl.DataFrame) and source.situation.tie is not None:
             events = events.sort(source.time, source.situation.tie)
         return cls(events, partitions.assign(events))
 
 
 def advance(
-    source: Source, situations: Sequence[Derive], placed: Placed, runs: Runs, numbers: int
-) -> tuple[Advanced, Runs]:
+    source: Source, situations: Sequence[Derive], placed: PartitionedEvents, runs: Runs, numbers: int
+) -> tuple[EventIncrement, Runs]:
     """Reads events of an increment, all later than those before: what they close, and the state of their partitions after them."""
     events, partition, tie = placed.events, placed.partition, source.situation.tie
     tracked = [place for place, number in enumerate(source.definitions) if situations[number].aggregates]
@@ -111,7 +111,7 @@ def advance(
     if tie is not None:
         _require_order(source, events, partition)
     by_definition = {source.definitions[place]: member[row] for row, place in enumerate(tracked)}
-    return Advanced(events, closed, by_definition, after), grown
+    return EventIncrement(events, closed, by_definition, after), grown
 
 
 def array_of(rows: Rows, name: str) -> Ints:

@@ -13,25 +13,25 @@ from tidegate.algebra.time import Extended
 from tidegate.runtime.eval.columns import polars_schema
 from tidegate.runtime.eval.small.increment import Rows
 from tidegate.runtime.kernels.situations import NEVER, Ints
-from tidegate.runtime.ordered.derive.derivation import Derivation, Read, key_schema, open_numbers, without
-from tidegate.runtime.ordered.derive.partition_states import Made, PartitionStates, located_in
+from tidegate.runtime.ordered.derive.derivation import Derivation, SourceIncrement, key_schema, open_numbers, without
+from tidegate.runtime.ordered.derive.partition_states import PartitionStates, StateChange, located_in
 from tidegate.runtime.ordered.derive.situations import Situations
 from tidegate.runtime.ordered.derive.tables import SITUATIONS, following, load_runs, load_values
 from tidegate.runtime.ordered.family import Family, Operator, Tables
-from tidegate.runtime.plan.steps import Ordered
+from tidegate.runtime.plan.steps import OrderedStep
 
 
 @dataclass(frozen=True, slots=True)
 class SituationOperator(Situations):
     """Situations of one definition, reported as they end. See `MatchOperator` for `states` and `made`."""
 
-    ordered: Ordered
+    ordered: OrderedStep
     derivation: Derivation
     states: PartitionStates
-    made: Made | None = None
+    made: StateChange | None = None
 
     @classmethod
-    def start(cls, ordered: Ordered) -> SituationOperator:
+    def start(cls, ordered: OrderedStep) -> SituationOperator:
         """Before the first event."""
         assert isinstance(ordered.node, Derive)
         derivation = Derivation.start((ordered.node,), ordered.leaves, ordered.encoded)
@@ -48,10 +48,10 @@ class SituationOperator(Situations):
         derivation, runs, (read,) = self.derivation.read(located.events, before.runs, close_at)
         rows = self._rows(derivation, read, located.partitions)
         derivation = without(derivation, self.derivation, open_numbers(before.runs), open_numbers(runs))
-        made = Made(before, replace(before, runs=runs), np.empty(0, dtype=np.bool_))
+        made = StateChange(before, replace(before, runs=runs), np.empty(0, dtype=np.bool_))
         return replace(self, derivation=derivation, made=made), rows
 
-    def _rows(self, derivation: Derivation, read: Read, partitions: Ints) -> pl.DataFrame:
+    def _rows(self, derivation: Derivation, read: SourceIncrement, partitions: Ints) -> pl.DataFrame:
         node = self.ordered.node
         closed = derivation.lasting(read.source, read.closed)
         rows = self.states.partitions.rows(partitions[closed.partition]).with_columns(
@@ -62,7 +62,7 @@ class SituationOperator(Situations):
         return rows.select(node.schema.names).cast(polars_schema(node.schema))
 
     @classmethod
-    def load(cls, ordered: Ordered, tables: Tables) -> SituationOperator:
+    def load(cls, ordered: OrderedStep, tables: Tables) -> SituationOperator:
         """The operator with what was kept."""
         fresh = cls.start(ordered)
         if SITUATIONS not in tables:
@@ -79,8 +79,8 @@ class SituationOperator(Situations):
 class DeriveFamily(Family[Derive]):
     node = Derive
 
-    def start(self, ordered: Ordered) -> Operator:
+    def start(self, ordered: OrderedStep) -> Operator:
         return SituationOperator.start(ordered)
 
-    def load(self, ordered: Ordered, tables: Tables, reached: Extended) -> Operator:
+    def load(self, ordered: OrderedStep, tables: Tables, reached: Extended) -> Operator:
         return SituationOperator.load(ordered, tables)

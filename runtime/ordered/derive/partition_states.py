@@ -14,12 +14,12 @@ from tidegate.runtime.kernels.cells import Situations
 from tidegate.runtime.kernels.partition_numbers import Numbers
 from tidegate.runtime.kernels.pool import SituationPool
 from tidegate.runtime.kernels.situations import NEVER, Bools, Ints, Runs
-from tidegate.runtime.ordered.derive.events import Placed, Source
-from tidegate.runtime.ordered.held_partitions import HeldPartitions
+from tidegate.runtime.ordered.derive.events import PartitionedEvents, Source
+from tidegate.runtime.ordered.partition_store import PartitionStore
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class StateExtract:
     """What is held of some partitions, which are numbered anew from 0 on: `partitions` has them in ascending order.
 
     `runs` are those of each source of events, `kept` situations that are over, `number` their runs, `look` is when each
@@ -42,7 +42,7 @@ class Cut:
         return found
 
 
-class PartitionStates(HeldPartitions[Cut]):
+class PartitionStates(PartitionStore[StateExtract]):
     """By partition: the runs of every source, the situations that are over, and when it has to be looked at."""
 
     def __init__(self, keys: Schema, widths: Sequence[int], definitions: int) -> None:
@@ -56,14 +56,14 @@ class PartitionStates(HeldPartitions[Cut]):
         widths = [one.start.shape[1] for one in self.runs]
         return PartitionStates(self.partitions.schema, widths, self.pool.definitions)
 
-    def cut(self, partitions: Ints) -> Cut:
+    def cut(self, partitions: Ints) -> StateExtract:
         runs = tuple(
             Runs(one.last[partitions], one.held[partitions], one.start[partitions], one.number[partitions])
             for one in self.runs
         )
-        return Cut(partitions, runs, *self.pool.take(partitions), self._look[partitions], self.version)
+        return StateExtract(partitions, runs, *self.pool.take(partitions), self._look[partitions], self.version)
 
-    def hold(self, cut: Cut) -> Bools:
+    def hold(self, cut: StateExtract) -> Bools:
         partitions = cut.partitions
         for held, new in zip(self.runs, cut.runs, strict=True):
             self.open += int(np.count_nonzero(new.start != NEVER) - np.count_nonzero(held.start[partitions] != NEVER))
@@ -79,11 +79,11 @@ class PartitionStates(HeldPartitions[Cut]):
 
 
 @dataclass(frozen=True, slots=True)
-class Located:
+class RowLocations:
     """Numbers that an increment looks at, and the rows of each source and of `others`, by their places among these."""
 
     partitions: Ints
-    events: tuple[Placed, ...]
+    events: tuple[PartitionedEvents, ...]
     others: tuple[Numbers, ...]
 
 
@@ -94,26 +94,26 @@ def located_in(
     others: Sequence[pl.DataFrame],
     until: int,
     close_at: int | None,
-) -> Located:
+) -> RowLocations:
     """Where the rows of an increment up to `until` belong; with `close_at`, all partitions are looked at."""
     pairs = zip(sources, events, strict=False)
-    placed = [Placed.of(source, rows, states.partitions) for source, rows in pairs]
+    placed = [PartitionedEvents.of(source, rows, states.partitions) for source, rows in pairs]
     partitions = [states.partitions.assign(rows) for rows in others]
     parts = [*(one.partition for one in placed), *partitions]
     looked = states.touched(parts, until) if close_at is None else states.all_partitions()
-    return Located(
+    return RowLocations(
         looked,
-        tuple(Placed(one.events, states.places(looked, one.partition)) for one in placed),
+        tuple(PartitionedEvents(one.events, states.places(looked, one.partition)) for one in placed),
         tuple(states.places(looked, partition) for partition in partitions),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class StateChange:
     """What an increment has made of the partitions that it looked at; `is_new` marks what is over since, of all kept."""
 
-    before: Cut
-    after: Cut
+    before: StateExtract
+    after: StateExtract
     is_new: Bools
 
     def settle(self, states: PartitionStates) -> None:

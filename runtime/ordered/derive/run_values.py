@@ -13,7 +13,7 @@ from tidegate.runtime.ordered.derive.run_partials import RunAggregates, RunParti
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ValueRequests:
     """Values as they were at an instant: for each request the run and the instant up to which its events count."""
 
     run: Ints
@@ -71,7 +71,7 @@ class RunValues:
         """The aggregates of these runs over all their events so far, in order."""
         return self.aggregates.final(run, self.partials)
 
-    def at(self, asked: Asked, before: RunPartials, own: pl.DataFrame) -> pl.DataFrame:
+    def at(self, asked: ValueRequests, before: RunPartials, own: pl.DataFrame) -> pl.DataFrame:
         """The aggregates asked for, in order: of `before`, the partial results before `own`, and those of its events in time."""
         until, request = self.aggregates.requested
         requests = pl.DataFrame({self.run: asked.run, until: asked.until}).with_row_index(request)

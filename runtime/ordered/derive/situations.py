@@ -17,7 +17,7 @@ from tidegate.runtime.eval.small.increment import Rows, as_frame
 from tidegate.runtime.eval.small.rows import SmallRows
 from tidegate.runtime.ordered.derive.derivation import Derivation
 from tidegate.runtime.ordered.derive.events import Source, array_of
-from tidegate.runtime.ordered.derive.partition_states import Made, PartitionStates
+from tidegate.runtime.ordered.derive.partition_states import PartitionStates, StateChange
 from tidegate.runtime.ordered.derive.tables import SITUATIONS, bounds_of, changes, described, everything, values_of
 from tidegate.runtime.ordered.derive.ties import untied
 from tidegate.runtime.ordered.family import Bounds, Operator
@@ -34,7 +34,7 @@ class Situations(Operator):
 
     derivation: Derivation
     states: PartitionStates
-    made: Made | None
+    made: StateChange | None
 
     def settled(self) -> Self:
         """The operator, with what its last increment has made in `states`: there is no way back from then on."""

@@ -12,9 +12,9 @@ import pyarrow as pa
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.types import MAX_INSTANT
 from tidegate.runtime.kernels.cells import Situations
-from tidegate.runtime.kernels.situations import NEVER, Bools, Closed, Ints, Runs
+from tidegate.runtime.kernels.situations import NEVER, Bools, ClosedSituations, Ints, Runs
 from tidegate.runtime.ordered.derive.derivation import Derivation
-from tidegate.runtime.ordered.derive.partition_states import Cut, PartitionStates
+from tidegate.runtime.ordered.derive.partition_states import PartitionStates, StateExtract
 from tidegate.runtime.ordered.derive.run_partials import RunPartials
 from tidegate.runtime.ordered.derive.run_values import RunValues
 from tidegate.runtime.ordered.partitions import Partitions, key_columns
@@ -44,7 +44,9 @@ def everything(derivation: Derivation, states: PartitionStates) -> dict[str, pa.
     return _filled(_table(states.partitions, parts), {n: one.partials for n, one in derivation.values.items()})
 
 
-def changes(derivation: Derivation, partitions: Partitions, before: Cut, after: Cut, new: Bools) -> dict[str, pa.Table]:
+def changes(
+    derivation: Derivation, partitions: Partitions, before: StateExtract, after: StateExtract, new: Bools
+) -> dict[str, pa.Table]:
     """What an increment has changed: of the partitions that it looked at all that is open, situations that are over since,
     those `new` in what is kept, and the values of runs that had events.
     """
@@ -139,12 +141,12 @@ def load_runs(derivation: Derivation, states: PartitionStates, rows: pl.DataFram
     return partitions, tuple(found)
 
 
-def load_closed(states: PartitionStates, rows: pl.DataFrame) -> Closed:
+def load_closed(states: PartitionStates, rows: pl.DataFrame) -> ClosedSituations:
     """The situations that are over, of a table."""
     rows = rows.filter(~pl.col(IS_OPEN))
     _, definition, start, end, number = (rows.get_column(name).to_numpy() for name in COLUMNS)
     partition = states.partitions.of_kept(rows)
-    return Closed(partition, definition.astype(np.int16), start, end, number)
+    return ClosedSituations(partition, definition.astype(np.int16), start, end, number)
 
 
 def load_values(derivation: Derivation, tables: Mapping[str, pl.DataFrame], live: Ints) -> dict[int, RunValues]:

@@ -8,30 +8,30 @@ import numpy as np
 import polars as pl
 
 from tidegate.algebra.ordered.derive import END, START
-from tidegate.algebra.ordered.match import Given, measures
+from tidegate.algebra.ordered.match import RowIntervals, measures
 from tidegate.runtime.kernels.partition_numbers import Numbers
-from tidegate.runtime.kernels.situations import Closed, Ints
+from tidegate.runtime.kernels.situations import ClosedSituations, Ints
 
 
 @dataclass(frozen=True, slots=True)
-class GivenRows:
+class IntervalRows:
     """The rows of one given symbol that may take part in matches of an increment, in the order of their starts.
 
     A row's number is its place here.
     """
 
-    given: Given
+    given: RowIntervals
     definition: int
     rows: pl.DataFrame
 
     @classmethod
-    def of(cls, given: Given, definition: int, rows: pl.DataFrame) -> GivenRows:
+    def of(cls, given: RowIntervals, definition: int, rows: pl.DataFrame) -> IntervalRows:
         return cls(given, definition, rows.sort(START, maintain_order=True))
 
-    def closed(self, partition: Numbers) -> Closed:
+    def closed(self, partition: Numbers) -> ClosedSituations:
         """The rows as situations that are over, with the partition of each."""
         count = self.rows.height
-        return Closed(
+        return ClosedSituations(
             partition,
             np.full(count, self.definition, dtype=np.int16),
             self.rows.get_column(START).to_numpy(),

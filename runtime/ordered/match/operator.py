@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from tidegate.algebra.ordered.derive import Derive
-from tidegate.algebra.ordered.match import Given, Match, measures
+from tidegate.algebra.ordered.match import Match, RowIntervals, measures
 from tidegate.algebra.time import Extended
 from tidegate.algebra.types import MAX_INSTANT
 from tidegate.analysis.ordered.match.chosen_orders import order_lines, pinned_order
@@ -25,10 +25,17 @@ from tidegate.runtime.kernels.partition_numbers import Numbers
 from tidegate.runtime.kernels.partners import Partners, of_use
 from tidegate.runtime.kernels.search import Matches, enumerate_matches
 from tidegate.runtime.kernels.search_plan import Pattern, Steps, plan_steps, triggering
-from tidegate.runtime.kernels.situations import Bools, Closed, Ints, Runs
-from tidegate.runtime.ordered.derive.derivation import Derivation, Read, joined, key_schema, open_numbers, without
-from tidegate.runtime.ordered.derive.partition_states import Cut, Made, PartitionStates, located_in
-from tidegate.runtime.ordered.derive.run_values import Asked
+from tidegate.runtime.kernels.situations import Bools, ClosedSituations, Ints, Runs
+from tidegate.runtime.ordered.derive.derivation import (
+    Derivation,
+    SourceIncrement,
+    joined,
+    key_schema,
+    open_numbers,
+    without,
+)
+from tidegate.runtime.ordered.derive.partition_states import PartitionStates, StateChange, StateExtract, located_in
+from tidegate.runtime.ordered.derive.run_values import ValueRequests
 from tidegate.runtime.ordered.derive.situations import Situations as SituationsOperator
 from tidegate.runtime.ordered.derive.tables import (
     SITUATIONS,
@@ -37,18 +44,18 @@ from tidegate.runtime.ordered.derive.tables import (
     load_runs,
     load_values,
 )
-from tidegate.runtime.ordered.held_partitions import EVER, ticks
-from tidegate.runtime.ordered.match.intervals import GivenRows
+from tidegate.runtime.ordered.match.intervals import IntervalRows
 from tidegate.runtime.ordered.match.order import MatchOrder
+from tidegate.runtime.ordered.partition_store import EVER, ticks
 from tidegate.runtime.ordered.partitions import Partitions
-from tidegate.runtime.plan.steps import EncodedReading, Ordered
+from tidegate.runtime.plan.steps import EncodedReading, OrderedStep
 
 #: A horizon that has passed whatever the end: nothing of these is kept.
 _GONE: Final = -3 * MAX_INSTANT
 
 
 @dataclass(frozen=True, slots=True)
-class Matching:
+class CompiledPattern:
     """A pattern as the kernels take it. Role i has the situations of definition `definition[i]`.
 
     First come the definitions of derived situations, then one per symbol whose situations are given, with their leaves.
@@ -57,7 +64,7 @@ class Matching:
     node: Match
     definitions: tuple[Derive, ...]
     leaves: tuple[int, ...]
-    given: tuple[tuple[Given, int], ...]
+    given: tuple[tuple[RowIntervals, int], ...]
     definition: tuple[int, ...]
     pattern: Pattern
     detection: Detection
@@ -70,15 +77,15 @@ class Matching:
     """No matches."""
 
     @classmethod
-    def of(cls, ordered: Ordered) -> Matching:
+    def of(cls, ordered: OrderedStep) -> CompiledPattern:
         node = ordered.node
         assert isinstance(node, Match)
         definitions = tuple(dict.fromkeys(one for one in node.situations if isinstance(one, Derive)))
         leaves = tuple(ordered.leaves[node.situations.index(one)] for one in definitions)
-        given: list[tuple[Given, int]] = []
+        given: list[tuple[RowIntervals, int]] = []
         numbers: list[int] = []
         for one, leaf in zip(node.situations, ordered.leaves, strict=True):
-            if isinstance(one, Given):
+            if isinstance(one, RowIntervals):
                 numbers.append(len(definitions) + len(given))
                 given.append((one, leaf))
             else:
@@ -130,7 +137,7 @@ class Matching:
         return kept if stays.all() else kept.where(stays), np.minimum(look, own)
 
 
-def _by_definition(ordered: Ordered, definitions: Sequence[Derive]) -> EncodedReading | None:
+def _by_definition(ordered: OrderedStep, definitions: Sequence[Derive]) -> EncodedReading | None:
     """How the operator reads event runs, with the bits of its definitions instead of its situations."""
     if ordered.encoded is None:
         return None
@@ -139,9 +146,9 @@ def _by_definition(ordered: Ordered, definitions: Sequence[Derive]) -> EncodedRe
     return replace(ordered.encoded, bits=tuple(ordered.encoded.bits[place] for place in places))
 
 
-def _limits(one: Derive | Given) -> tuple[int, int]:
+def _limits(one: Derive | RowIntervals) -> tuple[int, int]:
     """The limits of a situation's duration."""
-    if isinstance(one, Given):
+    if isinstance(one, RowIntervals):
         return (0 if one.points else 1), NONE
     return one.at_least, NONE if one.at_most is None else one.at_most
 
@@ -160,7 +167,7 @@ def _horizons(found: Detection, definition: Sequence[int], derived: int) -> Ints
     return longest
 
 
-def _partners(ordered: Ordered, definition: Sequence[int], derived: int) -> Partners | None:
+def _partners(ordered: OrderedStep, definition: Sequence[int], derived: int) -> Partners | None:
     """What frees situations sooner, where the plan says so."""
     node = ordered.node
     assert isinstance(node, Match)
@@ -197,17 +204,17 @@ class MatchOperator(SituationsOperator):
     found.
     """
 
-    matching: Matching
+    matching: CompiledPattern
     derivation: Derivation
     states: PartitionStates
     order: MatchOrder
     steps: Steps
-    made: Made | None = None
+    made: StateChange | None = None
 
     @classmethod
-    def start(cls, ordered: Ordered) -> MatchOperator:
+    def start(cls, ordered: OrderedStep) -> MatchOperator:
         """Before the first event."""
-        matching = Matching.of(ordered)
+        matching = CompiledPattern.of(ordered)
         derivation = Derivation.start(matching.definitions, matching.leaves, matching.encoded)
         states = derivation.states(key_schema(matching.node.situations[0]), matching.count)
         order = MatchOrder.initial(matching.detection, pinned_order(matching.node))
@@ -234,8 +241,10 @@ class MatchOperator(SituationsOperator):
         keys = _Keys(states.partitions, located.partitions)
         rows = self._rows(keys, derivation, reads, given, situations, number, found)
         kept, look = one.left(situations, high)
-        made = Made(
-            before, Cut(located.partitions, runs, kept, number[kept.origin], look), _is_new(before, situations, kept)
+        made = StateChange(
+            before,
+            StateExtract(located.partitions, runs, kept, number[kept.origin], look),
+            _is_new(before, situations, kept),
         )
         live = np.concatenate([made.after.number, open_numbers(runs)])
         held = np.concatenate([before.number, open_numbers(before.runs)])
@@ -260,11 +269,11 @@ class MatchOperator(SituationsOperator):
         states = derivation.states(self.states.partitions.schema, one.count)
         return replace(self, derivation=derivation, states=states, made=None)
 
-    def _given(self, rows: Sequence[Rows]) -> dict[int, GivenRows]:
+    def _given(self, rows: Sequence[Rows]) -> dict[int, IntervalRows]:
         first = len(self.matching.definitions)
         parts = zip(self.matching.given, rows, strict=True)
         return {
-            first + place: GivenRows.of(one, first + place, as_frame(part))
+            first + place: IntervalRows.of(one, first + place, as_frame(part))
             for place, ((one, _), part) in enumerate(parts)
         }
 
@@ -272,8 +281,8 @@ class MatchOperator(SituationsOperator):
         self,
         keys: _Keys,
         derivation: Derivation,
-        reads: Sequence[Read],
-        given: Mapping[int, GivenRows],
+        reads: Sequence[SourceIncrement],
+        given: Mapping[int, IntervalRows],
         situations: Situations,
         number: Ints,
         found: Matches,
@@ -307,13 +316,13 @@ class MatchOperator(SituationsOperator):
         """Aggregates of situations as of the detection: of those that are over by then, over all of their events."""
         values = derivation.values[definition]
         at_end = values.at_end(run[over]).with_columns(pl.Series("row", np.flatnonzero(over)))
-        asked = Asked(run[~over], detected[~over])
+        asked = ValueRequests(run[~over], detected[~over])
         at = values.at(asked, self.derivation.values[definition].partials, own)
         both = pl.concat([at_end, at.with_columns(pl.Series("row", np.flatnonzero(~over)))])
         return both.sort("row").drop("row")
 
     @classmethod
-    def load(cls, ordered: Ordered, tables: Mapping[str, pl.DataFrame], reached: Extended) -> MatchOperator:
+    def load(cls, ordered: OrderedStep, tables: Mapping[str, pl.DataFrame], reached: Extended) -> MatchOperator:
         """The operator with what was kept when progress was `reached`."""
         fresh = cls.start(ordered)
         if SITUATIONS not in tables:
@@ -324,7 +333,7 @@ class MatchOperator(SituationsOperator):
         situations = arrange(Situations.empty(one.count), closed, every, len(partitions))
         kept, look = one.left(situations, high)
         number = np.concatenate([closed.run, every.number.ravel()])[situations.origin[kept.origin]]
-        states.put(Cut(partitions, runs, kept, number, look))
+        states.put(StateExtract(partitions, runs, kept, number, look))
         values = load_values(fresh.derivation, tables, np.concatenate([number, open_numbers(runs)]))
         derivation = replace(fresh.derivation, values=values, numbers=following(tables))
         return replace(fresh, derivation=derivation)
@@ -341,24 +350,27 @@ class _Keys:
         return self.partitions.rows(self.numbers[places])
 
 
-def _is_new(before: Cut, situations: Situations, kept: Situations) -> Bools:
+def _is_new(before: StateExtract, situations: Situations, kept: Situations) -> Bools:
     """Which of the kept situations are over since the last increment."""
     is_new: Bools = situations.origin[kept.origin] >= len(before.kept.ts)
     return is_new
 
 
 def _closed(
-    derivation: Derivation, reads: Sequence[Read], given: Mapping[int, GivenRows], partitions: Sequence[Numbers]
-) -> Closed:
+    derivation: Derivation,
+    reads: Sequence[SourceIncrement],
+    given: Mapping[int, IntervalRows],
+    partitions: Sequence[Numbers],
+) -> ClosedSituations:
     """What closed in an increment and is of the right duration, and what is given, by definition."""
-    found: Closed | None = None
+    found: ClosedSituations | None = None
     for rows, partition in zip(given.values(), partitions, strict=True):
         own = rows.closed(partition)
         found = own if found is None else joined(found, own)
     for read in reads:
         lasting = derivation.lasting(read.source, read.closed)
         symbol = np.array(read.source.definitions, dtype=np.int16)[lasting.symbol]
-        own = Closed(lasting.partition, symbol, lasting.ts, lasting.te, lasting.run)
+        own = ClosedSituations(lasting.partition, symbol, lasting.ts, lasting.te, lasting.run)
         found = own if found is None else joined(found, own)
     assert found is not None
     return found

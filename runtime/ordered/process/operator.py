@@ -22,12 +22,12 @@ from tidegate.runtime.eval.lenient import SetAside
 from tidegate.runtime.eval.relational import evaluate
 from tidegate.runtime.eval.small.increment import Rows, as_frame
 from tidegate.runtime.ordered.family import Family, Operator, Tables
-from tidegate.runtime.ordered.held_partitions import EVER
+from tidegate.runtime.ordered.partition_store import EVER
 from tidegate.runtime.ordered.partitions import key_columns
 from tidegate.runtime.ordered.process.checks import called, require_equal, require_order, result_of
 from tidegate.runtime.ordered.process.partition_tables import PARTITION, Cut, PartitionTables
 from tidegate.runtime.ordered.state_tables import StateTable
-from tidegate.runtime.plan.steps import Ordered
+from tidegate.runtime.plan.steps import OrderedStep
 
 #: Of a kept row: whether it says that its partition has none.
 _NONE: Final = "~none"
@@ -40,7 +40,7 @@ class ProcessOperator(Operator):
     after, which counts once it is settled.
     """
 
-    ordered: Ordered
+    ordered: OrderedStep
     held: PartitionTables
     made: tuple[Cut, Cut] | None = None
 
@@ -132,14 +132,14 @@ class ProcessOperator(Operator):
 class ProcessFamily(Family[Process]):
     node = Process
 
-    def start(self, ordered: Ordered) -> ProcessOperator:
+    def start(self, ordered: OrderedStep) -> ProcessOperator:
         assert isinstance(ordered.node, Process)
         node = ordered.node
         keys = Schema(tuple(node.input.schema[key] for key in node.keys))
         columns = {name: _table_schema(text) for name, text in node.operator.tables.items()}
         return ProcessOperator(ordered, PartitionTables(keys, columns, node.operator.wakes))
 
-    def load(self, ordered: Ordered, tables: Tables, reached: Extended) -> ProcessOperator:
+    def load(self, ordered: OrderedStep, tables: Tables, reached: Extended) -> ProcessOperator:
         fresh = self.start(ordered)
         held = fresh.held
         slots = {name: held.partitions.of_kept(rows).astype(np.int64) for name, rows in tables.items()}

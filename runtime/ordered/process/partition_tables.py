@@ -12,7 +12,7 @@ import polars as pl
 from tidegate.algebra.schema import Schema
 from tidegate.runtime.kernels.cells import NONE
 from tidegate.runtime.kernels.situations import Bools, Ints
-from tidegate.runtime.ordered.held_partitions import EVER, HeldPartitions
+from tidegate.runtime.ordered.partition_store import EVER, PartitionStore
 from tidegate.runtime.ordered.state import to_merge
 
 #: The first column of all frames that users see: the place of a partition among those that an increment looks at.
@@ -89,7 +89,7 @@ class Cut:
         return counts(self.tables[name], len(self.partitions)) > 0
 
 
-class PartitionTables(HeldPartitions[Cut]):
+class PartitionTables(PartitionStore[Cut]):
     """All tables of an operator. A partition that has rows is looked at when the first instant in `wakes`, a table and a column
     of it, is reached, and at the end.
     """

@@ -18,7 +18,7 @@ _Hash = np.ndarray[Any, np.dtype[np.uint64]]
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class PathStatus:
     """What is known of some paths, in their order: whether each was read, and with which size and time."""
 
     read: np.ndarray[Any, np.dtype[np.bool_]]
@@ -78,12 +78,12 @@ class ConsumedFiles:
                 self._first, self._second = self._first[kept], self._second[kept]
                 self._size, self._mtime_ns = self._size[kept], self._mtime_ns[kept]
 
-    def known(self, paths: Sequence[str]) -> Known:
+    def known(self, paths: Sequence[str]) -> PathStatus:
         """What is known of these paths."""
         if len(self._first):
             found = self._in_arrays(paths)
         else:
-            found = Known(np.zeros(len(paths), np.bool_), *np.zeros((2, len(paths)), np.int64))
+            found = PathStatus(np.zeros(len(paths), np.bool_), *np.zeros((2, len(paths)), np.int64))
         if self._recent:
             for number, path in enumerate(paths):
                 version = self._recent.get(path)
@@ -92,10 +92,10 @@ class ConsumedFiles:
                     found.size[number], found.mtime_ns[number] = version
         return found
 
-    def _in_arrays(self, paths: Sequence[str]) -> Known:
+    def _in_arrays(self, paths: Sequence[str]) -> PathStatus:
         at = self._places(paths)
         read = at >= 0
-        return Known(read, np.where(read, self._size[at], 0), np.where(read, self._mtime_ns[at], 0))
+        return PathStatus(read, np.where(read, self._size[at], 0), np.where(read, self._mtime_ns[at], 0))
 
     def _places(self, paths: Sequence[str]) -> _Number:
         """Where each path is in the arrays, -1 for those that are not."""

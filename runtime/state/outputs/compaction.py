@@ -44,7 +44,7 @@ _APART: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Compacted:
+class CompactionResult:
     """What a compaction did to a directory: files and bytes before and after, and rows that were written again."""
 
     directory: str
@@ -84,7 +84,7 @@ def parts_of(path: str | os.PathLike[str]) -> tuple[str, ...]:
 
 def compact(
     directory: str | os.PathLike[str], *, failpoints: Failpoints | None = None, fanout: int = FANOUT
-) -> Compacted:
+) -> CompactionResult:
     """Merge the small files of each query in a directory of results, but those of the newest batch there.
 
     `StateError` TG526 where the directory is none, holds anything else or can not be exchanged, TG527 while a program reads it as a
@@ -99,7 +99,7 @@ def compact(
         plan = _plan([_file(top, result) for result in names], fanout)
         before = sum((top / result.name).stat().st_size for result in names)
         if not plan:
-            return Compacted(str(top), len(names), len(names), before, before, 0)
+            return CompactionResult(str(top), len(names), len(names), before, before, 0)
         _check_exchange(top)
         with _beside(top) as other:
             merged = [_merge(group, other) for group in plan]
@@ -118,7 +118,7 @@ def compact(
             left = [path.stat().st_size for path in top.iterdir()]
     rows = sum(one.rows for group in plan for one in group)
     assert len(merged) == len(plan)
-    return Compacted(str(top), len(names), len(left), before, sum(left), rows)
+    return CompactionResult(str(top), len(names), len(left), before, sum(left), rows)
 
 
 @contextmanager

@@ -97,7 +97,7 @@ class LocalStore:
         t, packed = pa.types, is_result and compression != "none"
         near = [f.name for f in table.schema if packed and (t.is_int64(f.type) or t.is_timestamp(f.type))]
         with target.open("xb") as file:
-            checked = _Checked(file)
+            checked = _ChecksumFile(file)
             # of numbers, looking for repeated values costs twice the time of writing, and zstd finds them too
             texts = [
                 field.name
@@ -445,7 +445,7 @@ def _is_note(descriptor: int) -> bool:
     return len(found) <= _NOTE_BYTES and (found.startswith(b"process ") or not found.strip(b"\0"))
 
 
-class _Checked:
+class _ChecksumFile:
     """A file for Arrow to write to that sums up what passes through; Parquet is written front to back."""
 
     closed = False

@@ -22,7 +22,7 @@ from tests.runtime.kernels.reference import ALLEN, Match, Situation, Spec, compi
 from tidegate.runtime.kernels.cells import NONE, Situations, arrange, find_triggers, purge
 from tidegate.runtime.kernels.search import _reach, _relation, enumerate_matches
 from tidegate.runtime.kernels.search_plan import TE_TO, TS_FROM, Pattern, inverse, plan_steps, triggering
-from tidegate.runtime.kernels.situations import NEVER, OPEN, Closed, Runs
+from tidegate.runtime.kernels.situations import NEVER, OPEN, ClosedSituations, Runs
 
 
 def check(seed: int, cases: int) -> tuple[int, int]:
@@ -133,7 +133,7 @@ def test_what_was_kept_what_closed_and_what_is_open_stand_by_cell_with_their_ori
     """Two partitions of two definitions, kept of the first partition alone."""
     kept = Situations(2, np.array([0, 2, 3]), np.array([0, 4, 1]), np.array([2, 5, 3]), np.arange(3))
     partition, symbol = np.array([1, 0], dtype=np.int32), np.array([0, 1], dtype=np.int16)
-    closed = Closed(partition, symbol, np.array([6, 7]), np.array([8, 9]), np.array([50, 51]))
+    closed = ClosedSituations(partition, symbol, np.array([6, 7]), np.array([8, 9]), np.array([50, 51]))
     runs = Runs.empty(2, 2)
     runs.start[0, 0], runs.start[1, 1] = 10, 11
     laid = arrange(kept, closed, runs, 2)

@@ -12,7 +12,7 @@ import pytest
 
 from tests.runtime.kernels.driver import batches, columns, random_events
 from tests.runtime.kernels.reference import Situation, situations
-from tidegate.runtime.kernels.situations import NEVER, OPEN, Closed, Runs, Status, derive, mark
+from tidegate.runtime.kernels.situations import NEVER, OPEN, ClosedSituations, Runs, Status, derive, mark
 
 Named = tuple[int, int, int, int | None]
 
@@ -21,7 +21,7 @@ def bare(found: Sequence[Situation]) -> Counter[Named]:
     return Counter((s.partition, s.condition, s.start, s.end) for s in found)
 
 
-def rows(closed: Closed) -> Counter[Named]:
+def rows(closed: ClosedSituations) -> Counter[Named]:
     parts = (closed.partition, closed.symbol, closed.ts, closed.te)
     return Counter(zip(*(part.tolist() for part in parts), strict=True))
 

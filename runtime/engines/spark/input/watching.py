@@ -22,7 +22,7 @@ AGAIN = 1.0
 _logger = logging.getLogger("tidegate.spark")
 
 
-class Watching:
+class Watcher:
     """A thread that calls `look` again and again until the query ends or `stop` is called.
 
     `look` is told whether the clock may have gone on; one that fails is tried again. `is_active` says whether the query runs.

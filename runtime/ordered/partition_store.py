@@ -29,7 +29,7 @@ def ticks(progress: Extended) -> int:
     return int(progress)
 
 
-class HeldOfPartitions(Protocol):
+class PartitionExtract(Protocol):
     """What is held of some partitions, a dataclass: `partitions` has them in ascending order.
 
     `look` is when each has to be looked at although nothing new comes for it. `version` is that of what it was cut of.
@@ -45,10 +45,10 @@ class HeldOfPartitions(Protocol):
     def version(self) -> int: ...
 
 
-C = TypeVar("C", bound=HeldOfPartitions)
+C = TypeVar("C", bound=PartitionExtract)
 
 
-class HeldPartitions(Generic[C]):
+class PartitionStore(Generic[C]):
     """By partition: what a family holds, and when it has to be looked at. `cut` takes out what is held of some, `put` puts it back.
 
     What an increment costs depends on the partitions that it takes out, not on those held; only when to look at them is
