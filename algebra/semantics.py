@@ -265,9 +265,9 @@ def _key(row: Row) -> tuple[object, ...]:
     return tuple(key_of(value) for value in row)
 
 
-def _aligned(rows: Iterable[Row], own: Schema, wanted: Schema) -> list[Row]:
+def _aligned(rows: Iterable[Row], schema: Schema, wanted: Schema) -> list[Row]:
     """Rows with their attributes in the order of another schema of the same names."""
-    places = [own.names.index(name) for name in wanted.names]
+    places = [schema.names.index(name) for name in wanted.names]
     return [tuple(row[place] for place in places) for row in rows]
 
 
@@ -341,8 +341,8 @@ def _tagged(row: Row) -> Row:
     return tuple(chain.from_iterable((type(value).__name__, value) for value in row))
 
 
-def _close(one: tuple[object, ...], other: tuple[object, ...], tolerance: float) -> bool:
-    return len(one) == len(other) and all(
+def _close(left: tuple[object, ...], right: tuple[object, ...], tolerance: float) -> bool:
+    return len(left) == len(right) and all(
         math.isclose(a, b, rel_tol=tolerance) if isinstance(a, float) and isinstance(b, float) else a == b
-        for a, b in zip(one, other, strict=True)
+        for a, b in zip(left, right, strict=True)
     )

@@ -198,25 +198,25 @@ def _output(
     return declared[0] if declared else _inferred(name, analysed, problems)
 
 
-def _broken_promises(one: _QueryDraft, declared: StreamDef, instead: str | None, *, alone: bool) -> list[Problem]:
+def _broken_promises(draft: _QueryDraft, declared: StreamDef, instead: str | None, *, alone: bool) -> list[Problem]:
     """What a query does not keep of its stream's declaration (TSA Def. 19), which might promise progress on `instead`.
 
     `alone`: no other query feeds the stream, itself among them.
     """
-    wrong = schema_problems(one.query, declared)
+    wrong = schema_problems(draft.query, declared)
     if wrong:
         return wrong
-    mends = one.mends()
+    mends = draft.mends()
     return [
-        *static_problems(one.query, one.federation, declared),
+        *static_problems(draft.query, draft.federation, declared),
         *progress_problems(
-            one.query,
-            one.federation,
-            one.functions,
+            draft.query,
+            draft.federation,
+            draft.functions,
             declared.progress,
             lambda a, clause: mends.progress(a, clause, instead, declared=True, alone=alone),
         ),
-        *relation_problems(one.query, one.federation, declared.relations, declared.schema),
+        *relation_problems(draft.query, draft.federation, declared.relations, declared.schema),
     ]
 
 
@@ -297,21 +297,23 @@ def _found_by(query: Query) -> str | None:
     return completion(query.node)
 
 
-def _facts(one: _QueryDraft, output: StreamDef) -> QueryFacts:
+def _facts(draft: _QueryDraft, output: StreamDef) -> QueryFacts:
     """Keep, relevance and state bound of every occurrence, for what the stream promises."""
-    promised = {a: one.functions[a] for a in output.progress}
-    tables = multiplying_tables(one.query.node)
-    operator = ordered_operator(one.query.node)
+    promised = {a: draft.functions[a] for a in output.progress}
+    tables = multiplying_tables(draft.query.node)
+    operator = ordered_operator(draft.query.node)
     # An operator that gathers events in order has read those up to where it has come.
     waited = (
-        output.progress if operator is None else tuple(a for a in output.progress if a == completion(one.query.node))
+        output.progress if operator is None else tuple(a for a in output.progress if a == completion(draft.query.node))
     )
     found: list[OccurrenceFacts] = []
-    for i, stream in enumerate(one.federation.occurrences):
-        kept = keep(one.federation, i, waited)
-        limit = bound(one.federation, i, kept, promised, tables.get(i, ()))
+    for i, stream in enumerate(draft.federation.occurrences):
+        kept = keep(draft.federation, i, waited)
+        limit = bound(draft.federation, i, kept, promised, tables.get(i, ()))
         found.append(OccurrenceFacts(i, stream, kept, relevance(kept), limit))
-    return QueryFacts(one.query, output, one.federation, promised, tuple(found), grids(one.query.node, tuple(promised)))
+    return QueryFacts(
+        draft.query, output, draft.federation, promised, tuple(found), grids(draft.query.node, tuple(promised))
+    )
 
 
 def _conflicting_inputs(program: ProgramDef) -> list[Problem]:

@@ -67,24 +67,24 @@ def recursion(component: Component, queries: Sequence[QueryFacts]) -> Recursion 
     return Recursion(Rank(scale, step, potentials), tuple(queries), single)
 
 
-def standstill_problem(component: Component, found: Standstill) -> Problem:
+def standstill_problem(component: Component, standstill: Standstill) -> Problem:
     """The refusal of a component, with the cycle that does not advance, constraint by constraint."""
     lines: list[str] = []
-    for edge in found.cycle:
+    for edge in standstill.cycle:
         federation = edge.query.federation
         row = federation.label(edge.clause.zone.layout.rows[edge.clause.zone.layout.attributes[edge.attribute]])
         read = f"{federation.occurrence_name(edge.clause.occurrence)}.{edge.source[1]}"
         lines.append(f"{text_at_most(read, edge.attribute, edge.distance, row.type)}   in {edge.query.query.name}")
         lines += [f"  {line}" for line in edge_lines(edge.query.query, federation, _chain(edge))]
-    first = found.cycle[0]
+    first = standstill.cycle[0]
     type_ = first.query.output.schema[first.attribute].type
     stream, _ = first.source
-    query = found.cycle[-1].query
+    query = standstill.cycle[-1].query
     return Problem(
         "TG210",
         f"not valid: {stream} depends on rows of its own that are not earlier",
-        first_site(query.query, _chain(found.cycle[-1])) or query.query.site,
-        (*lines, f"together: a row of {stream} may depend on {_reach(sum(e.distance for e in found.cycle), type_)}"),
+        first_site(query.query, _chain(standstill.cycle[-1])) or query.query.site,
+        (*lines, f"together: a row of {stream} may depend on {_reach(sum(e.distance for e in standstill.cycle), type_)}"),
         "tighten one of these bounds, so that every cycle of dependencies leads to an earlier instant",
         query.query.name,
     )
@@ -213,29 +213,29 @@ def step_text(rank: Rank, stream: StreamDef) -> str:
     return amount(rank.step, stream.schema[stream.progress[0]].type) if rank.scale == 1 else str(rank.step)
 
 
-def component_progress(found: Recursion, b: Mapping[Instant, Extended]) -> dict[str, dict[str, Extended]]:
+def component_progress(recursion: Recursion, b: Mapping[Instant, Extended]) -> dict[str, dict[str, Extended]]:
     """Progress of a component's queries: the greatest fixpoint of their functions at external progress `b` (rule R20).
 
     Descends from +∞. Where alternatives let that take more rounds than there are attributes, those that were chosen
     for the rank decide alone, which reach their fixpoint in so many rounds and never promise more.
     """
-    functions = {query.query.name: query.propagation for query in found.queries}
-    reached = _descend(found, functions, b) or _descend(found, found.chosen, b)
+    functions = {query.query.name: query.propagation for query in recursion.queries}
+    reached = _descend(recursion, functions, b) or _descend(recursion, recursion.chosen, b)
     assert reached is not None, "chosen edges gain along every cycle, so no path of them is longer than the attributes"
     return reached
 
 
 def _descend(
-    found: Recursion, functions: Mapping[str, Mapping[str, Propagation]], b: Mapping[Instant, Extended]
+    recursion: Recursion, functions: Mapping[str, Mapping[str, Propagation]], b: Mapping[Instant, Extended]
 ) -> dict[str, dict[str, Extended]] | None:
     p: dict[str, dict[str, Extended]] = {name: dict.fromkeys(own, INF) for name, own in functions.items()}
-    for _ in range(len(found.rank.potentials) * len(found.queries) + 2):
+    for _ in range(len(recursion.rank.potentials) * len(recursion.queries) + 2):
         known = dict(b)
-        for query in found.queries:
+        for query in recursion.queries:
             for a in query.output.progress:
                 key = query.query.stream, a
                 known[key] = INF
-        for query in found.queries:
+        for query in recursion.queries:
             for a in query.output.progress:
                 key = query.query.stream, a
                 known[key] = min(known[key], p[query.query.name][a])

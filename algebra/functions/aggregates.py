@@ -246,8 +246,8 @@ def _string_agg(group: Members) -> Value:
     if not group.values:
         return None
 
-    def before(one: tuple[Value, Value], other: tuple[Value, Value]) -> int:
-        return compare(one[0], other[0]) or compare(one[1], other[1])
+    def before(first: tuple[Value, Value], second: tuple[Value, Value]) -> int:
+        return compare(first[0], second[0]) or compare(first[1], second[1])
 
     ordered = sorted(zip(group.orders, group.values, strict=True), key=cmp_to_key(before))
     return str(group.parameter).join(str(value) for _, value in ordered)

@@ -53,11 +53,11 @@ def _initcap(text: str) -> str:
     return _WORD.sub(lambda word: word[0][0].upper() + word[0][1:].lower(), text)
 
 
-def _levenshtein(one: str, other: str) -> int:
-    costs = list(range(len(other) + 1))
-    for row, character in enumerate(one, 1):
+def _levenshtein(left: str, right: str) -> int:
+    costs = list(range(len(right) + 1))
+    for row, character in enumerate(left, 1):
         last, costs[0] = costs[0], row
-        for column, against in enumerate(other, 1):
+        for column, against in enumerate(right, 1):
             last, costs[column] = (
                 costs[column],
                 min(costs[column] + 1, costs[column - 1] + 1, last + (character != against)),

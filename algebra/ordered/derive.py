@@ -258,11 +258,11 @@ def aggregated(nodes: Sequence[Derive]) -> frozenset[str]:
     return frozenset[str]().union(*map(attributes_of, terms))
 
 
-def _compare(one: Value, other: Value) -> int:
+def _compare(left: Value, right: Value) -> int:
     """Below 0 where one value comes before the other, 0 where both are one; NULL comes before all others."""
-    if one is None or other is None:
-        return (one is not None) - (other is not None)
-    return compare(one, other)
+    if left is None or right is None:
+        return (left is not None) - (right is not None)
+    return compare(left, right)
 
 
 def aggregate_values(node: Derive, events: list[Row], aggregation: Aggregation) -> list[Value]:

@@ -298,8 +298,8 @@ class _Reader:
         assert found is not None, "the grammar asks for one alternative at least"
         return found
 
-    def _related(self, one: Intervals, relation: str, other: Intervals) -> Expression:
-        found = getattr(one, relation)(other)
+    def _related(self, left: Intervals, relation: str, right: Intervals) -> Expression:
+        found = getattr(left, relation)(right)
         assert isinstance(found, Expression)
         return found
 

@@ -60,28 +60,28 @@ class Keep:
         return "always" if "always" in cases else " or ".join(dict.fromkeys(cases))
 
 
-def keep(found: Federation, i: int, promised: tuple[str, ...]) -> Keep:
+def keep(federation: Federation, i: int, promised: tuple[str, ...]) -> Keep:
     """The keep condition of occurrence i for a query that promises progress on these attributes."""
-    speaking = views(found, i, promised)
-    declared = declared_matrix(found, i)
-    return Keep(found.occurrences[i], speaking, tuple(necessary(view, declared) for view in speaking))
+    speaking = views(federation, i, promised)
+    declared = declared_matrix(federation, i)
+    return Keep(federation.occurrences[i], speaking, tuple(necessary(view, declared) for view in speaking))
 
 
-def kept_of(found: Keep, part: Node, i: int) -> Term:
+def kept_of(condition: Keep, part: Node, i: int) -> Term:
     """Which rows that pass a part of the query are kept at some progress: a condition over the stream's attributes, TRUE where
     the part lets no others pass. The stream is the part's occurrence i.
     """
-    if any(not needed.inner for needed in found.needed):
+    if any(not needed.inner for needed in condition.needed):
         return TRUE
     try:
         passing = federation(part)
     except QueryError:  # more cases than the whole query had, which a rewrite can make of a condition
-        return found.condition({})
-    columns: list[Variable] = [("x", i, name) for name in found.stream.schema.temporal]
+        return condition.condition({})
+    columns: list[Variable] = [("x", i, name) for name in condition.stream.schema.temporal]
     zones = [zone.view(columns) for zone in passing.zones if i not in zone.ignored]
     known = hull(zones) if zones else None
-    needed = dict.fromkeys(necessary(view, known).inner for view in found.views)
-    return disjunction([keep_condition(found.stream, Necessary(inner, (), ()), {}) for inner in needed])
+    needed = dict.fromkeys(necessary(view, known).inner for view in condition.views)
+    return disjunction([keep_condition(condition.stream, Necessary(inner, (), ()), {}) for inner in needed])
 
 
 def fits(view: View, row: Mapping[str, int]) -> bool:

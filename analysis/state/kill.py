@@ -94,9 +94,9 @@ class Kill:
         return disjunction(found)
 
 
-def kills(sources: Sources, zone: Zone, own: int, promised: Collection[str]) -> tuple[Kill, ...]:
+def kills(sources: Sources, zone: Zone, occurrence: int, promised: Collection[str]) -> tuple[Kill, ...]:
     """How rows of an occurrence that the zone does not ignore are killed in it, one entry per anti-join above them."""
-    found = (_kill(sources, anti, zone, own, promised) for anti in sources.antijoins if own in anti.left)
+    found = (_kill(sources, anti, zone, occurrence, promised) for anti in sources.antijoins if occurrence in anti.left)
     return tuple(kill for kill in found if kill is not None)
 
 
@@ -114,7 +114,7 @@ def final_side(node: Node) -> bool:
             return False
 
 
-def _kill(sources: Sources, anti: AntiJoin, zone: Zone, own: int, promised: Collection[str]) -> Kill | None:
+def _kill(sources: Sources, anti: AntiJoin, zone: Zone, occurrence: int, promised: Collection[str]) -> Kill | None:
     if not final_side(anti.node.right):
         return None
     other = anti.right.start
@@ -123,7 +123,7 @@ def _kill(sources: Sources, anti: AntiJoin, zone: Zone, own: int, promised: Coll
         name: origin
         for name, origins in anti.origins.items()
         for origin in origins
-        if origin.occurrence in (own, other) and origin.shift == 0
+        if origin.occurrence in (occurrence, other) and origin.shift == 0
     }
     direct: list[Term] = []
     reaches: list[Reach] = []
@@ -137,13 +137,13 @@ def _kill(sources: Sources, anti: AntiJoin, zone: Zone, own: int, promised: Coll
         if bounds is None:
             return None
         for bound in bounds:
-            reach = _reach(anti, zone, own, bound, promised)
+            reach = _reach(anti, zone, occurrence, bound, promised)
             if reach is None:
                 return None
             if reach.y:
                 reaches.append(reach)
-    streams = (sources.streams[own], sources.streams[other])
-    return Kill(own, other, streams, anti.node.right, tuple(direct), names, tuple(reaches))
+    streams = (sources.streams[occurrence], sources.streams[other])
+    return Kill(occurrence, other, streams, anti.node.right, tuple(direct), names, tuple(reaches))
 
 
 def _exact_bounds(part: Term, schema: Schema) -> list[Bound] | None:
@@ -189,7 +189,7 @@ def _unrounded(term: TemporalTerm) -> bool:
             return all(_unrounded(part) for part in term.terms)
 
 
-def _reach(anti: AntiJoin, zone: Zone, own: int, bound: Bound, promised: Collection[str]) -> Reach | None:
+def _reach(anti: AntiJoin, zone: Zone, occurrence: int, bound: Bound, promised: Collection[str]) -> Reach | None:
     """What makes `v - w <= c` true of every left row in the zone made of the own row, given the killing row's instant.
 
     None: nothing does. A constraint between left instants must hold in the zone; its `y` is empty.
@@ -203,17 +203,17 @@ def _reach(anti: AntiJoin, zone: Zone, own: int, bound: Bound, promised: Collect
     later: Variable = ("x", v.occurrence, v.attribute)
     earlier: Variable = ("x", w.occurrence, w.attribute)
     killer = anti.right.start
-    columns = tuple(row[2] for row in zone.layout.rows if is_copy(row) and row[1] == own)
+    columns = tuple(row[2] for row in zone.layout.rows if is_copy(row) and row[1] == occurrence)
     if v.occurrence != killer and w.occurrence != killer:
         return Reach("") if zone.distance(earlier, later) <= c else None
     if v.occurrence == w.occurrence:
         return None
     if v.occurrence == killer:
         # The left instant is at least `x - d(w, x)`, and at least `p_a + 1 - d(w, a)` where the row is yet to pass.
-        after = [(x, c - d) for x in columns if (d := zone.distance(earlier, ("x", own, x))) != INF]
+        after = [(x, c - d) for x in columns if (d := zone.distance(earlier, ("x", occurrence, x))) != INF]
         passed = [(a, 1 + c - d) for a in promised if (d := zone.distance(earlier, ("a", a))) != INF]
         return _within(Reach(v.attribute, after=_ints(after), passed=_ints(passed)))
-    before = [(x, c - d) for x in columns if (d := zone.distance(("x", own, x), later)) != INF]
+    before = [(x, c - d) for x in columns if (d := zone.distance(("x", occurrence, x), later)) != INF]
     return _within(Reach(w.attribute, before=_ints(before)))
 
 

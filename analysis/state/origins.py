@@ -102,9 +102,9 @@ class Sources:
                 attributes.sort()
         return found
 
-    def _one_type(self, one: Origin, other: Origin) -> bool:
-        first, second = self.streams[one.occurrence].schema, self.streams[other.occurrence].schema
-        return first[one.attribute].type == second[other.attribute].type
+    def _one_type(self, left: Origin, right: Origin) -> bool:
+        first, second = self.streams[left.occurrence].schema, self.streams[right.occurrence].schema
+        return first[left.attribute].type == second[right.attribute].type
 
 
 @dataclass(slots=True)
@@ -169,12 +169,12 @@ class _Walk:
                 case Call("eq" | "eq_null_safe", (Attr(one), Attr(other))):
                     self.pair(known.get(one, ()), known.get(other, ()))
 
-    def pair(self, ones: Iterable[Origin], others: Sequence[Origin] | Iterable[Origin]) -> None:
-        others = tuple(others)
+    def pair(self, lefts: Iterable[Origin], rights: Sequence[Origin] | Iterable[Origin]) -> None:
+        rights = tuple(rights)
         self.found.equalities += [
             (one, other)
-            for one in ones
-            for other in others
+            for one in lefts
+            for other in rights
             if one.occurrence != other.occurrence and one.shift == other.shift == 0
         ]
 

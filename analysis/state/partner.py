@@ -58,14 +58,14 @@ class Partner:
         return min((d for x, _, d in self.ahead if x in progress), default=INF)
 
 
-def partner(zone: Zone, sources: Sources, own: int, other: int) -> Partner:
+def partner(zone: Zone, sources: Sources, occurrence: int, counterpart: int) -> Partner:
     """What the zone demands of a pair of occurrences, neither of which it ignores.
 
     Of the distances between the two rows only those stay that do not follow from the others.
     """
-    streams = (sources.streams[own], sources.streams[other])
+    streams = (sources.streams[occurrence], sources.streams[counterpart])
     names = [(k, name) for k, stream in enumerate(streams) for name in stream.schema.temporal]
-    variables: list[Variable] = [("x", (own, other)[k], name) for k, name in names]
+    variables: list[Variable] = [("x", (occurrence, counterpart)[k], name) for k, name in names]
     matrix = zone.view(variables)
     after: list[tuple[str, str, int]] = []
     before: list[tuple[str, str, int]] = []
@@ -78,7 +78,15 @@ def partner(zone: Zone, sources: Sources, own: int, other: int) -> Partner:
         for v, (m, y) in enumerate(names)
         if (k, m) == (0, 1) and y in streams[1].progress and matrix[w, v] < NONE
     )
-    return Partner(own, other, streams, tuple(after), tuple(before), sources.keys(own, other, zone.ignored), ahead)
+    return Partner(
+        occurrence,
+        counterpart,
+        streams,
+        tuple(after),
+        tuple(before),
+        sources.keys(occurrence, counterpart, zone.ignored),
+        ahead,
+    )
 
 
 def plus(term: Term, c: int, type_: DataType) -> Term:

@@ -142,7 +142,7 @@ class Mends:
             written.setdefault(clause.stream, []).append(text)
         return None
 
-    def _one_bound(self, node: Node, found: Federation, attribute: str, clause: Clause) -> tuple[Node, str] | None:
+    def _one_bound(self, node: Node, federation: Federation, attribute: str, clause: Clause) -> tuple[Node, str] | None:
         """The query with a condition that bounds the occurrence of a clause, and the condition as it is written."""
         i = clause.occurrence
         for scope in _scopes(node, i, own_first=_ends_later(attribute, clause)):
@@ -152,11 +152,13 @@ class Mends:
                 if span is None:
                     continue
                 mended = scope.mended(node, _at_most(y, t, type_, span[0]))
-                if self._is_bounded(mended, found, attribute, i):
+                if self._is_bounded(mended, federation, attribute, i):
                     return mended, f"bound it: {_written(y, scope.rows)} <= {_written(t, scope.rows)} + {span[1]}"
         return None
 
-    def _one_instant(self, node: Node, found: Federation, attribute: str, clause: Clause) -> tuple[Node, str] | None:
+    def _one_instant(
+        self, node: Node, federation: Federation, attribute: str, clause: Clause
+    ) -> tuple[Node, str] | None:
         """The query with an instant, or a window of it, that a side of a join drops, and a condition on it in the join."""
         for step in _above_ordered(node, clause.occurrence):
             join = step.node
@@ -171,13 +173,13 @@ class Mends:
                 carried, condition, text = self._instant_of(side, core, t, other)
                 left, right = (join.left, carried) if on_right else (carried, join.right)
                 mended = _put(node, step.place, Join(left, right, conjunction([join.condition, condition]), join.kind))
-                if self._is_bounded(mended, found, attribute, clause.occurrence):
+                if self._is_bounded(mended, federation, attribute, clause.occurrence):
                     return mended, text
         return None
 
-    def _instant_of(self, side: Node, core: Node, t: str, other: Node) -> tuple[Node, Term, str]:
+    def _instant_of(self, side: Node, core: Node, t: str, node: Node) -> tuple[Node, Term, str]:
         """A side with an instant that it drops, what that has to do with another one, and how it is written."""
-        type_, instant = other.schema[t].type, _written(t, other)
+        type_, instant = node.schema[t].type, _written(t, node)
         above = _above(side, core)
         if any(isinstance(one, Group | Distinct) for one in above):
             carried, name, window = self._windowed(side, core)
@@ -542,8 +544,8 @@ def _names(zone: Zone, attribute: str, i: int, progress: Iterable[str]) -> bool:
     return any(row == ("x", i, y) for y in progress)
 
 
-def _spoken_of(found: Federation) -> frozenset[int]:
-    return frozenset(i for zone in found.zones for i in found.sources(zone))
+def _spoken_of(federation: Federation) -> frozenset[int]:
+    return frozenset(i for zone in federation.zones for i in federation.sources(zone))
 
 
 def _resting_on(zones: Iterable[Zone], attribute: str) -> frozenset[int]:

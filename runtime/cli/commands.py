@@ -385,12 +385,12 @@ def _why(options: argparse.Namespace) -> int:
     return 0
 
 
-def _row(given: Sequence[str]) -> dict[str, object]:
+def _row(cells: Sequence[str]) -> dict[str, object]:
     """Instants as they are written on the command line; whole numbers are integer time."""
     from tidegate.runtime.cli.run_query import TICKS, pairs
 
     found: dict[str, object] = {}
-    for name, value in pairs(given, "--row").items():
+    for name, value in pairs(cells, "--row").items():
         found[name] = int(value) if TICKS.fullmatch(value) else value
     return found
 

@@ -41,9 +41,9 @@ class RunWarning(UserWarning):
     """
 
 
-def due_after(told: int) -> int:
+def due_after(rows: int) -> int:
     """How many rows are told next, once so many were: ten, a hundred, a thousand, …"""
-    return int(10 ** len(str(told)))
+    return int(10 ** len(str(rows)))
 
 
 @dataclass(slots=True)
@@ -212,9 +212,9 @@ class Notices:
                 )
                 self.gone.add(name)
 
-    def advanced(self, known: Mapping[tuple[str, str], Extended], told: Mapping[tuple[str, str], Extended]) -> None:
+    def advanced(self, known: Mapping[tuple[str, str], Extended], declared: Mapping[tuple[str, str], Extended]) -> None:
         """Warns of an advance to before what a stream has progressed to: progress never goes back."""
-        for (name, attribute), value in told.items():
+        for (name, attribute), value in declared.items():
             if value < known.get((name, attribute), -INF) and f"{name} back" not in self.said:
                 kind = self.kinds[name, attribute]
                 now, then = moment(known[name, attribute], kind), moment(value, kind)
@@ -272,8 +272,8 @@ class Notices:
         source = self.sources.get(name)
         return source is None or source.data is None
 
-    def _say(self, stream: str, said: str, problem: Problem) -> None:
-        self.said.add(said)
+    def _say(self, stream: str, notice: str, problem: Problem) -> None:
+        self.said.add(notice)
         self._warn(stream, problem)
 
     def _warn(self, name: str, problem: Problem) -> None:

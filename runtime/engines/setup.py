@@ -200,14 +200,14 @@ def prepare(
     return Setup(plan, streams, dict(sources), options, held, every_sink, checkpoint, timetable, told)
 
 
-def _checked_on_error(given: object, results: Collection[str], streams: Collection[str]) -> dict[str, OnError]:
+def _checked_on_error(on_error: object, results: Collection[str], streams: Collection[str]) -> dict[str, OnError]:
     """What happens to rows of a result's queries without a value; `QueryError` TG401 or TG402 for what says nothing of it."""
-    if isinstance(given, Mapping):
-        for name in given:
+    if isinstance(on_error, Mapping):
+        for name in on_error:
             check_known(name, results, "result")
-        told = dict(given)
+        told = dict(on_error)
     else:
-        told = dict.fromkeys(streams, given)
+        told = dict.fromkeys(streams, on_error)
     for name, one in told.items():
         if one not in ON_ERROR:
             raise QueryError("TG401", f"{name}: unknown on_error={shown(one)}", hint=f"one of {', '.join(ON_ERROR)}")

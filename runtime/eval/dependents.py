@@ -218,19 +218,19 @@ def _condition_of(sweep: Sweep, check: _Check) -> Term | None:
     return check.rule.holds(as_other, columns)
 
 
-def _met(sweep: Sweep, check: _Check, condition: Term, rows: pl.DataFrame, others: pl.DataFrame) -> _Bools:
+def _met(sweep: Sweep, check: _Check, condition: Term, rows: pl.DataFrame, stored: pl.DataFrame) -> _Bools:
     """Which of the rows the rule finds company for, partner or killer, among the others."""
     own, theirs = _buffer(check.asked.own), _buffer(check.other)
     if isinstance(check.rule, Partner):
         p = sweep.progress[check.asked.query.name]
-        others = filtered(others, check.asked.purge.keep(check.asked.case, check.rule.other, p), theirs.stored)
+        stored = filtered(stored, check.asked.purge.keep(check.asked.case, check.rule.other, p), theirs.stored)
     read = attributes_of(condition)
     left = Schema((*(a for a in own.stored.attributes if a.name in read), Attribute(ROW, BIGINT)))
     # One column at least: a frame without columns has no rows.
     named = [name for name in theirs.stored if as_other(name) in read] or [theirs.stored.names[0]]
     right = Schema(tuple(theirs.stored[name].renamed(as_other(name)) for name in named))
     both = Schema((*left.attributes, *right.attributes))
-    renamed = others.select(pl.col(name).alias(as_other(name)) for name in named)
+    renamed = stored.select(pl.col(name).alias(as_other(name)) for name in named)
     found = join_frames(rows.select(left.names), renamed, both, join_parts(condition, left, right), "semi")
     return np.isin(np.asarray(rows[ROW]), np.asarray(found[ROW]))
 
@@ -242,8 +242,8 @@ def _holding(rows: pl.DataFrame, condition: Term, buffer: Buffer) -> _Bools:
     return held
 
 
-def _both(own: Buffer, theirs: Buffer) -> Schema:
-    return Schema((*own.stored.attributes, *(a.renamed(as_other(a.name)) for a in theirs.stored.attributes)))
+def _both(buffer: Buffer, theirs: Buffer) -> Schema:
+    return Schema((*buffer.stored.attributes, *(a.renamed(as_other(a.name)) for a in theirs.stored.attributes)))
 
 
 @lru_cache(maxsize=256)

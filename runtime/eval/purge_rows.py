@@ -103,12 +103,12 @@ class _Reader:
         return self.frames[_id(leaf)]
 
     def _join(
-        self, own: Leaf, rows: pl.DataFrame, other: Leaf, others: pl.DataFrame, condition: Term, kind: str
+        self, leaf: Leaf, rows: pl.DataFrame, counterpart: Leaf, stored: pl.DataFrame, condition: Term, kind: str
     ) -> pl.DataFrame:
         assert kind in ("semi", "anti")
-        left = Schema((*_buffer(own).stored.attributes, Attribute(ROW, BIGINT)))
-        right = Schema(tuple(a.renamed(as_other(a.name)) for a in _buffer(other).stored.attributes))
-        renamed = others.select(pl.col(a).alias(as_other(a)) for a in _buffer(other).stored)
+        left = Schema((*_buffer(leaf).stored.attributes, Attribute(ROW, BIGINT)))
+        right = Schema(tuple(a.renamed(as_other(a.name)) for a in _buffer(counterpart).stored.attributes))
+        renamed = stored.select(pl.col(a).alias(as_other(a)) for a in _buffer(counterpart).stored)
         both = Schema((*left.attributes, *right.attributes))
         parts = join_parts(condition, left, right)
         return join_frames(rows, renamed, both, parts, "semi" if kind == "semi" else "anti")

@@ -167,12 +167,12 @@ class _Walk:
                 self.found[row[_ROW]] = _error_of(value, row, term)
         return fails
 
-    def _matchable(self, join: Join, one: pl.DataFrame, other: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    def _matchable(self, join: Join, left: pl.DataFrame, right: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Both sides without the rows for which the condition fails beside some row of the static table."""
         both = _both(join.left, join.right)
         if not resolve(join.condition, both).fallible:
-            return one, other
-        rows, table = (one, other) if _ROW in one.columns else (other, one)
+            return left, right
+        rows, table = (left, right) if _ROW in left.columns else (right, left)
         step = max(1, MOST_PAIRS // max(1, table.height))
         gone: list[pl.Series] = []
         for start in range(0, rows.height, step):
@@ -181,7 +181,7 @@ class _Walk:
                 gone.append(pairs.filter(fails).get_column(_ROW).unique())
         if gone:
             rows = rows.join(pl.concat(gone).to_frame(), on=_ROW, how="anti", maintain_order="left")
-        return (rows, table) if _ROW in one.columns else (table, rows)
+        return (rows, table) if _ROW in left.columns else (table, rows)
 
 
 @lru_cache(maxsize=1024)  # batch after batch evaluates the same terms

@@ -261,16 +261,16 @@ def _check_keys(rows: list[Any], columns: Mapping[str, list[object]]) -> None:
             )
 
 
-def missing_columns(found: list[Any], schema: Schema, absent: Collection[str] = ()) -> frozenset[str]:
+def missing_columns(columns: list[Any], schema: Schema, absent: Collection[str] = ()) -> frozenset[str]:
     """The attributes without a column; `QueryError` TG312 for one that may not be absent, or that is there twice."""
-    missing = frozenset(name for name in schema if name not in found)
+    missing = frozenset(name for name in schema if name not in columns)
     if refused := [name for name in schema if name in missing and name not in absent]:
         raise QueryError(
             "TG312",
             f"input lacks {', '.join(map(repr, refused))}",
-            hint=f"its columns are {', '.join(name if isinstance(name, str) else shown(name) for name in found) or 'none'}",
+            hint=f"its columns are {', '.join(name if isinstance(name, str) else shown(name) for name in columns) or 'none'}",
         )
-    twice = [name for name in schema if found.count(name) > 1]
+    twice = [name for name in schema if columns.count(name) > 1]
     if twice:
         raise QueryError("TG312", f"input has {', '.join(map(repr, twice))} more than once")
     return missing

@@ -224,7 +224,7 @@ def _within(time: int, after: int, until: int) -> Any:
 )  # fmt: skip
 def _mark(
     definitions: int, offsets: Ints, ts: Ints, te: Ints, starts: Ints, start_first: Ints, ends: Ints, end_first: Ints,
-    after: int, until: int, quiet: Ints, found: Ints,
+    after: int, until: int, quiet: Ints, counts: Ints,
 ) -> None:  # fmt: skip
     """Fills `quiet` from its end, and counts the triggered situations of every definition."""
     calm = quiet.shape[0] - 1
@@ -238,7 +238,7 @@ def _mark(
                     triggered |= _within(ts[place] + starts[offset], after, until)
                 for offset in range(end_first[definition], end_first[definition + 1]):
                     triggered |= (te[place] != OPEN) & _within(te[place] + ends[offset], after, until)
-                found[definition] += triggered
+                counts[definition] += triggered
                 calm = calm if triggered else place
                 quiet[place] = calm
 
@@ -288,9 +288,9 @@ def _keep(
 )  # fmt: skip
 def _look(
     definitions: int, offsets: Ints, ts: Ints, te: Ints, starts: Ints, start_first: Ints, ends: Ints, end_first: Ints,
-    within: int, horizons: Ints, until: int, useful: Bools, found: Ints,
+    within: int, horizons: Ints, until: int, useful: Bools, look: Ints,
 ) -> None:  # fmt: skip
-    for partition in range(found.shape[0]):
+    for partition in range(look.shape[0]):
         first = NONE
         for definition in range(definitions):
             cell, horizon = partition * definitions + definition, horizons[definition]
@@ -315,4 +315,4 @@ def _look(
                         instant = te[place] + ends[offset]
                         if until < instant < first:
                             first = instant
-        found[partition] = first
+        look[partition] = first

@@ -154,9 +154,9 @@ def hull_of(pattern: Pattern) -> Matrix:
     return _hull(pattern)
 
 
-def mask_of(pattern: Pattern, one: int, other: int) -> int | None:
+def mask_of(pattern: Pattern, left: int, right: int) -> int | None:
     """The relations of (one, other) that are allowed; None where all are."""
-    mask = _mask(pattern, one, other)
+    mask = _mask(pattern, left, right)
     return None if mask == ALL else mask
 
 
@@ -179,8 +179,8 @@ def inverse(mask: int) -> int:
     return sum(1 << len(RELATIONS) - 1 - bit for bit in bits if mask >> bit & 1)
 
 
-def _mask(pattern: Pattern, one: int, other: int) -> int:
-    return int(pattern.masks[one, other]) if one < other else inverse(int(pattern.masks[other, one]))
+def _mask(pattern: Pattern, left: int, right: int) -> int:
+    return int(pattern.masks[left, right]) if left < right else inverse(int(pattern.masks[right, left]))
 
 
 def _certain(mask: int) -> int:
@@ -248,9 +248,9 @@ def _bounds(hull: Matrix, candidate: int, earlier: list[int]) -> list[tuple[int,
     return [(kinds[v][0], u, -bound) if v in kinds else (kinds[u][1], v, bound) for (v, u), bound in edges.items()]
 
 
-def _implied(hull: Matrix, edges: Edges, one: Edge, other: Edge, known: set[int]) -> bool:
+def _implied(hull: Matrix, edges: Edges, first: Edge, second: Edge, known: set[int]) -> bool:
     """Whether the bound along both edges is as tight as the direct one, and neither of them has been left out."""
-    (v, via), (_, u) = one, other
+    (v, via), (_, u) = first, second
     if NONE in (hull[v][via], hull[via][u]) or hull[v][via] + hull[via][u] > hull[v][u]:
         return False
-    return all(edge in edges or len(known & {*edge}) != 1 for edge in (one, other))
+    return all(edge in edges or len(known & {*edge}) != 1 for edge in (first, second))

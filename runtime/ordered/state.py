@@ -183,9 +183,9 @@ def read_state(
     return tables if share is None else _shared(tables, described, share)
 
 
-def _are(found: _Parts, share: Share) -> bool:
+def _are(parts: _Parts, share: Share) -> bool:
     """Whether one of the parts is a share as it is."""
-    return found.hash == _hash() and len(found.parts) == share.shards
+    return parts.hash == _hash() and len(parts.parts) == share.shards
 
 
 def _named(layer: Layer) -> list[tuple[str, FileRef]]:

@@ -104,11 +104,11 @@ def _equality(part: Term, left: Schema, right: Schema, both: Schema) -> Equality
             return None
 
 
-def _one_type(one: Term, other: Term, both: Mapping[str, Attribute], *, null_safe: bool) -> tuple[Term, Term] | None:
+def _one_type(left: Term, right: Term, both: Mapping[str, Attribute], *, null_safe: bool) -> tuple[Term, Term] | None:
     """Both sides as values of the type in which they are compared."""
-    types = (term_type(one, both), term_type(other, both))
+    types = (term_type(left, both), term_type(right, both))
     if types[0] == types[1]:
-        return None if types[0].kind is Kind.NULL else (one, other)
+        return None if types[0].kind is Kind.NULL else (left, right)
     to = common_type(list(types))
     if to is None or Kind.NULL in (types[0].kind, types[1].kind):
         return None
@@ -118,7 +118,7 @@ def _one_type(one: Term, other: Term, both: Mapping[str, Attribute], *, null_saf
         return None  # a value that does not fit would become the other side's NULL
     else:
         cast = f"try_cast_decimal_{to.precision}_{to.scale}"  # what does not fit equals nothing, as NULL does
-    made = tuple(term if type_ == to else Call(cast, (term,)) for term, type_ in zip((one, other), types, strict=True))
+    made = tuple(term if type_ == to else Call(cast, (term,)) for term, type_ in zip((left, right), types, strict=True))
     return made[0], made[1]
 
 

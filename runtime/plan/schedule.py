@@ -129,11 +129,11 @@ def schedule(
     return Schedule({} if every is None else every, {} if priority is None else priority, budget)
 
 
-def checked_schedule(given: Schedule | None, facts: ProgramFacts) -> Timetable:
+def checked_schedule(schedule: Schedule | None, facts: ProgramFacts) -> Timetable:
     """What a run is given, checked; without a schedule every query is evaluated in every batch."""
-    if given is not None and not isinstance(given, Schedule):
-        raise QueryError("TG401", f"{shown(given)} is no schedule", hint='write tg.schedule(every={"Name": 10})')
-    return Timetable() if given is None else given.checked(facts)
+    if schedule is not None and not isinstance(schedule, Schedule):
+        raise QueryError("TG401", f"{shown(schedule)} is no schedule", hint='write tg.schedule(every={"Name": 10})')
+    return Timetable() if schedule is None else schedule.checked(facts)
 
 
 def _cadence(name: str, value: object) -> tuple[int, int]:
@@ -165,11 +165,11 @@ def _ticks(what: str, value: object) -> int:
     return ticks
 
 
-def _for_components(given: Mapping[str, _T], components: Iterable[Component]) -> dict[str, _T]:
+def _for_components(values: Mapping[str, _T], components: Iterable[Component]) -> dict[str, _T]:
     """What is given for one stream of a recursive component holds for all; `QueryError` TG401 where two differ."""
     found: dict[str, _T] = {}
     for component in components:
-        own = {name: given[name] for name in component.streams if name in given}
+        own = {name: values[name] for name in component.streams if name in values}
         if len(set(own.values())) > 1:
             raise QueryError(
                 "TG401",

@@ -122,20 +122,20 @@ def _bound_lines(node: Match, bounds: Sequence[SituationBound]) -> list[str]:
 
 
 def _from_row(
-    build: ZoneBuilder, zones: list[Zone], matched: list[Zone], known: Schema, symbol: str, given: RowIntervals
+    build: ZoneBuilder, zones: list[Zone], matched: list[Zone], known: Schema, symbol: str, intervals: RowIntervals
 ) -> tuple[list[Zone], Schema]:
     """What holds of a match beside the row that is one of its situations, and which of its attributes are known then."""
-    rows = given.schema
-    least = 0 if given.points else -1
+    rows = intervals.schema
+    least = 0 if intervals.points else -1
     zones = build.named(zones, rows)
     if not all(zone.entails(Bound(START, END, least)) for zone in zones):
-        raise _not_periods(symbol, given)
+        raise _not_periods(symbol, intervals)
     for zone in zones:
-        for name in _instants(given):
+        for name in _instants(intervals):
             hidden = zone.layout.rows[zone.layout.attributes[name]]
             if not build.labels[hidden].text:
                 build.labels[hidden] = Label(f"{symbol}.{name}", build.labels[hidden].type)
-    own = {name: f"{symbol}'.{name}" if name in (START, END) else f"{symbol}.{name}" for name in _instants(given)}
+    own = {name: f"{symbol}'.{name}" if name in (START, END) else f"{symbol}.{name}" for name in _instants(intervals)}
     named = relaid(
         build.named(zones, Schema(tuple(rows[name] for name in own))),
         lambda layout: Layout(layout.rows, {own[name]: row for name, row in layout.attributes.items()}),
@@ -147,17 +147,17 @@ def _from_row(
     return build.pruned(build.named(build.joined(matched, named, both, same), kept), kept), kept
 
 
-def _instants(given: RowIntervals) -> list[str]:
+def _instants(intervals: RowIntervals) -> list[str]:
     """The instants of a row that is a period, without those that are keys."""
-    return [name for name in given.schema.temporal if name not in given.keys]
+    return [name for name in intervals.schema.temporal if name not in intervals.keys]
 
 
-def _not_periods(symbol: str, given: RowIntervals) -> QueryError:
-    sign, might = ("<=", "end before it begins") if given.points else ("<", "not end after it begins")
+def _not_periods(symbol: str, intervals: RowIntervals) -> QueryError:
+    sign, might = ("<=", "end before it begins") if intervals.points else ("<", "not end after it begins")
     return QueryError(
         "TG161",
         f"a row of {symbol} might {might}",
         because=(f"no declared relation and no filter says that {START} {sign} {END}",),
         hint=f"declare it, relations=lambda r: r.start {sign} r.end, or filter by it first"
-        + ("" if given.points else "; points=True allows both to be equal"),
+        + ("" if intervals.points else "; points=True allows both to be equal"),
     )

@@ -161,8 +161,8 @@ def _extended(
     return Order((*found.symbols, last), found.cost + looked_for + results(before | {last}, trigger, statistics))
 
 
-def _related(symbol: int, others: frozenset[int], statistics: Statistics) -> bool:
-    return any(symbol in pair and (pair[0] in others or pair[1] in others) for pair in statistics.selectivities)
+def _related(symbol: int, symbols: frozenset[int], statistics: Statistics) -> bool:
+    return any(symbol in pair and (pair[0] in symbols or pair[1] in symbols) for pair in statistics.selectivities)
 
 
 def results(bound: frozenset[int], trigger: int, statistics: Statistics) -> float:

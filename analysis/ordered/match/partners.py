@@ -73,8 +73,8 @@ def _waits(bounds: Matrix, place: int, derived: Sequence[int]) -> dict[int, Exte
     return {other: INF if wait >= NONE else max(0, wait) for other, wait in found.items()}
 
 
-def _kept(found: Detection) -> list[Extended]:
+def _kept(detection: Detection) -> list[Extended]:
     """How long after its end a situation of each symbol stays otherwise."""
-    if found.within is not None:
-        return [found.within - 1] * len(found.symbols)
-    return [one.after_end for one in horizons(found)]
+    if detection.within is not None:
+        return [detection.within - 1] * len(detection.symbols)
+    return [one.after_end for one in horizons(detection)]

@@ -81,10 +81,10 @@ class ProgressCalls:
             data = self._store.read_bytes(path)
         return decode("calls", Calls, data, code=DATA, where=path, hint=_CALL_AGAIN).parts
 
-    def add(self, given: Mapping[tuple[str, str], Extended]) -> bool:
+    def add(self, progress: Mapping[tuple[str, str], Extended]) -> bool:
         """Take down what a call says beyond those before it; whether that is anything."""
         with self._lock:
-            new = {key: value for key, value in given.items() if self._is_new(key, value)}
+            new = {key: value for key, value in progress.items() if self._is_new(key, value)}
             for key, value in new.items():
                 self._note(key, value)
         if new:
@@ -139,9 +139,9 @@ class ProgressCalls:
             self._before = dict(self._waiting)
             return any(stream in offered for stream, _ in self._before)
 
-    def _record(self, given: Mapping[tuple[str, str], Extended]) -> None:
+    def _record(self, progress: Mapping[tuple[str, str], Extended]) -> None:
         path = f"{AREA}/{uuid.uuid4().hex}.json"
-        calls = Calls(tuple(Call(*key, value) for key, value in given.items()))
+        calls = Calls(tuple(Call(*key, value) for key, value in progress.items()))
         with storage_errors("recording a progress call"):
             self._store.create_exclusive(path, encode("calls", calls))
         with self._lock:

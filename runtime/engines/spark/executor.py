@@ -428,19 +428,19 @@ def _merge_summaries(batch: Batch, summaries: Sequence[Mapping[str, Any]]) -> di
     return done
 
 
-def _join(one: Ingested, other: Ingested) -> Ingested:
+def _join(left: Ingested, right: Ingested) -> Ingested:
     return Ingested(
-        one.counts + other.counts,
-        _greatest(one.greatest, other.greatest),
-        _greatest(one.punctuation, other.punctuation),
+        left.counts + right.counts,
+        _greatest(left.greatest, right.greatest),
+        _greatest(left.punctuation, right.punctuation),
         {
-            buffer: (*one.segments.get(buffer, ()), *other.segments.get(buffer, ()))
-            for buffer in {*one.segments, *other.segments}
+            buffer: (*left.segments.get(buffer, ()), *right.segments.get(buffer, ()))
+            for buffer in {*left.segments, *right.segments}
         },
-        one.first_rejected or other.first_rejected,
-        one.unreadable + other.unreadable,
+        left.first_rejected or right.first_rejected,
+        left.unreadable + right.unreadable,
     )
 
 
-def _greatest(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
-    return {name: max(values[name] for values in (one, other) if name in values) for name in {*one, *other}}
+def _greatest(left: Mapping[str, int], right: Mapping[str, int]) -> dict[str, int]:
+    return {name: max(values[name] for values in (left, right) if name in values) for name in {*left, *right}}

@@ -59,9 +59,9 @@ def _greatest(term: TypedTerm, *args: pl.Expr) -> pl.Expr:
     return _unless_null(term, args, found)
 
 
-def _unless_null(term: TypedTerm, args: Sequence[pl.Expr], found: pl.Expr) -> pl.Expr:
+def _unless_null(term: TypedTerm, args: Sequence[pl.Expr], result: pl.Expr) -> pl.Expr:
     nulls = [arg.is_null() for arg, typed in zip(args, term.args, strict=True) if typed.nullable]
-    return pl.when(~reduce(or_, nulls)).then(found) if nulls else found
+    return pl.when(~reduce(or_, nulls)).then(result) if nulls else result
 
 
 def _no_divisor(_: pl.Expr, b: pl.Expr) -> pl.Expr:

@@ -70,8 +70,8 @@ def _true(frame: pl.DataFrame, condition: pl.Expr) -> _Bools:
     return np.asarray(evaluated(frame, condition.fill_null(value=False)).to_series())
 
 
-def _pasted(left: pl.DataFrame, right: pl.DataFrame, one: _Ints, other: _Ints) -> pl.DataFrame:
-    return pl.concat([left[one], right[other]], how="horizontal")
+def _pasted(left: pl.DataFrame, right: pl.DataFrame, left_rows: _Ints, right_rows: _Ints) -> pl.DataFrame:
+    return pl.concat([left[left_rows], right[right_rows]], how="horizontal")
 
 
 def _nothing() -> tuple[_Ints, _Ints]:
@@ -104,12 +104,12 @@ class _Pairs:
             for outer, inner in _expanded(band):
                 yield from self._satisfying(*((inner, outer) if band.flipped else (outer, inner)), band.rest)
 
-    def _satisfying(self, one: _Ints, other: _Ints, rest: tuple[Term, ...]) -> Iterator[tuple[_Ints, _Ints]]:
-        if rest and len(one):
-            holds = self._holds(one, other, rest)
-            one, other = one[holds], other[holds]
-        if len(one):
-            yield one, other
+    def _satisfying(self, left_rows: _Ints, right_rows: _Ints, rest: tuple[Term, ...]) -> Iterator[tuple[_Ints, _Ints]]:
+        if rest and len(left_rows):
+            holds = self._holds(left_rows, right_rows, rest)
+            left_rows, right_rows = left_rows[holds], right_rows[holds]
+        if len(left_rows):
+            yield left_rows, right_rows
 
     def partnered(self) -> _Bools:
         """Which left rows are in some pair."""
@@ -120,13 +120,13 @@ class _Pairs:
             found[one] = True
         return found
 
-    def _holds(self, one: _Ints, other: _Ints, rest: tuple[Term, ...]) -> _Bools:
+    def _holds(self, left_rows: _Ints, right_rows: _Ints, rest: tuple[Term, ...]) -> _Bools:
         condition = conjunction(rest)
         names = attributes_of(condition)
-        sides = ((self.left, one), (self.right, other))
+        sides = ((self.left, left_rows), (self.right, right_rows))
         # A frame without columns has no rows either.
         parts = [side.select(read)[rows] for side, rows in sides if (read := [c for c in side.columns if c in names])]
-        pairs = pl.concat(parts, how="horizontal") if parts else pl.DataFrame({"": one})
+        pairs = pl.concat(parts, how="horizontal") if parts else pl.DataFrame({"": left_rows})
         return _true(pairs, compile_term(condition, self.both))
 
 
@@ -160,30 +160,30 @@ def _keys(
     return ones.with_row_index("row"), others
 
 
-def _few_pairs(ones: _Ints, others: _Ints) -> bool:
+def _few_pairs(lefts: _Ints, rights: _Ints) -> bool:
     """Whether pairs with equal groups are hardly more than rows; if they are many, ranges have to narrow them down."""
-    counts = np.bincount(others[others >= 0], minlength=int(ones.max(initial=0)) + 1)
-    return bool(counts[ones[ones >= 0]].sum() <= PAIRS_PER_ROW * (len(ones) + len(others)))
+    counts = np.bincount(rights[rights >= 0], minlength=int(lefts.max(initial=0)) + 1)
+    return bool(counts[lefts[lefts >= 0]].sum() <= PAIRS_PER_ROW * (len(lefts) + len(rights)))
 
 
-def _equal(ones: pl.DataFrame, others: pl.DataFrame) -> tuple[_Ints, _Ints]:
+def _equal(lefts: pl.DataFrame, rights: pl.DataFrame) -> tuple[_Ints, _Ints]:
     """Row numbers (left, right) of all pairs with equal keys."""
-    names = [name for name in ones.columns if name != "row"]
-    found = ones.join(others, on=names, nulls_equal=True, suffix=" right")
+    names = [name for name in lefts.columns if name != "row"]
+    found = lefts.join(rights, on=names, nulls_equal=True, suffix=" right")
     numbers = found.select(pl.col("row", "row right").cast(pl.Int64))
     return np.asarray(numbers["row"]), np.asarray(numbers["row right"])
 
 
-def _groups(left: int, right: int, ones: pl.DataFrame, others: pl.DataFrame) -> tuple[_Ints, _Ints]:
+def _groups(left: int, right: int, lefts: pl.DataFrame, rights: pl.DataFrame) -> tuple[_Ints, _Ints]:
     """A number per row such that rows with equal keys have equal numbers; -1 where a row has no partner anyway."""
-    names = [name for name in ones.columns if name != "row"]
+    names = [name for name in lefts.columns if name != "row"]
     if not names:
         return np.zeros(left, dtype=np.int64), np.zeros(right, dtype=np.int64)
-    if len(names) == 1 and (numbers := _dense(ones[names[0]], others[names[0]])) and others.height == right:
+    if len(names) == 1 and (numbers := _dense(lefts[names[0]], rights[names[0]])) and rights.height == right:
         return numbers
-    known = others.select(names).unique().with_row_index("group")
+    known = rights.select(names).unique().with_row_index("group")
     found_numbers = []
-    for count, keys in ((left, ones), (right, others)):
+    for count, keys in ((left, lefts), (right, rights)):
         found = keys.join(known, on=names, nulls_equal=True).select("row", pl.col("group").cast(pl.Int64))
         made = np.full(count, -1, dtype=np.int64)
         made[np.asarray(found["row"])] = np.asarray(found["group"])
@@ -191,12 +191,12 @@ def _groups(left: int, right: int, ones: pl.DataFrame, others: pl.DataFrame) -> 
     return found_numbers[0], found_numbers[1]
 
 
-def _dense(one: pl.Series, other: pl.Series) -> tuple[_Ints, _Ints] | None:
+def _dense(left: pl.Series, right: pl.Series) -> tuple[_Ints, _Ints] | None:
     """Integer keys, none of them NULL, as their own numbers, where they lie close together."""
-    if one.dtype != pl.Int64 or one.null_count() or other.null_count() or not len(one) or not len(other):
+    if left.dtype != pl.Int64 or left.null_count() or right.null_count() or not len(left) or not len(right):
         return None
-    keys = np.asarray(one), np.asarray(other)
+    keys = np.asarray(left), np.asarray(right)
     least, greatest = int(min(k.min() for k in keys)), int(max(k.max() for k in keys))
-    if greatest - least > 4 * (len(one) + len(other)):
+    if greatest - least > 4 * (len(left) + len(right)):
         return None
     return keys[0] - least, keys[1] - least

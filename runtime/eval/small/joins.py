@@ -115,19 +115,19 @@ def _condition(terms: Sequence[Term], both: Schema) -> tuple[bool, _Column | Non
     return value is not None, None if value is None else _Column(value, BOOLEAN.kind)
 
 
-def _equal(ones: Array, others: Array) -> tuple[Array, Array]:
+def _equal(lefts: Array, rights: Array) -> tuple[Array, Array]:
     """All pairs of places with equal numbers; `Unsupported` where they are many."""
-    order = np.argsort(others, kind="stable")
-    ordered = others[order]
-    starts = np.searchsorted(ordered, ones, "left")
-    counts = np.searchsorted(ordered, ones, "right") - starts
+    order = np.argsort(rights, kind="stable")
+    ordered = rights[order]
+    starts = np.searchsorted(ordered, lefts, "left")
+    counts = np.searchsorted(ordered, lefts, "right") - starts
     if counts.sum() > MOST_PAIRS:
         raise Unsupported
-    left = np.repeat(np.arange(len(ones)), counts)
+    left = np.repeat(np.arange(len(lefts)), counts)
     within = np.arange(len(left)) - np.repeat(np.cumsum(counts) - counts, counts)
     return left, order[np.repeat(starts, counts) + within]
 
 
-def _pasted(left: SmallRows, right: SmallRows, one: Array, other: Array) -> SmallRows:
-    columns = {name: column[one] for name, column in left.columns.items()}
-    return SmallRows(columns | {name: column[other] for name, column in right.columns.items()}, len(one))
+def _pasted(left: SmallRows, right: SmallRows, left_rows: Array, right_rows: Array) -> SmallRows:
+    columns = {name: column[left_rows] for name, column in left.columns.items()}
+    return SmallRows(columns | {name: column[right_rows] for name, column in right.columns.items()}, len(left_rows))

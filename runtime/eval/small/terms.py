@@ -107,12 +107,12 @@ def _compile(term: TypedTerm) -> Value | None:
     return known[0] if kernel == "coalesce" else None
 
 
-def _of(kernel: Callable[[Any], Any], one: Value) -> Value:
-    return lambda columns: kernel(one(columns))
+def _of(kernel: Callable[[Any], Any], value: Value) -> Value:
+    return lambda columns: kernel(value(columns))
 
 
-def _both(kernel: Callable[[Any, Any], Any], one: Value, other: Value) -> Value:
-    return lambda columns: kernel(one(columns), other(columns))
+def _both(kernel: Callable[[Any, Any], Any], left: Value, right: Value) -> Value:
+    return lambda columns: kernel(left(columns), right(columns))
 
 
 def _number(value: Value) -> Value:

@@ -97,14 +97,14 @@ def key_schema(situation: Derive | RowIntervals) -> Schema:
     return Schema(tuple(situation.input.schema[key] for key in situation.keys))
 
 
-def joined(one: ClosedSituations, other: ClosedSituations) -> ClosedSituations:
+def joined(first: ClosedSituations, second: ClosedSituations) -> ClosedSituations:
     """Situations of both."""
     return ClosedSituations(
-        np.concatenate([one.partition, other.partition]),
-        np.concatenate([one.symbol, other.symbol]),
-        np.concatenate([one.ts, other.ts]),
-        np.concatenate([one.te, other.te]),
-        np.concatenate([one.run, other.run]),
+        np.concatenate([first.partition, second.partition]),
+        np.concatenate([first.symbol, second.symbol]),
+        np.concatenate([first.ts, second.ts]),
+        np.concatenate([first.te, second.te]),
+        np.concatenate([first.run, second.run]),
     )
 
 

@@ -91,14 +91,14 @@ def located_in(
     states: PartitionStates,
     sources: Sequence[Source],
     events: Sequence[Rows],
-    others: Sequence[pl.DataFrame],
+    other_rows: Sequence[pl.DataFrame],
     until: int,
     close_at: int | None,
 ) -> RowLocations:
     """Where the rows of an increment up to `until` belong; with `close_at`, all partitions are looked at."""
     pairs = zip(sources, events, strict=False)
     placed = [PartitionedEvents.of(source, rows, states.partitions) for source, rows in pairs]
-    partitions = [states.partitions.assign(rows) for rows in others]
+    partitions = [states.partitions.assign(rows) for rows in other_rows]
     parts = [*(one.partition for one in placed), *partitions]
     looked = states.touched(parts, until) if close_at is None else states.all_partitions()
     return RowLocations(

@@ -114,10 +114,10 @@ class RunAggregates:
         merged = partial(self.group, events, ordered_by=self.time) if self.group.aggregates else self.nothing().merged
         return RunPartials(merged, tuple(self._different(one, events) for one in self.distinct))
 
-    def merge(self, one: RunPartials, other: RunPartials) -> RunPartials:
+    def merge(self, first: RunPartials, second: RunPartials) -> RunPartials:
         """Those of disjoint parts of the events together."""
-        merged = pl.concat([one.merged, other.merged])
-        different = zip(one.different, other.different, strict=True)
+        merged = pl.concat([first.merged, second.merged])
+        different = zip(first.different, second.different, strict=True)
         return RunPartials(
             merge(self.group, merged) if self.group.aggregates else merged,
             tuple(pl.concat(pair).unique() for pair in different),

@@ -71,12 +71,12 @@ class RunValues:
         """The aggregates of these runs over all their events so far, in order."""
         return self.aggregates.final(run, self.partials)
 
-    def at(self, asked: ValueRequests, before: RunPartials, own: pl.DataFrame) -> pl.DataFrame:
-        """The aggregates asked for, in order: of `before`, the partial results before `own`, and those of its events in time."""
+    def at(self, asked: ValueRequests, before: RunPartials, events: pl.DataFrame) -> pl.DataFrame:
+        """The aggregates asked for, in order: of `before`, the partial results before `events`, and those of its events in time."""
         until, request = self.aggregates.requested
         requests = pl.DataFrame({self.run: asked.run, until: asked.until}).with_row_index(request)
         number = pl.col(request).cast(pl.Int64).alias(self.run)
-        early = own.join(requests, on=self.run, maintain_order="left").filter(pl.col(self.time) <= pl.col(until))
+        early = events.join(requests, on=self.run, maintain_order="left").filter(pl.col(self.time) <= pl.col(until))
         carried = RunPartials.from_tables(
             rows.join(requests, on=self.run).with_columns(number).select(rows.columns) for rows in before.tables
         )

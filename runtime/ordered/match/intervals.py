@@ -25,8 +25,8 @@ class IntervalRows:
     rows: pl.DataFrame
 
     @classmethod
-    def of(cls, given: RowIntervals, definition: int, rows: pl.DataFrame) -> IntervalRows:
-        return cls(given, definition, rows.sort(START, maintain_order=True))
+    def of(cls, intervals: RowIntervals, definition: int, rows: pl.DataFrame) -> IntervalRows:
+        return cls(intervals, definition, rows.sort(START, maintain_order=True))
 
     def closed(self, partition: Numbers) -> ClosedSituations:
         """The rows as situations that are over, with the partition of each."""

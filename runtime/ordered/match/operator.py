@@ -146,22 +146,22 @@ def _by_definition(ordered: OrderedStep, definitions: Sequence[Derive]) -> Encod
     return replace(ordered.encoded, bits=tuple(ordered.encoded.bits[place] for place in places))
 
 
-def _limits(one: Derive | RowIntervals) -> tuple[int, int]:
+def _limits(situation: Derive | RowIntervals) -> tuple[int, int]:
     """The limits of a situation's duration."""
-    if isinstance(one, RowIntervals):
-        return (0 if one.points else 1), NONE
-    return one.at_least, NONE if one.at_most is None else one.at_most
+    if isinstance(situation, RowIntervals):
+        return (0 if situation.points else 1), NONE
+    return situation.at_least, NONE if situation.at_most is None else situation.at_most
 
 
-def _horizons(found: Detection, definition: Sequence[int], derived: int) -> Ints:
+def _horizons(detection: Detection, definition: Sequence[int], derived: int) -> Ints:
     """How long after its end a situation of each definition may still be matched; with a window, that alone decides.
 
     Given ones stay where their rows are stored.
     """
     longest = np.full(max(definition) + 1, NONE)
-    if found.within is None:
+    if detection.within is None:
         longest[:] = -EVER
-        for number, horizon in zip(definition, horizons(found), strict=True):
+        for number, horizon in zip(definition, horizons(detection), strict=True):
             longest[number] = max(longest[number], ticks(horizon.after_end))
     longest[derived:] = _GONE
     return longest
@@ -282,26 +282,26 @@ class MatchOperator(SituationsOperator):
         keys: _Keys,
         derivation: Derivation,
         reads: Sequence[SourceIncrement],
-        given: Mapping[int, IntervalRows],
+        intervals: Mapping[int, IntervalRows],
         situations: Situations,
         number: Ints,
-        found: Matches,
+        matches: Matches,
     ) -> pl.DataFrame:
-        node, detected = self.matching.node, found.detected
+        node, detected = self.matching.node, matches.detected
         if not len(detected):
             return self.matching.nothing
-        cell = np.searchsorted(situations.offsets, found.situation[:, 0], side="right") - 1
+        cell = np.searchsorted(situations.offsets, matches.situation[:, 0], side="right") - 1
         columns = keys.of(cell // situations.definitions).get_columns()
         own = {n: (read.own[n]) for read in reads for n in read.own}
         for role, (symbol, definition) in enumerate(zip(node.symbols, self.matching.definition, strict=True)):
-            place = found.situation[:, role]
+            place = matches.situation[:, role]
             te = situations.te[place]
-            ends, unknown = pl.Series(f"{symbol}.te", te), (te > detected) & (definition not in given)
+            ends, unknown = pl.Series(f"{symbol}.te", te), (te > detected) & (definition not in intervals)
             columns.append(pl.Series(f"{symbol}.ts", situations.ts[place]))
             columns.append(ends.set(pl.Series(unknown), None) if unknown.any() else ends)
             values = None
-            if definition in given and measures(given[definition].given):
-                values = given[definition].values(number[place])
+            if definition in intervals and measures(intervals[definition].given):
+                values = intervals[definition].values(number[place])
             elif definition in derivation.values:
                 values = self._values(derivation, definition, own[definition], number[place], te <= detected, detected)
             if values is not None:
@@ -311,13 +311,13 @@ class MatchOperator(SituationsOperator):
         return rows if rows.schema == wanted else rows.cast(wanted)
 
     def _values(
-        self, derivation: Derivation, definition: int, own: pl.DataFrame, run: Ints, over: Bools, detected: Ints
+        self, derivation: Derivation, definition: int, events: pl.DataFrame, run: Ints, over: Bools, detected: Ints
     ) -> pl.DataFrame:
         """Aggregates of situations as of the detection: of those that are over by then, over all of their events."""
         values = derivation.values[definition]
         at_end = values.at_end(run[over]).with_columns(pl.Series("row", np.flatnonzero(over)))
         asked = ValueRequests(run[~over], detected[~over])
-        at = values.at(asked, self.derivation.values[definition].partials, own)
+        at = values.at(asked, self.derivation.values[definition].partials, events)
         both = pl.concat([at_end, at.with_columns(pl.Series("row", np.flatnonzero(~over)))])
         return both.sort("row").drop("row")
 
@@ -359,12 +359,12 @@ def _is_new(before: StateExtract, situations: Situations, kept: Situations) -> B
 def _closed(
     derivation: Derivation,
     reads: Sequence[SourceIncrement],
-    given: Mapping[int, IntervalRows],
+    intervals: Mapping[int, IntervalRows],
     partitions: Sequence[Numbers],
 ) -> ClosedSituations:
     """What closed in an increment and is of the right duration, and what is given, by definition."""
     found: ClosedSituations | None = None
-    for rows, partition in zip(given.values(), partitions, strict=True):
+    for rows, partition in zip(intervals.values(), partitions, strict=True):
         own = rows.closed(partition)
         found = own if found is None else joined(found, own)
     for read in reads:

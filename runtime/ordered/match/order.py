@@ -41,15 +41,15 @@ class MatchOrder:
     counted: Doubles | None = None
 
     @classmethod
-    def initial(cls, found: Detection, pinned: tuple[int, ...] = ()) -> MatchOrder:
+    def initial(cls, detection: Detection, pinned: tuple[int, ...] = ()) -> MatchOrder:
         """By the relations that the pattern allows; `pinned` stays, whatever is seen."""
-        statistics = first_statistics(found)
+        statistics = first_statistics(detection)
         return cls(orders(statistics, pinned), statistics, statistics, pinned)
 
-    def after(self, situations: Situations, definition: Sequence[int], found: Matches) -> MatchOrder:
+    def after(self, situations: Situations, definition: Sequence[int], matches: Matches) -> MatchOrder:
         """What an increment has shown; orders are chosen again once it differs enough from what they were chosen by."""
         sizes = _mean_sizes(situations, definition)
-        counted = self._counted(sizes, found)
+        counted = self._counted(sizes, matches)
         enough = counted[0] >= _ENOUGH
         told = np.count_nonzero(enough) > 0
         shares = self._selectivities(counted, enough) if told else {}
@@ -61,10 +61,10 @@ class MatchOrder:
         same = (again.order == self.order).all(axis=1)
         return replace(again, counted=np.where(same[:, None], left, 0.0))
 
-    def _counted(self, sizes: Sequence[float], found: Matches) -> Doubles:
+    def _counted(self, sizes: Sequence[float], matches: Matches) -> Doubles:
         """The counts so far and those of an increment; steps without candidates tell nothing."""
         size = np.array(sizes)[self.order[:, 1:]]
-        before, passed = found.counters[:, :-1, 1], found.counters[:, 1:, 1]
+        before, passed = matches.counters[:, :-1, 1], matches.counters[:, 1:, 1]
         new = np.array([before * (size > 0), before * size, passed])
         return new if self.counted is None else self.counted + new
 

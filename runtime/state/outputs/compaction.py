@@ -304,13 +304,13 @@ def _rows(run: Sequence[_File]) -> int:
     return sum(one.rows for one in run)
 
 
-def _merge(group: Sequence[_File], other: Path) -> Path:
+def _merge(group: Sequence[_File], target: Path) -> Path:
     """One file with the rows of a group in their order, durable; about `_ROW_GROUP` rows are in memory at a time."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     first, last = group[0].result, group[-1].result
-    path = other / first.merged_with(last)
+    path = target / first.merged_with(last)
     parts = json.dumps([part for one in group for part in one.parts]).encode()
     schema = pq.read_schema(group[0].path).remove_metadata()
     waiting: list[Any] = []
@@ -348,26 +348,26 @@ def _check_exchange(top: Path) -> None:
         )
 
 
-def _exchange(one: Path, other: Path) -> None:
+def _exchange(left: Path, right: Path) -> None:
     """Each takes the other's name, at once."""
     call: Callable[..., int] | None = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
-    if call is not None and call(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0:
+    if call is not None and call(_HERE, os.fsencode(left), _HERE, os.fsencode(right), _EXCHANGE) == 0:
         return
     number = ctypes.get_errno() if call is not None else errno.ENOSYS
     if number in (errno.ENOSYS, errno.EINVAL, errno.EBUSY, errno.EXDEV):
         raise StateError(
             FOREIGN,
-            f"{one} can not be exchanged for another directory: {os.strerror(number)}",
+            f"{left} can not be exchanged for another directory: {os.strerror(number)}",
             hint="compaction needs Linux, and a local file system such as ext4, xfs, btrfs or tmpfs",
         )
-    raise OSError(number, os.strerror(number), str(one))
+    raise OSError(number, os.strerror(number), str(left))
 
 
-def _same_owner(top: Path, other: Path) -> None:
+def _same_owner(top: Path, target: Path) -> None:
     status = top.stat()
     with suppress(PermissionError):
-        os.chown(other, status.st_uid, status.st_gid)
-    os.chmod(other, stat.S_IMODE(status.st_mode))
+        os.chown(target, status.st_uid, status.st_gid)
+    os.chmod(target, stat.S_IMODE(status.st_mode))
 
 
 def _sync(directory: Path) -> None:

@@ -45,12 +45,12 @@ def _apart(
     It does so for sums of sums and products of products, and where the constants leave int64, no row has a value.
     """
 
-    def constants(one: TypedTerm) -> int:
-        if one.kernel.name in kernels:
+    def constants(term: TypedTerm) -> int:
+        if term.kernel.name in kernels:
             return combine(
-                [*map(constants, one.args), *(abs(value) for value in one.constants if isinstance(value, int))]
+                [*map(constants, term.args), *(abs(value) for value in term.constants if isinstance(value, int))]
             )
-        value = one.source.value if isinstance(one.source, Lit) else None
+        value = term.source.value if isinstance(term.source, Lit) else None
         return abs(value) if isinstance(value, int) else combine([])
 
     return (a.bitwiseOR(long(0)), b.bitwiseOR(long(0))) if constants(term) > INT64_MAX else (a, b)
@@ -91,10 +91,10 @@ def _greatest(term: TypedTerm, *args: Column) -> Column:
     return _unless_null(term, args, F.greatest(*args)) if len(args) > 1 else args[0]
 
 
-def _unless_null(term: TypedTerm, args: Sequence[Column], found: Column) -> Column:
+def _unless_null(term: TypedTerm, args: Sequence[Column], result: Column) -> Column:
     # Spark's own forms skip NULLs.
     present = [arg.isNotNull() for arg, typed in zip(args, term.args, strict=True) if typed.nullable]
-    return F.when(reduce(and_, present), found) if present else found
+    return F.when(reduce(and_, present), result) if present else result
 
 
 def _no_divisor(_: Column, b: Column) -> Column:
