@@ -42,7 +42,7 @@ class _Cutter:
     infer: Infer
     taken: set[str]
     queries: list[Query] = field(default_factory=list)
-    made: dict[Node, Scan] = field(default_factory=dict)
+    scans: dict[Node, Scan] = field(default_factory=dict)
 
     def cut_query(self, query: Query) -> Query:
         if not has_ordered_operator(query.node):
@@ -81,12 +81,12 @@ class _Cutter:
         return cut if is_row_wise(cut) else self.stage(query, cut)
 
     def stage(self, query: Query, node: Node) -> Scan:
-        if node not in self.made:
+        if node not in self.scans:
             name = self.free(query.stream)
             own = Query(name, name, node, None, query.site, query.sites, inner=True)
-            self.made[node] = Scan(self.infer(own))
+            self.scans[node] = Scan(self.infer(own))
             self.queries.append(own)
-        return self.made[node]
+        return self.scans[node]
 
     def free(self, stream: str) -> str:
         number = 1

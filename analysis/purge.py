@@ -45,10 +45,10 @@ class Purge:
         return keep_condition(self.facts.occurrences[i].stream, case.views[i][1], p)
 
     def partners_of(self, i: int) -> tuple[Partner, ...]:
-        return tuple(rule for case in self.cases for rule in case.partners if rule.own == i)
+        return tuple(rule for case in self.cases for rule in case.partners if rule.occurrence == i)
 
     def kills_of(self, i: int) -> tuple[Kill, ...]:
-        return tuple(rule for case in self.cases for rule in case.kills if rule.own == i)
+        return tuple(rule for case in self.cases for rule in case.kills if rule.occurrence == i)
 
     def partner_pays(self, i: int) -> bool:
         """Whether rows without partners go at least SOONER times as soon as by keep, all cases taken together."""
@@ -60,12 +60,12 @@ class Purge:
     def kill_pays(self, i: int) -> bool:
         """Whether every case has a killer, and rows would wait otherwise."""
         cases = [case for case in self.cases if i in case.views]
-        return all(any(kill.own == i for kill in case.kills) for case in cases) and any(
+        return all(any(kill.occurrence == i for kill in case.kills) for case in cases) and any(
             self._horizon(case, i) > 0 for case in cases
         )
 
     def _window(self, case: Case, i: int) -> Extended:
-        return max(0, min((rule.window() for rule in case.partners if rule.own == i), default=INF))
+        return max(0, min((rule.window() for rule in case.partners if rule.occurrence == i), default=INF))
 
     def _horizon(self, case: Case, i: int) -> Extended:
         """How long keep lets a row of the case live, while streams run side by side (rule R17)."""

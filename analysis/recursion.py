@@ -84,7 +84,10 @@ def standstill_problem(component: Component, standstill: Standstill) -> Problem:
         "TG210",
         f"not valid: {stream} depends on rows of its own that are not earlier",
         first_site(query.query, _chain(standstill.cycle[-1])) or query.query.site,
-        (*lines, f"together: a row of {stream} may depend on {_reach(sum(e.distance for e in standstill.cycle), type_)}"),
+        (
+            *lines,
+            f"together: a row of {stream} may depend on {_reach(sum(e.distance for e in standstill.cycle), type_)}",
+        ),
         "tighten one of these bounds, so that every cycle of dependencies leads to an earlier instant",
         query.query.name,
     )

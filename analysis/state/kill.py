@@ -55,14 +55,14 @@ class Reach:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kill:
-    """When a row of occurrence `other`, final as it is stored, kills one of occurrence `own` in a zone.
+    """When a row of `counterpart`, final as it is stored, kills a row of `occurrence` in a zone. Both number occurrences.
 
     It must be one of which `right`, the anti-join's right side, makes a row. `direct` are conditions over both rows, in
     attributes of the anti-join that `names` traces to them; `reaches` what else has to hold between their instants.
     """
 
-    own: int
-    other: int
+    occurrence: int
+    counterpart: int
     streams: tuple[StreamDef, StreamDef]
     right: Node
     direct: tuple[Term, ...]
@@ -74,9 +74,11 @@ class Kill:
     ) -> Term | None:
         """The rule over the own columns and the other's as `named`, at the query's progress p; None: columns are missing."""
         needed = {o for term in self.direct for o in map(self.names.__getitem__, attributes_of(term))}
-        if any(o.attribute not in columns[0 if o.occurrence == self.own else 1] for o in needed):
+        if any(o.attribute not in columns[0 if o.occurrence == self.occurrence else 1] for o in needed):
             return None
-        place = {n: o.attribute if o.occurrence == self.own else named(o.attribute) for n, o in self.names.items()}
+        place = {
+            n: o.attribute if o.occurrence == self.occurrence else named(o.attribute) for n, o in self.names.items()
+        }
         parts = [rename_attributes(term, place) for term in self.direct]
         return conjunction([*parts, *(self._reached(reach, p, named) for reach in self.reaches)])
 

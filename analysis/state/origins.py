@@ -109,7 +109,7 @@ class Sources:
 
 @dataclass(slots=True)
 class _Walk:
-    found: Sources
+    sources: Sources
     place: int = 0
 
     def origins(self, node: Node) -> dict[str, tuple[Origin, ...]]:
@@ -159,7 +159,7 @@ class _Walk:
         both = left | self.origins(node.right)
         self.equate(node.condition, both)
         if node.kind == "anti":
-            self.found.antijoins.append(AntiJoin(node, range(start, middle), range(middle, self.place), both))
+            self.sources.antijoins.append(AntiJoin(node, range(start, middle), range(middle, self.place), both))
         # What a left join pads is NULL where the right row's attribute is not: then it is no copy.
         return both if node.kind == "inner" else left
 
@@ -171,7 +171,7 @@ class _Walk:
 
     def pair(self, lefts: Iterable[Origin], rights: Sequence[Origin] | Iterable[Origin]) -> None:
         rights = tuple(rights)
-        self.found.equalities += [
+        self.sources.equalities += [
             (one, other)
             for one in lefts
             for other in rights

@@ -21,14 +21,14 @@ Naming = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Partner:
-    """What a zone demands of a row of occurrence `own` and one of `other` that matter to a result row together.
+    """The constraints of a zone between a row of `occurrence` and one of `counterpart` that matter to a result row together.
 
     `after` holds (x, y, c): the other's `y <= x + c`; `before` (y, x, c): the own `x <= y + c`; `keys` pairs of
     attributes with equal values. `ahead` holds `d(x, y)` for the y on which the other stream progresses.
     """
 
-    own: int
-    other: int
+    occurrence: int
+    counterpart: int
     streams: tuple[StreamDef, StreamDef]
     after: tuple[tuple[str, str, int], ...]
     before: tuple[tuple[str, str, int], ...]

@@ -213,7 +213,7 @@ class Mends:
         resting = {name: _resting_on(zones, name) for name in found.attributes}
         ys = [name for name, on in resting.items() if on == {k} and all(_reaches(z, name, k, progress) for z in zones)]
         ys.sort(key=lambda name: not any(_names(zone, name, k, progress) for zone in zones))
-        ts = [name for name, on in resting.items() if name not in ys and on and (k in on) == scope.own]
+        ts = [name for name, on in resting.items() if name not in ys and on and (k in on) == scope.is_own]
         for y in ys:
             least = {t: max(-zone.distance(("a", y), ("a", t)) for zone in zones) for t in ts}
             for t in sorted(ts, key=lambda name: least[name] == -INF):
@@ -397,13 +397,13 @@ class _Step:
 class _Scope:
     """A place where a condition can be added that may speak of the attributes of `rows`.
 
-    `own`: of rows of one occurrence; else an occurrence is compared with others.
+    `is_own`: of rows of one occurrence; else an occurrence is compared with others.
     """
 
     place: tuple[int, ...]
     rows: Node
     before: int
-    own: bool
+    is_own: bool
 
     def mended(self, node: Node, condition: Term) -> Node:
         """The query with the condition there."""
@@ -443,7 +443,7 @@ def _scopes(node: Node, i: int, *, own_first: bool) -> list[_Scope]:
     joined.reverse()
     several = [k for k, step in enumerate(path) if isinstance(step.node, Join | Product | Union | Difference)]
     alone = path[several[-1] + 1 if several else 0 :]
-    own = [_Scope(step.place, step.node, step.before, own=True) for step in alone]
+    own = [_Scope(step.place, step.node, step.before, is_own=True) for step in alone]
     return [*own, *joined] if own_first else [*joined, *own]
 
 
@@ -451,10 +451,10 @@ def _joined_scope(path: list[_Step], k: int) -> _Scope:
     """The condition of a join, or a filter above it."""
     join = path[k].node
     if isinstance(join, Join) and join.kind != "inner":
-        return _Scope(path[k].place, Join(join.left, join.right, join.condition, "inner"), path[k].before, own=False)
+        return _Scope(path[k].place, Join(join.left, join.right, join.condition, "inner"), path[k].before, is_own=False)
     while k > 0 and isinstance(path[k - 1].node, Select):
         k -= 1
-    return _Scope(path[k].place, path[k].node, path[k].before, own=False)
+    return _Scope(path[k].place, path[k].node, path[k].before, is_own=False)
 
 
 def _changed(node: Node, place: tuple[int, ...], change: Callable[[Node], Node]) -> Node:

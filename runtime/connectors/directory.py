@@ -224,7 +224,7 @@ class Directory:
         fresh, changed = self.log.unconsumed({self.name: list(found.values())})
         for path in paths:
             self.changed.pop(path, None)
-        self.changed |= {change.found.path: change for change in changed}
+        self.changed |= {change.current.path: change for change in changed}
         new = {file.path: file for file in fresh[self.name]}
         for path in paths:
             before, now = self._waiting.get(path), new.get(path)

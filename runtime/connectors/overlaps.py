@@ -15,7 +15,7 @@ from tidegate.runtime.connectors.sources import Files
 class Place:
     """A directory, or a file, and what it is to the run; `real` is where it lies once all links are followed."""
 
-    what: str
+    role: str
     path: str
 
     @property
@@ -24,7 +24,7 @@ class Place:
 
     def __str__(self) -> str:
         behind = "" if self.real == os.path.abspath(self.path) else f", which is {self.real}"
-        return f"{self.what} ({self.path}{behind})"
+        return f"{self.role} ({self.path}{behind})"
 
 
 def check_apart(reads: Mapping[str, Iterable[str]], sinks: Mapping[str, Sink], checkpoint: str | None) -> None:

@@ -57,7 +57,7 @@ class _Rejecting:
     """The first batch of those in a row."""
     clock: int = 0
     """And its clock."""
-    told: int = 0
+    reported_rows: int = 0
     """Of so many rows in a row the last warning was."""
     untold: bool = False
     """Whether there were others before them, of which none was."""
@@ -65,19 +65,19 @@ class _Rejecting:
     def after(self, report: BatchReport, counts: SourceCounts) -> bool:
         """Whether there is something to tell after a batch with these rows."""
         if not is_rejected(counts):
-            self.untold, self.row, self.told = self.is_untold, SourceCounts(), 0
+            self.untold, self.row, self.reported_rows = self.is_untold, SourceCounts(), 0
             return False
         if not self.row.rows_in:
             self.since, self.clock = report.seq, report.clock
         self.total, self.batches, self.row = self.total + counts, self.batches + 1, self.row + counts
-        due = 1 if self.batches == 1 else due_after(self.told)
+        due = 1 if self.batches == 1 else due_after(self.reported_rows)
         if self.row.rows_in >= due:
-            self.told = self.row.rows_in
-        return self.told == self.row.rows_in
+            self.reported_rows = self.row.rows_in
+        return self.reported_rows == self.row.rows_in
 
     @property
     def is_untold(self) -> bool:
-        return self.untold or self.told < self.row.rows_in
+        return self.untold or self.reported_rows < self.row.rows_in
 
 
 @dataclass(slots=True)
@@ -91,7 +91,7 @@ class Notices:
     sources: Mapping[str, Source]
     kinds: Mapping[tuple[str, str], Kind]
     """Of which type the attributes are on which the streams progress."""
-    said: set[str] = field(default_factory=set)
+    reported: set[str] = field(default_factory=set)
     rejecting: dict[str, _Rejecting] = field(default_factory=dict)
     set_aside: dict[str, dict[str, int]] = field(default_factory=dict)
     """Rows that were set aside since the run began, by query and reason, and files, by source."""
@@ -115,7 +115,7 @@ class Notices:
         for name, one in counts.items():
             if name in report.counts and report.counts[name].rows_in and not self.judged_at_end:
                 self._judge(name, report)
-            if one.accepted and name not in self.said and self._stands_still(report, name):
+            if one.accepted and name not in self.reported and self._stands_still(report, name):
                 self._say(name, name, _stands_still(name, pushed=self._is_pushed(name)))
 
     def _tell_aside(self, report: BatchReport) -> None:
@@ -145,7 +145,7 @@ class Notices:
         for stream, one in counts.items():
             if (
                 one.accepted
-                and stream not in self.said
+                and stream not in self.reported
                 and self._is_pushed(stream)
                 and self._is_unpromised(stream, bounds)
             ):
@@ -161,7 +161,7 @@ class Notices:
     def _judge(self, name: str, report: BatchReport) -> None:
         """Warns if every row of this batch was rejected, and it is the first one or ends many."""
         rejecting = self.rejecting.setdefault(name, _Rejecting())
-        if rejecting.after(report, report.counts[name]) and f"{name} ended" not in self.said:
+        if rejecting.after(report, report.counts[name]) and f"{name} ended" not in self.reported:
             first, last = rejecting.since, report.seq
             where = f" in batch {last}" if first == last else f" in batches {first} to {last}"
             self._warn(name, all_rejected(self.setup.streams[name], rejecting.row, self._kept(rejecting.clock), where))
@@ -192,7 +192,7 @@ class Notices:
             {},
         )  # whoever waits for a query on Spark ends it too, perhaps at once
         for name, one in rejecting.items():
-            if one.is_untold and f"{name} ended" not in self.said:
+            if one.is_untold and f"{name} ended" not in self.reported:
                 where = f" in {one.batches:,} batches, which brought no others,"
                 self._warn(name, all_rejected(self.setup.streams[name], one.total, (), where))
 
@@ -215,7 +215,7 @@ class Notices:
     def advanced(self, known: Mapping[tuple[str, str], Extended], declared: Mapping[tuple[str, str], Extended]) -> None:
         """Warns of an advance to before what a stream has progressed to: progress never goes back."""
         for (name, attribute), value in declared.items():
-            if value < known.get((name, attribute), -INF) and f"{name} back" not in self.said:
+            if value < known.get((name, attribute), -INF) and f"{name} back" not in self.reported:
                 kind = self.kinds[name, attribute]
                 now, then = moment(known[name, attribute], kind), moment(value, kind)
                 self._say(
@@ -231,7 +231,7 @@ class Notices:
     def pushed(self, name: str, known: Mapping[tuple[str, str], Extended]) -> None:
         """Warns of rows that are pushed to a stream that has ended: all of them are late."""
         said = f"{name} ended"
-        if said not in self.said and any(
+        if said not in self.reported and any(
             stream == name and value == INF and (name, a) in self.kinds for (stream, a), value in known.items()
         ):
             given = name in self.sources and self.sources[name].data is not None
@@ -273,7 +273,7 @@ class Notices:
         return source is None or source.data is None
 
     def _say(self, stream: str, notice: str, problem: Problem) -> None:
-        self.said.add(notice)
+        self.reported.add(notice)
         self._warn(stream, problem)
 
     def _warn(self, name: str, problem: Problem) -> None:

@@ -122,10 +122,10 @@ class Setup:
         # Those of the checkpoint itself are compared byte for byte, whatever their time.
         own = os.path.join(os.path.abspath(self.checkpoint.store.where), "")
         for file in changed:
-            if not file.found.path.startswith(own):
+            if not file.current.path.startswith(own):
                 raise QueryError(
                     "TG411",
-                    f"{file.source}: {file.found.path} was read with {file.consumed.size} bytes and has {file.found.size} now, "
+                    f"{file.source}: {file.current.path} was read with {file.consumed.size} bytes and has {file.current.size} now, "
                     "or was written again",
                     hint="files are read once, whole: put new rows into new files, and move a changed file away",
                 )

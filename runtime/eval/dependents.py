@@ -81,18 +81,18 @@ class _LeafCase:
     purge: Purge
     query: QueryPlan
     case: Case
-    own: Leaf
+    leaf: Leaf
     dead: _Bools
 
 
 @dataclass(slots=True, eq=False)
 class _Check:
-    """A rule asked of the rows: for which of them some stored row of `other` is found, among those `seen`."""
+    """A rule applied to the rows: `matched` marks those for which a stored row of `counterpart` was found among the `seen`."""
 
     asked: _LeafCase
     rule: Partner | Kill
-    other: Leaf
-    found: _Bools
+    counterpart: Leaf
+    matched: _Bools
     seen: dict[str, int] = field(default_factory=dict)
     """Rows that were looked at, by the segment's path."""
 
@@ -131,18 +131,18 @@ class _Slice:
         while self.checks and spent < rows:
             check = self.checks[0]
             asked = check.asked
-            open_ = np.flatnonzero(~(self.alive | asked.dead | check.found))
+            open_ = np.flatnonzero(~(self.alive | asked.dead | check.matched))
             condition = _condition(sweep, check)
             part = self._next(sweep, check, condition, open_) if len(open_) else None
             if part is not None:
                 segment, begun = part
                 size = max(1, min(segment.rows - begun, max(rows - spent - len(open_), rows // 2)))
-                others = read(_buffer(check.other), [segment])[begun : begun + size]
+                others = read(_buffer(check.counterpart), [segment])[begun : begun + size]
                 check.seen[segment.path] = begun + size
-                check.found[open_] |= _met(sweep, check, condition, self.rows[open_], others)
+                check.matched[open_] |= _met(sweep, check, condition, self.rows[open_], others)
                 spent += len(open_) + size
                 continue
-            asked.dead |= check.found if isinstance(check.rule, Kill) else ~check.found
+            asked.dead |= check.matched if isinstance(check.rule, Kill) else ~check.matched
             self.checks.pop(0)
             if not any(one.asked is asked for one in self.checks):
                 self.alive |= ~asked.dead
@@ -155,7 +155,7 @@ class _Slice:
 
         The nearest in time first: there most rows find company, and then nothing else has to be looked at.
         """
-        own, theirs = _buffer(check.asked.own), _buffer(check.other)
+        own, theirs = _buffer(check.asked.leaf), _buffer(check.counterpart)
         limits = {name: (int(values[open_].min()), int(values[open_].max())) for name, values in self.instants.items()}
         bounds = _bounds(condition, _both(own, theirs))
         left = [
@@ -186,20 +186,20 @@ def _asked(sweep: Sweep, query: QueryPlan, leaf: Leaf, rows: pl.DataFrame) -> li
 def _checks(sweep: Sweep, asked: _LeafCase, leaves: Sequence[Leaf], rows: pl.DataFrame, alive: _Bools) -> list[_Check]:
     """The rules that free rows of this leaf; where there are none, what keep says holds at once."""
     by_occurrence = {leaf.occurrence.index: leaf for leaf in leaves if leaf.occurrence is not None}
-    assert asked.own.occurrence is not None
-    own = asked.own.occurrence.index
+    assert asked.leaf.occurrence is not None
+    own = asked.leaf.occurrence.index
     found: list[_Check] = []
     for kill in asked.case.kills:
-        if kill.own == own and kill.other in by_occurrence and asked.own.kill:
-            check = _Check(asked, kill, by_occurrence[kill.other], np.zeros(rows.height, dtype=np.bool_))
+        if kill.occurrence == own and kill.counterpart in by_occurrence and asked.leaf.kill:
+            check = _Check(asked, kill, by_occurrence[kill.counterpart], np.zeros(rows.height, dtype=np.bool_))
             if _condition_of(sweep, check) is not None:
                 found.append(check)
     for rule in asked.case.partners:
-        if rule.own == own and rule.other in by_occurrence and asked.own.partner:
+        if rule.occurrence == own and rule.counterpart in by_occurrence and asked.leaf.partner:
             may_come = rule.may_come(sweep.bounds)
             if may_come != TRUE:
-                waiting = _holding(rows, may_come, _buffer(asked.own))
-                found.append(_Check(asked, rule, by_occurrence[rule.other], waiting))
+                waiting = _holding(rows, may_come, _buffer(asked.leaf))
+                found.append(_Check(asked, rule, by_occurrence[rule.counterpart], waiting))
     if not found:
         alive |= ~asked.dead
     return found
@@ -212,7 +212,7 @@ def _condition(sweep: Sweep, check: _Check) -> Term:
 
 
 def _condition_of(sweep: Sweep, check: _Check) -> Term | None:
-    columns = frozenset(_buffer(check.asked.own).stored), frozenset(_buffer(check.other).stored)
+    columns = frozenset(_buffer(check.asked.leaf).stored), frozenset(_buffer(check.counterpart).stored)
     if isinstance(check.rule, Kill):
         return check.rule.condition(sweep.progress[check.asked.query.name], as_other, columns)
     return check.rule.holds(as_other, columns)
@@ -220,10 +220,10 @@ def _condition_of(sweep: Sweep, check: _Check) -> Term | None:
 
 def _met(sweep: Sweep, check: _Check, condition: Term, rows: pl.DataFrame, stored: pl.DataFrame) -> _Bools:
     """Which of the rows the rule finds company for, partner or killer, among the others."""
-    own, theirs = _buffer(check.asked.own), _buffer(check.other)
+    own, theirs = _buffer(check.asked.leaf), _buffer(check.counterpart)
     if isinstance(check.rule, Partner):
         p = sweep.progress[check.asked.query.name]
-        stored = filtered(stored, check.asked.purge.keep(check.asked.case, check.rule.other, p), theirs.stored)
+        stored = filtered(stored, check.asked.purge.keep(check.asked.case, check.rule.counterpart, p), theirs.stored)
     read = attributes_of(condition)
     left = Schema((*(a for a in own.stored.attributes if a.name in read), Attribute(ROW, BIGINT)))
     # One column at least: a frame without columns has no rows.

@@ -69,13 +69,19 @@ class _Reader:
         }
         rows = self._partnered(case, stored)
         for kill in case.kills:
-            if kill.own not in rows or kill.other not in self.by_occurrence or not self.by_occurrence[kill.own].kill:
+            if (
+                kill.occurrence not in rows
+                or kill.counterpart not in self.by_occurrence
+                or not self.by_occurrence[kill.occurrence].kill
+            ):
                 continue
-            own, other = self.by_occurrence[kill.own], self.by_occurrence[kill.other]
+            own, other = self.by_occurrence[kill.occurrence], self.by_occurrence[kill.counterpart]
             columns = frozenset(_buffer(own).stored), frozenset(_buffer(other).stored)
             condition = kill.condition(self.p, as_other, columns)
             if condition is not None:
-                rows[kill.own] = self._join(own, rows[kill.own], other, self._rows(other), condition, "anti")
+                rows[kill.occurrence] = self._join(
+                    own, rows[kill.occurrence], other, self._rows(other), condition, "anti"
+                )
         return [(_id(self.by_occurrence[i]), one[ROW]) for i, one in rows.items()]
 
     def _partnered(self, case: Case, rows: dict[int, pl.DataFrame]) -> dict[int, pl.DataFrame]:
@@ -83,18 +89,18 @@ class _Reader:
         for _ in range(ROUNDS):
             before = {i: one.height for i, one in rows.items()}
             for rule in case.partners:
-                own, other = self.by_occurrence.get(rule.own), self.by_occurrence.get(rule.other)
-                if own is None or other is None or not own.partner or not rows[rule.own].height:
+                own, other = self.by_occurrence.get(rule.occurrence), self.by_occurrence.get(rule.counterpart)
+                if own is None or other is None or not own.partner or not rows[rule.occurrence].height:
                     continue
                 may_come = rule.may_come(self.sweep.bounds)
                 if may_come == TRUE:
                     continue
                 columns = frozenset(_buffer(own).stored), frozenset(_buffer(other).stored)
-                current = rows[rule.own]
+                current = rows[rule.occurrence]
                 waiting = filtered(current, may_come, _buffer(own).stored)
                 late = current.join(waiting.select(ROW), on=ROW, how="anti")
-                found = self._join(own, late, other, rows[rule.other], rule.holds(as_other, columns), "semi")
-                rows[rule.own] = pl.concat([waiting, found])
+                found = self._join(own, late, other, rows[rule.counterpart], rule.holds(as_other, columns), "semi")
+                rows[rule.occurrence] = pl.concat([waiting, found])
             if before == {i: one.height for i, one in rows.items()}:
                 break
         return rows

@@ -42,7 +42,7 @@ def failures(
     for node in nodes:
         walk = _Walk(rows, statics)
         walk.rows_of(numbered(node))
-        found = walk.found | found
+        found = walk.errors | found
     return found
 
 
@@ -113,11 +113,11 @@ def numbered(node: Node) -> Node:
 
 @dataclass(slots=True)
 class _Walk:
-    """One evaluation of a numbered part: rows that fail leave it, and `found` has why."""
+    """One evaluation of a numbered part: rows that fail leave it, and `errors` has why."""
 
     rows: pl.DataFrame
     statics: Mapping[str, pl.DataFrame]
-    found: dict[int, EvaluationError] = field(default_factory=dict)
+    errors: dict[int, EvaluationError] = field(default_factory=dict)
 
     def rows_of(self, node: Node) -> pl.DataFrame:
         if is_static(node):
@@ -163,8 +163,8 @@ class _Walk:
         first = frame.filter(fails).unique(_ROW, keep="first", maintain_order=True)
         value = evaluator(resolve(term, schema))
         for row in first.select(_ROW, *read).iter_rows(named=True):
-            if row[_ROW] not in self.found:
-                self.found[row[_ROW]] = _error_of(value, row, term)
+            if row[_ROW] not in self.errors:
+                self.errors[row[_ROW]] = _error_of(value, row, term)
         return fails
 
     def _matchable(self, join: Join, left: pl.DataFrame, right: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -136,12 +136,12 @@ def _freed_by(plan: Plan, buffer: Buffer) -> list[str]:
         if leaf.kill:
             for rule in query.purge.kills_of(leaf.occurrence.index):
                 found[
-                    f"a row of {federation.occurrence_name(rule.other)} that has come keeps it out of {query.name}"
+                    f"a row of {federation.occurrence_name(rule.counterpart)} that has come keeps it out of {query.name}"
                 ] = None
         if leaf.partner:
             for pair in query.purge.partners_of(leaf.occurrence.index):
                 keys = f" with equal {', '.join(a for a, _ in pair.keys)}" if pair.keys else ""
-                name = federation.occurrence_name(pair.other)
+                name = federation.occurrence_name(pair.counterpart)
                 found[f"no row of {name}{keys} is there for {query.name}, and none to come"] = None
     return list(found)
 

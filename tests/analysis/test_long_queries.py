@@ -124,9 +124,13 @@ def test_of_many_streams_only_those_that_constraints_relate_are_asked_for_partne
     rules = purge(chain(MOST_PAIRED + 1).facts.queries[0])
     assert rules is not None
     (case,) = rules.cases
-    assert [(rule.own, rule.other) for rule in case.partners if rule.own == 3] == [(3, 2), (3, 4)]
+    assert [(rule.occurrence, rule.counterpart) for rule in case.partners if rule.occurrence == 3] == [(3, 2), (3, 4)]
     (case,) = purge_of(after_the_first(MOST_PAIRED + 1)).cases
-    assert [(rule.own, rule.other) for rule in case.partners if rule.own == 3] == [(3, 0), (3, 2), (3, 4)]
+    assert [(rule.occurrence, rule.counterpart) for rule in case.partners if rule.occurrence == 3] == [
+        (3, 0),
+        (3, 2),
+        (3, 4),
+    ]
     few = purge(chain(MOST_PAIRED).facts.queries[0])
     assert few is not None
     assert len(few.cases[0].partners) == MOST_PAIRED * (MOST_PAIRED - 1)

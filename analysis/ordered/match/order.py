@@ -103,7 +103,7 @@ class _Steps:
     statistics: Statistics
     related: dict[int, dict[int, float]]
     shares: dict[int, float] = field(default_factory=dict)
-    found: float = 1.0
+    combinations: float = 1.0
     cost: float = 0.0
 
     @classmethod
@@ -114,16 +114,16 @@ class _Steps:
         return cls(statistics, related)
 
     def begin(self, trigger: int) -> None:
-        self.shares, self.found, self.cost = {}, 1.0, 0.0
+        self.shares, self.combinations, self.cost = {}, 1.0, 0.0
         self._bound(trigger)
 
     def price(self, symbol: int) -> float:
         size = self.statistics.sizes[symbol]
-        return self.found * (log2(1 + size) + size * self.shares.get(symbol, 1.0))
+        return self.combinations * (log2(1 + size) + size * self.shares.get(symbol, 1.0))
 
     def bind(self, symbol: int) -> None:
         self.cost += self.price(symbol)
-        self.found *= self.statistics.sizes[symbol] * self.shares.get(symbol, 1.0)
+        self.combinations *= self.statistics.sizes[symbol] * self.shares.get(symbol, 1.0)
         self._bound(symbol)
 
     def _bound(self, symbol: int) -> None:

@@ -85,11 +85,11 @@ NO_LIMIT: Final = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class SourceIncrement:
-    """What the events of an increment did to the definitions of a source; `own` has the events of runs with aggregates."""
+    """What the events of an increment did to the definitions of a source; `run_events` has the events of runs with aggregates."""
 
     source: Source
     closed: ClosedSituations
-    own: Mapping[int, pl.DataFrame]
+    run_events: Mapping[int, pl.DataFrame]
 
 
 def key_schema(situation: Derive | RowIntervals) -> Schema:

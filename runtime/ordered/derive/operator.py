@@ -23,12 +23,12 @@ from tidegate.runtime.plan.steps import OrderedStep
 
 @dataclass(frozen=True, slots=True)
 class SituationOperator(Situations):
-    """Situations of one definition, reported as they end. See `MatchOperator` for `states` and `made`."""
+    """Situations of one definition, reported as they end. See `MatchOperator` for `states` and `change`."""
 
     ordered: OrderedStep
     derivation: Derivation
     states: PartitionStates
-    made: StateChange | None = None
+    change: StateChange | None = None
 
     @classmethod
     def start(cls, ordered: OrderedStep) -> SituationOperator:
@@ -49,7 +49,7 @@ class SituationOperator(Situations):
         rows = self._rows(derivation, read, located.partitions)
         derivation = without(derivation, self.derivation, open_numbers(before.runs), open_numbers(runs))
         made = StateChange(before, replace(before, runs=runs), np.empty(0, dtype=np.bool_))
-        return replace(self, derivation=derivation, made=made), rows
+        return replace(self, derivation=derivation, change=made), rows
 
     def _rows(self, derivation: Derivation, read: SourceIncrement, partitions: Ints) -> pl.DataFrame:
         node = self.ordered.node

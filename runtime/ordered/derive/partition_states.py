@@ -80,11 +80,11 @@ class PartitionStates(PartitionStore[StateExtract]):
 
 @dataclass(frozen=True, slots=True)
 class RowLocations:
-    """Numbers that an increment looks at, and the rows of each source and of `others`, by their places among these."""
+    """Numbers that an increment looks at, and the rows of each source and of `other_rows`, by their places among these."""
 
     partitions: Ints
     events: tuple[PartitionedEvents, ...]
-    others: tuple[Numbers, ...]
+    other_rows: tuple[Numbers, ...]
 
 
 def located_in(

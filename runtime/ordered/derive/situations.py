@@ -26,7 +26,7 @@ from tidegate.runtime.ordered.state_tables import StateTable
 
 
 class Situations(Operator):
-    """An operator that derives situations: `states` are what is held of its partitions, `made` what its last increment has
+    """An operator that derives situations: `states` are what is held of its partitions, `change` what its last increment has
     made of some, which counts once it is settled.
     """
 
@@ -34,12 +34,12 @@ class Situations(Operator):
 
     derivation: Derivation
     states: PartitionStates
-    made: StateChange | None
+    change: StateChange | None
 
     def settled(self) -> Self:
         """The operator, with what its last increment has made in `states`: there is no way back from then on."""
-        if self.made is not None:
-            self.made.settle(self.states)
+        if self.change is not None:
+            self.change.settle(self.states)
         return self
 
     def events(self, leaves: Mapping[int, Rows], old: Extended, new: Extended) -> list[Rows]:
@@ -68,7 +68,7 @@ class Situations(Operator):
         return everything(self.derivation, self.settled().states)
 
     def changes(self) -> dict[str, pa.Table] | None:
-        made, states = self.made, self.settled().states
+        made, states = self.change, self.settled().states
         if made is None:
             return None
         return changes(self.derivation, states.partitions, made.before, made.after, made.is_new)

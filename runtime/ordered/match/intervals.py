@@ -20,7 +20,7 @@ class IntervalRows:
     A row's number is its place here.
     """
 
-    given: RowIntervals
+    intervals: RowIntervals
     definition: int
     rows: pl.DataFrame
 
@@ -41,4 +41,4 @@ class IntervalRows:
 
     def values(self, numbers: Ints) -> pl.DataFrame:
         """What is known of the rows beside keys and ends."""
-        return self.rows.select(measures(self.given))[numbers]
+        return self.rows.select(measures(self.intervals))[numbers]

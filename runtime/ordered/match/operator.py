@@ -64,7 +64,7 @@ class CompiledPattern:
     node: Match
     definitions: tuple[Derive, ...]
     leaves: tuple[int, ...]
-    given: tuple[tuple[RowIntervals, int], ...]
+    intervals: tuple[tuple[RowIntervals, int], ...]
     definition: tuple[int, ...]
     pattern: Pattern
     detection: Detection
@@ -123,7 +123,7 @@ class CompiledPattern:
     @property
     def count(self) -> int:
         """All definitions."""
-        return len(self.definitions) + len(self.given)
+        return len(self.definitions) + len(self.intervals)
 
     def left(self, situations: Situations, until: int) -> tuple[Situations, Ints]:
         """What stays of all situations of some partitions once all matches up to `until` are found, and when to look again."""
@@ -199,7 +199,7 @@ def _offsets(by_role: Sequence[Sequence[int]], definition: Sequence[int], lasts:
 class MatchOperator(SituationsOperator):
     """Matches of a pattern, reported as they are detected.
 
-    `states` are what is held of the partitions; an increment changes them only once it is settled, by what it has `made` of
+    `states` are what is held of the partitions; an increment changes them only once it is settled, by the `change` that it made of
     some. `order` is what the search for matches goes by, `steps` the pattern in that order. Neither has a part in what is
     found.
     """
@@ -209,7 +209,7 @@ class MatchOperator(SituationsOperator):
     states: PartitionStates
     order: MatchOrder
     steps: Steps
-    made: StateChange | None = None
+    change: StateChange | None = None
 
     @classmethod
     def start(cls, ordered: OrderedStep) -> MatchOperator:
@@ -232,7 +232,7 @@ class MatchOperator(SituationsOperator):
         )
         before = states.cut(located.partitions)
         derivation, runs, reads = self.derivation.read(located.events, before.runs, close_at)
-        closed = _closed(derivation, reads, given, located.others)
+        closed = _closed(derivation, reads, given, located.other_rows)
         every = _all_runs(derivation, runs, one.count)
         situations = arrange(before.kept, closed, every, len(located.partitions))
         number = np.concatenate([before.number, closed.run, every.number.ravel()])[situations.origin]
@@ -255,7 +255,7 @@ class MatchOperator(SituationsOperator):
         return MatchOperator(one, derivation, states, order, steps, made), rows
 
     def events(self, leaves: Mapping[int, Rows], old: Extended, new: Extended) -> list[Rows]:
-        given = [evaluate(one.input, {0: as_frame(leaves[leaf])}) for one, leaf in self.matching.given]
+        given = [evaluate(one.input, {0: as_frame(leaves[leaf])}) for one, leaf in self.matching.intervals]
         return [*super(MatchOperator, self).events(leaves, old, new), *given]
 
     def orders(self) -> list[str]:
@@ -267,11 +267,11 @@ class MatchOperator(SituationsOperator):
         one = self.matching
         derivation = Derivation.start(one.definitions, one.leaves, one.encoded)
         states = derivation.states(self.states.partitions.schema, one.count)
-        return replace(self, derivation=derivation, states=states, made=None)
+        return replace(self, derivation=derivation, states=states, change=None)
 
     def _given(self, rows: Sequence[Rows]) -> dict[int, IntervalRows]:
         first = len(self.matching.definitions)
-        parts = zip(self.matching.given, rows, strict=True)
+        parts = zip(self.matching.intervals, rows, strict=True)
         return {
             first + place: IntervalRows.of(one, first + place, as_frame(part))
             for place, ((one, _), part) in enumerate(parts)
@@ -292,7 +292,7 @@ class MatchOperator(SituationsOperator):
             return self.matching.nothing
         cell = np.searchsorted(situations.offsets, matches.situation[:, 0], side="right") - 1
         columns = keys.of(cell // situations.definitions).get_columns()
-        own = {n: (read.own[n]) for read in reads for n in read.own}
+        own = {n: read.run_events[n] for read in reads for n in read.run_events}
         for role, (symbol, definition) in enumerate(zip(node.symbols, self.matching.definition, strict=True)):
             place = matches.situation[:, role]
             te = situations.te[place]
@@ -300,7 +300,7 @@ class MatchOperator(SituationsOperator):
             columns.append(pl.Series(f"{symbol}.ts", situations.ts[place]))
             columns.append(ends.set(pl.Series(unknown), None) if unknown.any() else ends)
             values = None
-            if definition in intervals and measures(intervals[definition].given):
+            if definition in intervals and measures(intervals[definition].intervals):
                 values = intervals[definition].values(number[place])
             elif definition in derivation.values:
                 values = self._values(derivation, definition, own[definition], number[place], te <= detected, detected)

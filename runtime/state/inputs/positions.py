@@ -105,7 +105,7 @@ class ChangedFile:
 
     source: str
     consumed: SourceFile
-    found: SourceFile
+    current: SourceFile
 
 
 class PositionLog:

@@ -576,7 +576,7 @@ def test_consumed_files(place: Place) -> None:
         assert log.is_consumed("s", changed) == "changed"
         admitted = checkpoint.admit(Offer({"s": (changed, FILES[1], FILES[2])}))
         assert admitted.offer.files == {"s": (FILES[2],)}
-        assert [(c.source, c.consumed, c.found) for c in admitted.changed] == [("s", FILES[0], changed)]
+        assert [(c.source, c.consumed, c.current) for c in admitted.changed] == [("s", FILES[0], changed)]
 
 
 @pytest.mark.parametrize("per_batch", [1, 40, 65])

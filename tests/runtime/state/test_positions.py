@@ -76,7 +76,7 @@ def test_a_file_with_another_size_or_time_is_changed() -> None:
     assert log.is_consumed("s", file(3)) == log.is_consumed("other", file(1)) == "new"
     fresh, changed = log.unconsumed({"s": [file(2, size=5), file(3)]})
     assert fresh == {"s": (file(3),)}
-    assert [(one.source, one.consumed, one.found) for one in changed] == [("s", file(2), file(2, size=5))]
+    assert [(one.source, one.consumed, one.current) for one in changed] == [("s", file(2), file(2, size=5))]
 
 
 @pytest.mark.parametrize("wrong", ["names", "types", "nulls"])
