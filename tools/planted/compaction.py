@@ -41,7 +41,7 @@ GROUP = Group(
         bug(
             "files of several schemas are merged",
             "runtime/state/outputs/compaction.py",
-            "(event run and event run[-1][-1].schema != run[0].schema)",
+            "(stretch and stretch[-1][-1].schema != run[0].schema)",
             "False",
         ),
         bug(

@@ -167,8 +167,8 @@ GROUP = Group(
         bug(
             "parts of a state are told apart by their number alone",
             STATE,
-            "return found.hash == _hash() and len(found.parts) == share.shards",
-            "return len(found.parts) == share.shards",
+            "return parts.hash == _hash() and len(parts.parts) == share.shards",
+            "return len(parts.parts) == share.shards",
         ),
     ),
 )

@@ -43,13 +43,13 @@ GROUP = Group(
         bug(
             "an end that the row says is withheld",
             MATCHES,
-            "(te > detected) & (definition not in given)",
+            "(te > detected) & (definition not in intervals)",
             "te > detected",
         ),
         bug(
             "no situation given may be a point",
             MATCHES,
-            "return (0 if one.points else 1), NONE",
+            "return (0 if situation.points else 1), NONE",
             "return 1, NONE",
         ),
         bug(
@@ -73,7 +73,7 @@ GROUP = Group(
         bug(
             "rows that may end before they begin are taken",
             MATCH,
-            "least = 0 if given.points else -1",
+            "least = 0 if intervals.points else -1",
             "least = 1",
         ),
         bug(
