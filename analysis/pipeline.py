@@ -40,7 +40,7 @@ __all__ = ["OccurrenceFacts", "ProgramFacts", "QueryFacts", "analyse"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _QueryDraft:
-    """A query on its way: what it derives of these definitions, before it is known what its stream promises."""
+    """A query under analysis: its facts by these definitions, before the promises of its stream are known."""
 
     query: Query
     federation: Federation
@@ -76,7 +76,7 @@ def analyse(program: ProgramDef) -> ProgramFacts:
 
 
 def _definition(query: Query) -> StreamDef:
-    """What the analysis infers of a stage's stream; `QueryError` where it is not valid."""
+    """The inferred definition of an inner query's stream; `QueryError` where it is not valid."""
     problems: list[Problem] = []
     analysed = _analyse(query, {}, problems)
     found = None if analysed is None else _output(query.stream, [analysed], problems, recursive=False)
@@ -86,7 +86,7 @@ def _definition(query: Query) -> StreamDef:
 
 
 def _told(problems: Sequence[Problem]) -> QueryError:
-    """All that is wrong, each in the query that the user knows: what is wrong with a stage is so with its query."""
+    """All problems, each with the query that the user knows: an inner query's problems are those of its owner."""
     return QueryError.of([p if p.query is None else replace(p, query=owner_of(p.query)) for p in problems])
 
 
@@ -166,7 +166,7 @@ def _analyse(query: Query, streams: Mapping[str, StreamDef], problems: list[Prob
 
 
 def _operator_problems(query: Query) -> list[Problem]:
-    """What is wrong with the operator of a query that gathers rows in order."""
+    """The problems of the ordered operator of a query."""
     operator = ordered_operator(query.node)
     return [] if operator is None else family_of(operator).problems(operator, query)
 
@@ -199,7 +199,7 @@ def _output(
 
 
 def _broken_promises(draft: _QueryDraft, declared: StreamDef, instead: str | None, *, alone: bool) -> list[Problem]:
-    """What a query does not keep of its stream's declaration (TSA Def. 19), which might promise progress on `instead`.
+    """The promises of a stream that a query does not keep (TSA Def. 19). It might promise progress on `instead`.
 
     `alone`: no other query feeds the stream, itself among them.
     """
@@ -246,7 +246,7 @@ def _disagreements(name: str, analysed: Sequence[_QueryDraft]) -> list[Problem]:
 
 
 def _inferred(name: str, analysed: Sequence[_QueryDraft], problems: list[Problem]) -> StreamDef | None:
-    """The definition of an undeclared result: it progresses wherever all of its queries do, and relates what they do."""
+    """The definition of an undeclared result. It progresses where all its queries do, and has the relations of all."""
     schema = analysed[0].query.node.schema
     relations = derived_relations([one.federation for one in analysed])
     moving = [one for one in analysed if not is_static(one.federation)]
@@ -290,7 +290,7 @@ _ENDS = "let the stream progress on starts too, or declare how long a period may
 
 
 def _found_by(query: Query) -> str | None:
-    """The attribute that says when a row was complete, of an operator that reads intervals."""
+    """The attribute of an operator over intervals that says when a row was complete."""
     operator = ordered_operator(query.node)
     if operator is None or not any(reading.interval is not None for reading in operator.readings):
         return None

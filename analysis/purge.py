@@ -1,4 +1,4 @@
-"""What frees rows before keep does: partner rule and kill rule, zone by zone, and where they pay (rules R21 to R23)."""
+"""The partner rule and the kill rule: what frees rows before keep does, zone by zone, and where that pays (R21 to R23)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SOONER = 2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Case:
-    """One zone as the rules see it: of each stream occurrence that it does not ignore the view, partners and killers."""
+    """One zone for the rules: the view, partners and killers of each stream occurrence that it does not ignore."""
 
     views: Mapping[int, tuple[View, Necessary]]
     partners: tuple[Partner, ...]
@@ -35,7 +35,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Purge:
-    """Both rules for a query. Zone by zone, unlike keep's views: of those that demand fewer partners each is needed."""
+    """Both rules for a query. Every zone counts, unlike in keep's views, as a zone may demand fewer partners."""
 
     facts: QueryFacts
     cases: tuple[Case, ...]
@@ -51,7 +51,7 @@ class Purge:
         return tuple(rule for case in self.cases for rule in case.kills if rule.occurrence == i)
 
     def partner_pays(self, i: int) -> bool:
-        """Whether rows without partners go at least SOONER times as soon as by keep, all cases taken together."""
+        """Whether rows without partners go at least SOONER times as early as by keep, over all cases."""
         cases = [case for case in self.cases if i in case.views]
         by_keep = max((self._horizon(case, i) for case in cases), default=-INF)
         with_rule = max((min(self._horizon(case, i), self._window(case, i)) for case in cases), default=-INF)
@@ -78,7 +78,7 @@ class Purge:
 
 
 def purge(facts: QueryFacts) -> Purge | None:
-    """The rules of a query; None where they could free nothing, or where there are too many cases to look at."""
+    """The rules of a query. None where they free nothing, or where there are too many cases."""
     federation = facts.federation
     streams = [i for i, stream in enumerate(federation.occurrences) if not stream.static]
     if len(streams) < 2 or len(federation.zones) > MAX_VIEWS or facts.is_static:
@@ -98,7 +98,7 @@ def purge(facts: QueryFacts) -> Purge | None:
 
 
 def _related(zone: Zone, occurrences: Sequence[int]) -> list[tuple[int, int]]:
-    """Pairs between whose instants the query or a stream states a constraint, both ways round, in order.
+    """The pairs of occurrences whose instants the query or a stream relates, in both directions, in order.
 
     What the others demand follows step by step, if not always as soon; asking fewer partners frees no row too many.
     """

@@ -42,7 +42,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Standstill:
-    """A way round the dependencies that does not lead to an earlier instant: why a component is refused."""
+    """A cycle of dependencies that does not lead to an earlier instant. It refutes a component."""
 
     cycle: tuple[Edge, ...]
 
@@ -102,7 +102,7 @@ def _chain(edge: Edge) -> tuple[Constraint, ...]:
 
 
 def _demands(component: Component, queries: Iterable[QueryFacts]) -> list[tuple[Edge, ...]]:
-    """Per clause on the component's own streams the edges of which one is to be chosen, the most advancing first."""
+    """The edges for each clause on the component's own streams, of which one is chosen. The most advancing come first."""
     found: list[tuple[Edge, ...]] = []
     for query in queries:
         for attribute, function in query.propagation.items():
@@ -185,7 +185,7 @@ def _potentials(nodes: Sequence[Instant], edges: Sequence[Edge], scale: int, ste
 
 
 def _restricted(query: QueryFacts, function: Propagation, taken: Mapping[tuple[str, str, Clause], Edge]) -> Propagation:
-    """The propagation function with every clause on the component's own streams reduced to what was chosen."""
+    """The propagation function in which each clause on the component's own streams has only the chosen edge."""
 
     def reduced(clause: Clause) -> Clause:
         edge = taken.get((query.query.name, function.attribute, clause))
@@ -212,7 +212,7 @@ def rank_text(rank: Rank, stream: StreamDef) -> str:
 
 
 def step_text(rank: Rank, stream: StreamDef) -> str:
-    """By how much ranks differ at least."""
+    """The least difference of ranks, as text."""
     return amount(rank.step, stream.schema[stream.progress[0]].type) if rank.scale == 1 else str(rank.step)
 
 

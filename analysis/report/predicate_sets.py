@@ -1,4 +1,4 @@
-"""Conditions on single attributes as sets of values: which contradict each other, and which say nothing new.
+"""Conditions on single attributes as sets of values. They show contradictions and redundant conditions.
 
 Only what compares one attribute with constants counts; values are those for which a condition is true, so never NULL.
 Sets are exact or too large where they prove a contradiction, hence nothing is called never true that can be.
@@ -32,7 +32,7 @@ _NEGATED = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "e
 
 
 def notes(query: Query) -> list[Problem]:
-    """What the query's data conditions say in vain: TG220 for those never true together, TG221 for redundant ones."""
+    """Conditions that are redundant or never true: TG220 for those never true together, TG221 for redundant ones."""
     found: dict[tuple[Term, ...], Problem] = {}
     pairs = 0
     for conditions, types in _conditions(query.node):

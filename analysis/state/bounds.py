@@ -34,7 +34,7 @@ class Bounded:
     tables: tuple[str, ...] = ()
 
     def span(self, skew: Extended = 0, lag: Extended = 0, behind: Extended = 0) -> Extended:
-        """Length in ticks of the interval whose rows bound the state; negative: nothing is kept."""
+        """The length in ticks of the interval whose rows bound the state. Negative: nothing is kept."""
         if self.horizon == -INF:
             return -INF
         return self.horizon + skew + (lag if self.lagging else 0) + behind
@@ -79,7 +79,7 @@ class MissingConstraint:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Collected:
-    """Rows are dropped in time, but no constant bounds how many wait: what drops them is no progressing attribute."""
+    """Rows are dropped in time, but no constant bounds their number, as the dropping attribute does not progress."""
 
     missing: MissingConstraint
 
@@ -89,7 +89,7 @@ class Collected:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Unbounded:
-    """Rows of some case are kept for ever."""
+    """The rows of some case stay for ever."""
 
     missing: MissingConstraint
 
@@ -99,7 +99,7 @@ class Unbounded:
 
 @dataclass(frozen=True, slots=True)
 class Static:
-    """A static table is held whole."""
+    """The whole static table."""
 
     stream: str
 
@@ -111,11 +111,11 @@ Bound = Bounded | Collected | Unbounded | Static
 
 
 def multiplying_tables(node: Node) -> dict[int, tuple[str, ...]]:
-    """By occurrence, the static tables that are joined to its single rows, and may have several matches for one."""
+    """The static tables, by occurrence, that are joined to its rows and may have several matches for a row."""
     found: dict[int, tuple[str, ...]] = {}
 
     def visit(current: Node, first: int) -> int | None:
-        """The occurrence whose rows, one by one, the node works on."""
+        """The occurrence on whose single rows the node works."""
         if isinstance(current, Scan):
             return None if current.stream.static else first
         alone, place = [], first

@@ -85,7 +85,7 @@ def kept_of(condition: Keep, part: Node, i: int) -> Term:
 
 
 def fits(view: View, row: Mapping[str, int]) -> bool:
-    """Whether the row by itself can satisfy the view."""
+    """Whether the row alone can satisfy the view."""
     return all(row[y] - row[x] <= view.within(x, y) for x in view.columns for y in view.columns)
 
 
@@ -107,12 +107,12 @@ def segment_may_stay(view: View, bounds: Bounds, p: Mapping[str, Extended]) -> b
 
 
 def least(bounds: Bounds, x: str) -> Extended:
-    """Least value of an attribute in a segment, -∞ where it is not known."""
+    """The least value of an attribute in a segment, -∞ where it is not known."""
     return bounds[x][0] if x in bounds else -INF
 
 
 def greatest(bounds: Bounds, x: str) -> Extended:
-    """Greatest value of an attribute in a segment, +∞ where it is not known."""
+    """The greatest value of an attribute in a segment, +∞ where it is not known."""
     return bounds[x][1] if x in bounds else INF
 
 
@@ -128,11 +128,11 @@ def keep_condition(stream: StreamDef, needed: Necessary, p: Mapping[str, Extende
 
 
 def within_condition(stream: StreamDef, x: str, y: str, c: int) -> Term:
-    """`y <= x + c` as a condition."""
+    """The condition `y <= x + c`."""
     type_ = stream.schema[x].type
     return call("le", Attr(y), Attr(x) if c == 0 else call("add", Attr(x), Lit(c, step_type(type_))))
 
 
 def step_type(type_: DataType) -> DataType:
-    """Type of what is added to an instant: a duration to a timestamp, else a plain integer."""
+    """The type of a step of an instant: a duration for a timestamp, else an integer."""
     return DURATION if type_.kind is Kind.TIMESTAMP else BIGINT

@@ -72,7 +72,7 @@ class Kill:
     def condition(
         self, p: Mapping[str, Extended], named: Naming, columns: tuple[frozenset[str], frozenset[str]]
     ) -> Term | None:
-        """The rule over the own columns and the other's as `named`, at the query's progress p; None: columns are missing."""
+        """The rule over both rows' columns, the counterpart's as `named`, at progress p. None: columns are missing."""
         needed = {o for term in self.direct for o in map(self.names.__getitem__, attributes_of(term))}
         if any(o.attribute not in columns[0 if o.occurrence == self.occurrence else 1] for o in needed):
             return None
@@ -97,7 +97,7 @@ class Kill:
 
 
 def kills(sources: Sources, zone: Zone, occurrence: int, promised: Collection[str]) -> tuple[Kill, ...]:
-    """How rows of an occurrence that the zone does not ignore are killed in it, one entry per anti-join above them."""
+    """The kills of an occurrence that the zone does not ignore, one per anti-join above it."""
     found = (_kill(sources, anti, zone, occurrence, promised) for anti in sources.antijoins if occurrence in anti.left)
     return tuple(kill for kill in found if kill is not None)
 
@@ -149,7 +149,7 @@ def _kill(sources: Sources, anti: AntiJoin, zone: Zone, occurrence: int, promise
 
 
 def _exact_bounds(part: Term, schema: Schema) -> list[Bound] | None:
-    """The difference constraints that a condition is equivalent to, if it is a conjunction of such."""
+    """The difference constraints of a condition that is exactly a conjunction of such; None for any other."""
     formula = temporal_formula(part, schema)
     if not _exact(formula):
         return None

@@ -1,4 +1,4 @@
-"""Where the attributes of an expression come from, and which of them are equal in all rows that matter (for rules R21, R22)."""
+"""The origins of an expression's attributes, and which are equal in all rows that matter (for rules R21, R22)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Origins = Mapping[str, tuple[Origin, ...]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AntiJoin:
-    """An anti-join inside a query: the numbers of the occurrences on either side, and what its attributes are copies of."""
+    """An anti-join in a query: the occurrences on either side, and the origins of its attributes."""
 
     node: Join
     left: range
@@ -52,7 +52,7 @@ class AntiJoin:
 
 @dataclass(slots=True)
 class Sources:
-    """What a query says of its attributes' origins.
+    """The origins of a query's attributes.
 
     A pair of origins in `equalities` is equal, or both NULL, in all rows that together matter to a result row, where
     the zone that they satisfy ignores neither occurrence.
@@ -180,7 +180,7 @@ class _Walk:
 
 
 def _defined(term: Term, known: Origins, input_: Node) -> tuple[Origin, ...]:
-    """What a new attribute is a copy of, perhaps shifted in time."""
+    """The origin of a new attribute, perhaps shifted in time."""
     if isinstance(term, Attr):
         return known.get(term.name, ())
     match temporal_term(term, input_.schema):

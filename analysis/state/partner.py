@@ -59,7 +59,7 @@ class Partner:
 
 
 def partner(zone: Zone, sources: Sources, occurrence: int, counterpart: int) -> Partner:
-    """What the zone demands of a pair of occurrences, neither of which it ignores.
+    """The constraints of the zone on a pair of occurrences, neither of which it ignores.
 
     Of the distances between the two rows only those stay that do not follow from the others.
     """
@@ -90,5 +90,5 @@ def partner(zone: Zone, sources: Sources, occurrence: int, counterpart: int) -> 
 
 
 def plus(term: Term, c: int, type_: DataType) -> Term:
-    """An instant of this type, shifted by a number of ticks."""
+    """An instant of this type, plus a number of ticks."""
     return term if c == 0 else call("add", term, Lit(c, step_type(type_)))

@@ -1,4 +1,4 @@
-"""Mends of a query that is refused: what it lacks, in its own names, each tried by analysing the query with it.
+"""Mends of a refused query, in its own names. Each is tried by analysing the mended query.
 
 Which mends are tried goes by the shape of the query; what is said of one is that the query with it keeps its promise.
 """
@@ -458,7 +458,7 @@ def _joined_scope(path: list[_Step], k: int) -> _Scope:
 
 
 def _changed(node: Node, place: tuple[int, ...], change: Callable[[Node], Node]) -> Node:
-    """The query with another node in a place."""
+    """The query with another node at a position."""
     if not place:
         return change(node)
     inputs = list(children(node))

@@ -93,7 +93,7 @@ def _not_progressing(query: Query, federation: Federation, attribute: str, claus
 
 
 def _own(edges: Iterable[Edge]) -> list[Edge]:
-    """Constraints of the query itself: what is declared elsewhere is not the line to be mended."""
+    """The constraints that the query itself states. The user mends these, not declarations elsewhere."""
     return [edge for edge in edges if not edge.declared_by]
 
 

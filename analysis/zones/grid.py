@@ -1,4 +1,4 @@
-"""Instants that lie on a grid, such as the ends of windows: between two points of it no row can become final."""
+"""Grids of instants, such as the ends of windows. Between two points of a grid no row can become final."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which zones of a federation say nothing that others do not say (rule R7)."""
+"""Prunes zones of a federation that say nothing new (rule R7)."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ Copy = tuple[Literal["x", "v"], int, str]
 
 @dataclass(frozen=True, slots=True)
 class Rounding:
-    """The last multiple of `unit` ticks at or before `base + offset`; of a unit of 1, `base + offset` itself."""
+    """The last multiple of `unit` ticks at or before `base + offset`. With unit 1 it is `base + offset` itself."""
 
     base: Hidden
     offset: int
@@ -60,7 +60,7 @@ Variable = tuple[Literal["a"], str] | Hidden
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Layout:
-    """What the rows of a matrix stand for, and which row each output attribute names; shared between zones.
+    """The meaning of a matrix's rows, and the row of each output attribute. Zones share it.
 
     Output attributes are names: an attribute and the occurrence's copy that it came from are one row.
     """
@@ -81,7 +81,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A constraint `v - w <= c` as it was given, before closure: what explanations are made of."""
+    """A constraint `v - w <= c` as it was given, before closure. Explanations consist of edges."""
 
     w: Hidden
     v: Hidden

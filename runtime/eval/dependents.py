@@ -1,4 +1,4 @@
-"""Partner and kill rule asked of a slice of stored rows, against what they may depend on piece by piece (rule R23)."""
+"""Applies partner and kill rule to stored rows, slice by slice, against the rows that they may depend on (rule R23)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Read = Callable[[Buffer, Sequence[Segment]], pl.DataFrame]
 
 @dataclass(slots=True, eq=False)
 class Judgement:
-    """Which of some rows of a buffer are dead, found out slice by slice; `dead` is right once `done`.
+    """Judges slice by slice which rows of a buffer are dead. `dead` is right once `done`.
 
     What batches after `seq` have written kills nothing here, or one would never come to an end of what arrives meanwhile.
     Of partners there is an end: those are asked for that could have come only until the look began.
@@ -58,7 +58,7 @@ class Judgement:
         return self._place >= self.rows.height
 
     def go_on(self, sweep: Sweep, read: Read, rows: int) -> int:
-        """Goes through about as many rows, at least through some; gives how many."""
+        """Judges about as many rows as given, and at least some. Returns how many it read."""
         spent = 0
         while not self.done and spent < rows:
             if self._begun is None:
@@ -76,7 +76,7 @@ class Judgement:
 
 @dataclass(slots=True, eq=False)
 class _LeafCase:
-    """What one leaf of a query says of the rows in one case: `dead` as far as checks have been made."""
+    """One leaf of a query, in one case of its rules. `dead` holds what the checks so far have found."""
 
     purge: Purge
     query: QueryPlan
@@ -99,7 +99,7 @@ class _Check:
 
 @dataclass(slots=True, eq=False)
 class _Slice:
-    """Some rows, those known to be `alive`, and the checks that are left; then all others are dead."""
+    """Some of the rows, those known to be `alive`, and the remaining checks. After these all other rows are dead."""
 
     rows: pl.DataFrame
     alive: _Bools
@@ -126,7 +126,7 @@ class _Slice:
         return cls(rows, alive, checks, instants, seq)
 
     def go_on(self, sweep: Sweep, read: Read, rows: int) -> int:
-        """The next checks, as far as so many rows go; gives how many were gone through."""
+        """Runs the next checks until this many rows are read. Returns how many were."""
         spent = 0
         while self.checks and spent < rows:
             check = self.checks[0]
@@ -151,7 +151,7 @@ class _Slice:
     def _next(
         self, sweep: Sweep, check: _Check, condition: Term, open_: np.ndarray[Any, np.dtype[np.int64]]
     ) -> tuple[Segment, int] | None:
-        """A segment that may hold what the rule asks for, and how many of its rows have been looked at.
+        """A segment that may hold the row that the rule asks for, and how many of its rows have been read.
 
         The nearest in time first: there most rows find company, and then nothing else has to be looked at.
         """
@@ -219,7 +219,7 @@ def _condition_of(sweep: Sweep, check: _Check) -> Term | None:
 
 
 def _met(sweep: Sweep, check: _Check, condition: Term, rows: pl.DataFrame, stored: pl.DataFrame) -> _Bools:
-    """Which of the rows the rule finds company for, partner or killer, among the others."""
+    """The rows for which the rule finds a partner or killer among the stored rows."""
     own, theirs = _buffer(check.asked.leaf), _buffer(check.counterpart)
     if isinstance(check.rule, Partner):
         p = sweep.progress[check.asked.query.name]
@@ -236,7 +236,7 @@ def _met(sweep: Sweep, check: _Check, condition: Term, rows: pl.DataFrame, store
 
 
 def _holding(rows: pl.DataFrame, condition: Term, buffer: Buffer) -> _Bools:
-    """For which rows a condition holds."""
+    """The rows for which a condition holds."""
     held = np.zeros(rows.height, dtype=np.bool_)
     held[np.asarray(filtered(rows, condition, buffer.stored)[ROW])] = True
     return held
@@ -248,7 +248,7 @@ def _both(buffer: Buffer, theirs: Buffer) -> Schema:
 
 @lru_cache(maxsize=256)
 def _bounds(condition: Term, both: Schema) -> tuple[Bound, ...]:
-    """Bounds on the distance between instants of a row and of another that follow from a condition."""
+    """The bounds on the distance between instants of two rows that follow from a condition."""
     rows: tuple[Copy, ...] = tuple(("x", 0, name) for name in both.temporal)
     layout = Layout(rows, {name: k for k, name in enumerate(both.temporal)})
     try:
@@ -269,7 +269,7 @@ _Limits = Mapping[str, tuple[int, int]]
 
 
 def _ranges(bound: Bound, limits: _Limits, segment: Segment) -> tuple[tuple[int, int], tuple[int, int]] | None:
-    """Of `v - w <= c` the least and greatest v and w, where they are known."""
+    """The least and greatest v and w of `v - w <= c`, where they are known."""
     found = [
         segment.bounds.get(name.removeprefix(OTHER)) if name.startswith(OTHER) else limits.get(name)
         for name in (bound.v, bound.w)
@@ -279,13 +279,13 @@ def _ranges(bound: Bound, limits: _Limits, segment: Segment) -> tuple[tuple[int,
 
 
 def _reachable(bound: Bound, limits: _Limits, segment: Segment) -> bool:
-    """Whether some row of a segment can be as near to one within the limits as a bound demands."""
+    """Whether a row of a segment can lie close enough to one within the limits for a bound."""
     ranges = _ranges(bound, limits, segment)
     return ranges is None or ranges[0][0] <= ranges[1][1] + bound.c
 
 
 def _distance(bound: Bound, limits: _Limits, segment: Segment) -> int:
-    """How far the middle of a segment lies from that of the limits, doubled."""
+    """Twice the distance between the middle of a segment and that of the limits."""
     ranges = _ranges(bound, limits, segment)
     return 0 if ranges is None else abs(sum(ranges[0]) - sum(ranges[1]))
 

@@ -1,4 +1,4 @@
-"""Partner and kill rule over Polars frames: which stored rows still matter to some reader (rules R21 to R23)."""
+"""Partner and kill rule over Polars frames: the stored rows that still matter to a reader (rules R21 to R23)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROUNDS = 8
 
 
 def surviving(sweep: Sweep, frames: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
-    """Of each buffer the rows that some reader still needs."""
+    """The rows of each buffer that some reader still needs."""
     numbered = {name: frame.with_row_index(ROW).cast({ROW: pl.Int64}) for name, frame in frames.items()}
     alive: dict[str, list[pl.Series]] = {name: [] for name in frames}
     swept = {buffer.id for buffer in sweep.buffers}
@@ -41,7 +41,7 @@ def surviving(sweep: Sweep, frames: Mapping[str, pl.DataFrame]) -> dict[str, pl.
 
 
 class _Reader:
-    """One query's view of the buffers: which rows its leaves need."""
+    """A query's view of the buffers: the rows that its leaves need."""
 
     def __init__(self, sweep: Sweep, query: QueryPlan, leaves: list[Leaf], frames: Mapping[str, pl.DataFrame]) -> None:
         self.sweep, self.query, self.leaves, self.frames = sweep, query, leaves, frames
@@ -49,7 +49,7 @@ class _Reader:
         self.by_occurrence = {leaf.occurrence.index: leaf for leaf in leaves if leaf.occurrence is not None}
 
     def needed(self) -> list[tuple[str, pl.Series]]:
-        """Numbers of the rows that each leaf needs, with its buffer."""
+        """The numbers of the rows that each leaf needs, with its buffer."""
         found = [
             (_id(leaf), filtered(self._rows(leaf), leaf.keep(self.p), _buffer(leaf).stored)[ROW])
             for leaf in self.leaves
@@ -85,7 +85,7 @@ class _Reader:
         return [(_id(self.by_occurrence[i]), one[ROW]) for i, one in rows.items()]
 
     def _partnered(self, case: Case, rows: dict[int, pl.DataFrame]) -> dict[int, pl.DataFrame]:
-        """The rows with a partner among the others, or one that may come; again until nothing changes."""
+        """The rows that have a partner or may still get one. It repeats until nothing changes."""
         for _ in range(ROUNDS):
             before = {i: one.height for i, one in rows.items()}
             for rule in case.partners:

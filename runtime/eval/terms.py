@@ -1,4 +1,4 @@
-"""Terms as Polars expressions, equal to their evaluation in Python, failures included."""
+"""Terms as Polars expressions. They give the values and failures of the evaluation in Python."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tidegate.runtime.eval.functions.shared import held_type as held_type
 
 
 class PolarsTerms(Expressions[pl.Expr]):
-    """Expressions of Polars."""
+    """The expressions of Polars."""
 
     forms = checked_forms(
         "Polars",
@@ -84,7 +84,7 @@ class PolarsTerms(Expressions[pl.Expr]):
         return numbers.outside(value, low, high)
 
     def folded(self, term: TypedTerm) -> CompiledTerm[pl.Expr] | None:
-        """A term without attributes, evaluated now: functions of literals have length 1, which no frame stretches."""
+        """A term without attributes, evaluated now. Polars gives functions of literals length 1, whatever the frame."""
         if any(is_leaf(node) for node in typed_nodes(term)):
             return None
         try:
@@ -101,13 +101,13 @@ def _is_null(literal: pl.Expr) -> bool:
 
 
 def compile_pair(term: Term, schema: Schema) -> CompiledTerm[pl.Expr]:
-    """The term's value and error; a parameter is a column under `$name`."""
+    """The term's value and failure. A parameter is a column named `$name`."""
     return _POLARS.compile(resolve(term, schema))
 
 
 @lru_cache(maxsize=4096)  # batch after batch evaluates the same terms
 def compile_term(term: Term, schema: Schema) -> pl.Expr:
-    """The term's value; evaluating it raises `EvaluationError` where it has none on any row it is evaluated on."""
+    """The term's value. Evaluation raises `EvaluationError` where some row has none."""
     typed = resolve(term, schema)
     compiled = _POLARS.compile(typed)
     if compiled.error is None:

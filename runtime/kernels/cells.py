@@ -1,4 +1,4 @@
-"""Situations as the pattern kernel reads them: by partition, then definition, then start; and what of them is kept.
+"""Situations in cells: sorted by partition, then definition, then start. Also which of them are kept.
 
 The situations of one partition and definition, a cell, are in the order of their starts. Derived ones are disjoint, so these are
 also in the order of their ends, and one that is still open is the last. Cell = partition * definitions + definition.
@@ -46,19 +46,19 @@ class Situations:
 
     @classmethod
     def empty(cls, definitions: int) -> Situations:
-        """No partitions."""
+        """Situations of no partition."""
         none = np.empty(0, dtype=np.int64)
         return cls(definitions, np.zeros(1, dtype=np.int64), none, none, none)
 
     def where(self, keep: Bools) -> Situations:
-        """Those that are marked; the partitions stay."""
+        """The situations that the mask marks. The partitions stay."""
         before = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(keep)])
         return Situations(self.definitions, before[self.offsets], self.ts[keep], self.te[keep], self.origin[keep])
 
 
 @dataclass(frozen=True, slots=True)
 class Triggers:
-    """The situations that may complete a match in an increment: H of the N."""
+    """The situations that may complete a match in an increment: H of the N situations."""
 
     #: int64[D + 1]: definition d has the hits first[d] to first[d + 1], by partition, then start.
     first: Ints
@@ -71,7 +71,7 @@ class Triggers:
 
 
 def arrange(kept: Situations, closed: ClosedSituations, runs: Runs | None, partitions: int) -> Situations:
-    """What was kept (all over, partitions <= `partitions`), what closed since, and with `runs` what is open, laid out together.
+    """Merges kept situations (all over), situations that closed since and, with `runs`, the open ones into cells.
 
     A situation's origin is its index in `kept`; or len(kept.ts) + its index in `closed`; or, open, len(kept.ts) +
     len(closed.ts) + partition * m + condition, for the m conditions of `runs`, which then are the definitions.
@@ -92,7 +92,8 @@ def arrange(kept: Situations, closed: ClosedSituations, runs: Runs | None, parti
 def find_triggers(
     situations: Situations, from_start: tuple[Ints, ...], from_end: tuple[Ints, ...], after: int, until: int
 ) -> Triggers:
-    """The situations with ts + o in (after, until] for an o in from_start[d], or te + o for an o in from_end[d].
+    """The situations that trigger: ts + o in (after, until] for an o in from_start[d], or te + o for an o in
+    from_end[d].
 
     d is the situation's definition; 0 is among all offsets that an analysis yields. Unknown ends trigger nothing.
     """
@@ -110,7 +111,7 @@ def find_triggers(
 
 
 def purge(situations: Situations, within: int, horizons: Ints, until: int) -> Situations:
-    """The closed situations that a match detected after `until` may use; origin = index in `situations`.
+    """The closed situations that a match detected after `until` may use. Their origin is the index in `situations`.
 
     One stays while ts + within > until and te + horizons[d] > until, for its definition d; NONE is no bound. Open ones
     are left out: `Runs` has them.
@@ -134,7 +135,8 @@ def next_looks(
     until: int,
     useful: Bools | None = None,
 ) -> Ints:
-    """When each partition has to be looked at again although nothing new comes for it: int64[K], NONE for never.
+    """The next instant at which each partition has to be read although nothing new comes for it: int64[K], NONE for
+    never.
 
     That is the first instant after `until` at which one of its situations is triggered or need not be kept any more; see
     `find_triggers` and `purge`. Situations that `purge` leaves out have no part in it, unless they are open; with `useful`,
@@ -159,7 +161,7 @@ def _flat(parts: tuple[Ints, ...]) -> tuple[Ints, Ints]:
 
 @compiled(nb.void(_INTS, _NUMBERS, _SYMBOLS, nb.int64, _TABLE, _OUT), nogil=True)
 def _count(kept: Ints, partitions: Numbers, symbols: Symbols, definitions: int, start: Ints, offsets: Ints) -> None:
-    """The offsets of all cells, from zeros."""
+    """Computes the offsets of all cells, in an array that is zero at first."""
     for cell in range(kept.shape[0] - 1):
         offsets[cell + 1] = kept[cell + 1] - kept[cell]
     for place in range(partitions.shape[0]):

@@ -1,4 +1,4 @@
-"""How many matches a pattern has in an increment, without visiting each.
+"""Counts the matches of a pattern in an increment without enumerating them.
 
 Often the roles bound last are a *tail*: a root which is over before a role bound earlier begins, and roles that are
 related to the root alone. A tail has no part in when a match is detected, so all roots in a range of their cell count at once:
@@ -41,7 +41,7 @@ _OUT = nb.int64[::1]
 
 @dataclass(frozen=True, slots=True)
 class MatchCount:
-    """How many matches were detected, and what it took."""
+    """The number of detected matches, and what the count cost."""
 
     matches: int
     #: int64[m, m, 2]: candidates looked at, and those that passed, by trigger role and step; a range is one candidate.
@@ -50,7 +50,7 @@ class MatchCount:
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """The tail of a trigger's order: the step of its root, and the tail as a pattern of its own with the root as trigger."""
+    """The tail of a trigger's order: the step of its root, and the tail as a pattern whose trigger is the root."""
 
     first: int
     steps: Steps
@@ -60,7 +60,7 @@ class Tail:
         return int(self.steps.pattern.definition[0])
 
     def quiet(self, triggers: Triggers) -> bool:
-        """Whether none of its situations is triggered, so that the search leaves none of them out."""
+        """Whether none of the tail's situations is triggered. The search then leaves none of them out."""
         own = self.steps.pattern.definition
         return bool((triggers.first[own] == triggers.first[own + 1]).all())
 
@@ -78,7 +78,7 @@ def tails_of(steps: Steps) -> list[Tail | None]:
 def count_matches(
     steps: Steps, tails: Sequence[Tail | None], situations: Situations, triggers: Triggers, after: int, until: int
 ) -> MatchCount:
-    """How many matches `enumerate_matches` would find; definitions are of disjoint situations."""
+    """Counts the matches that `enumerate_matches` would find. The situations of a definition have to be disjoint."""
     pattern = steps.pattern
     roles = len(pattern.definition)
     used = [tail if tail is not None and tail.quiet(triggers) else None for tail in tails]
@@ -115,7 +115,7 @@ def _is_tail(pattern: Pattern, before: Sequence[int], tail: Sequence[int], hull:
 
 
 def _alone(pattern: Pattern, tail: Sequence[int]) -> Steps:
-    """A tail as a pattern, its first role the root; only that role triggers."""
+    """The tail as a pattern whose first role is the root. Only that role triggers."""
     count, places = len(tail), np.arange(len(tail))
     masks = np.full((count, count), ALL, dtype=np.int64)
     for i in range(count):
@@ -137,7 +137,7 @@ def _alone(pattern: Pattern, tail: Sequence[int]) -> Steps:
 
 
 def _beginning(tail: Tail, situations: Situations) -> Ints:
-    """How many tails begin with each situation; 0 where it is open or no root."""
+    """The number of tails that begin with each situation. It is 0 for an open situation and for one that is no root."""
     offsets, definitions = situations.offsets, situations.definitions
     cells = np.arange(tail.root, len(offsets) - 1, definitions)
     lengths = offsets[cells + 1] - offsets[cells]
@@ -192,7 +192,7 @@ def _count(
     hit_first: Ints, hits: Ints, hit_partitions: Numbers, quiet: Ints, after: int, until: int,
     tails: Ints, sums: Ints, found: Ints, counters: Ints,
 ) -> None:  # fmt: skip
-    """Adds to `found` the matches of every hit; the triggers are the rows of `order`."""
+    """Adds the matches of every hit to `found`. The triggers are the rows of `order`."""
     roles = definition.shape[0]
     stack, ends = np.zeros((7, roles), dtype=np.int64), np.zeros(2 * roles, dtype=np.int64)
     for trigger in range(order.shape[0]):

@@ -40,7 +40,7 @@ class EventRuns:
 
 
 class Events(Protocol):
-    """Events in the order in which they are read, in blocks: partitions and times of the rows from one to before another.
+    """Events that are read in blocks: the partition numbers and times of the rows from `first` to before `end`.
 
     Blocks are asked for from the first to the last; an array that is given out may be used for the next block, too.
     """
@@ -52,7 +52,7 @@ class Events(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class EventArrays:
-    """Events of which partitions, int32[n], and times, int64[n], are known."""
+    """Events as arrays: partition numbers, int32[n], and times, int64[n]."""
 
     partition: Numbers
     time: Ints
@@ -91,7 +91,7 @@ def encode(
 def _encode(
     events: Events, count: int, marks: Callable[[int, int], Bits], low: int, high: int
 ) -> tuple[Status, EventRuns]:
-    """Reads events as they stand, until one of them is not later than the one before it in its partition."""
+    """Encodes events in the order of rows, until an event is not later than the one before it in its partition."""
     made, status = 0, Status.DONE
     # Memory that nothing is written to costs nothing.
     row, time, until = (np.empty(count, dtype=np.int64) for _ in range(3))

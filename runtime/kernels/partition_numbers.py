@@ -29,7 +29,7 @@ class PartitionNumbers:
     """The numbers of the keys seen so far."""
 
     def __init__(self, keys: Ints | None = None) -> None:
-        """With keys: those seen before, in the order of their numbers."""
+        """Starts from the keys seen before, in the order of their numbers."""
         self._keys = np.empty(0, dtype=np.int64) if keys is None else np.array(keys, dtype=np.int64)
         self._count = len(self._keys)
         self._low = 0
@@ -59,7 +59,7 @@ class PartitionNumbers:
         return numbers
 
     def _cover(self, coming: Ints) -> None:
-        """Room for some of the coming keys, and at least the first: a larger range, or a larger hash table."""
+        """Makes room for at least the first of the coming keys: a larger range, or a larger hash table."""
         known = self.keys
         both = [ends for part in (known, coming) if len(part) for ends in (int(part.min()), int(part.max()))]
         low, high = (min(both), max(both)) if both else (0, 0)

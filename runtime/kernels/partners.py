@@ -1,4 +1,4 @@
-"""Situations of which no match can be made any more: with no partner of some symbol, or with nothing still to happen (rule R29)."""
+"""Finds situations that can be in no match any more: they lack a partner, or nothing can still happen (rule R29)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NOBODY, _OVER, _OPEN = range(3)
 
 @dataclass(frozen=True, slots=True)
 class Partners:
-    """What the rule goes by, for m roles and D definitions."""
+    """The parameters of the rule, for m roles and D definitions."""
 
     #: int64[m]: number of the definition that role i takes its situations from.
     definition: Ints
@@ -67,7 +67,7 @@ def _partner(
     bounds: Table, own: int, other: int, own_ts: int, own_te: int, ts: Ints, te: Ints, useful: Bools,
     first: int, stop: int, until: int,
 ) -> int:  # fmt: skip
-    """Who there is from `first` to `stop` for the other role; ends that are not known lie after `until`."""
+    """Whether the other role has a situation from `first` to `stop`. Unknown ends lie after `until`."""
     i, j = 2 * own, 2 * other
     least_te = until + 1 if own_te == OPEN else own_te
     ts_from, ts_to, te_from, te_to = NEVER, NONE, NEVER, NONE
@@ -118,7 +118,9 @@ def _waits(
     definition: Ints, derived: Bools, bounds: Table, role: int, place: int, first_cell: int, offsets: Ints, ts: Ints,
     te: Ints, useful: Bools, until: int,
 ) -> int:  # fmt: skip
-    """Until when a situation is of use in a role for certain: NONE if nothing but news ends that, NEVER if it is of no use."""
+    """The instant until which a situation surely stays usable in a role. NONE: only new events end that. NEVER: it is
+    unusable.
+    """
     waits = NONE
     unsettled = te[place] == OPEN
     for other in range(definition.shape[0]):

@@ -1,4 +1,4 @@
-"""Situations that are over, kept by partition: those of some partitions are taken out and put back without a look at the others."""
+"""A pool of closed situations by partition. Taking out and putting back some partitions does not touch the others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LOOSE = 4096
 
 
 class SituationPool:
-    """Partition s has the places first[s] to first[s] + count[s] of a pool, in the order of definition and start.
+    """The closed situations of all partitions: partition p has the places first[p] to first[p] + count[p].
 
     It has room for some more; a partition that outgrows its room moves to the pool's end, and the pool is packed once most of
     it is unused. So putting costs what is put, and now and then as much again.
@@ -38,11 +38,11 @@ class SituationPool:
 
     @property
     def places(self) -> int:
-        """Places of the pool, used or not."""
+        """The size of the pool, used places and unused ones."""
         return self._pool.shape[1]
 
     def grow(self, partitions: int) -> None:
-        """Room for at least so many partitions."""
+        """Makes room for at least this many partitions."""
         known = len(self._count)
         if partitions > known:
             more = np.zeros(max(partitions, known + known // 2) - known, dtype=np.int64)
@@ -51,7 +51,7 @@ class SituationPool:
             )
 
     def take(self, partitions: Ints) -> tuple[Situations, Ints]:
-        """The situations of these partitions, as those of partitions 0, 1, ..., and the numbers of their runs. They stay here, too."""
+        """Copies the situations of these partitions, renumbered 0, 1, ..., and the numbers of their runs."""
         total = int(self._count[partitions].sum())
         offsets = np.zeros(len(partitions) * self.definitions + 1, dtype=np.int64)
         ts, te, number = (np.empty(total, dtype=np.int64) for _ in range(3))
@@ -59,7 +59,9 @@ class SituationPool:
         return Situations(self.definitions, offsets, ts, te, number), number
 
     def put(self, partitions: Ints, kept: Situations, number: Ints) -> None:
-        """From now on these partitions have what partitions 0, 1, ... of `kept` have, and nothing else; `number` are their runs."""
+        """Replaces the situations of these partitions by those of partitions 0, 1, ... of `kept`; `number` has their
+        runs.
+        """
         self.rows += len(kept.ts) - int(self._count[partitions].sum())
         if self._used > 3 * self.rows + _LOOSE:
             self._pack()
@@ -112,7 +114,7 @@ def _put(
     partitions: Ints, definitions: int, offsets: Ints, ts: Ints, te: Ints, number: Ints, first: Ints, count: Ints, room: Ints,
     used: int, pool: Table,
 ) -> int:  # fmt: skip
-    """The pool's places in use afterwards."""
+    """Writes the situations into the pool. Returns the number of places in use afterwards."""
     for index in range(partitions.shape[0]):
         partition, cell = partitions[index], index * definitions
         total = offsets[cell + definitions] - offsets[cell]

@@ -1,4 +1,4 @@
-"""Situations of the events of many partitions: the longest runs of events for which a condition holds.
+"""Derives situations: the longest runs of events of a partition for which a condition holds.
 
 Partitions have partitions 0..K-1 and conditions numbers 0..m-1, m <= 64. Times are int64 ticks, below 2^62 in size.
 Compiled once for these types into a cache beside this file (or numba's own, where that cannot be written).
@@ -36,7 +36,7 @@ _SYMBOLS = nb.types.Array(nb.int16, 1, "C", readonly=True)
 
 
 class Status(IntEnum):
-    """How `derive` ended."""
+    """The outcome of `derive`."""
 
     DONE = 0
     #: An event is earlier than the last one of its partition: sort, and call again on a copy of the state.
@@ -50,7 +50,7 @@ _FULL = 3
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """The state between events of K partitions and m conditions; the kernels change the arrays in place."""
+    """The derivation state of K partitions and m conditions between events. The kernels change the arrays in place."""
 
     #: int64[K]: time of the last event, or NEVER.
     last: Ints
@@ -63,18 +63,18 @@ class Runs:
 
     @classmethod
     def empty(cls, partitions: int, conditions: int) -> Runs:
-        """No events so far."""
+        """The state before any event."""
         shape = (partitions, conditions)
         return cls(
             np.full(partitions, NEVER), np.zeros(partitions, dtype=np.uint64), np.full(shape, NEVER), np.full(shape, -1)
         )
 
     def copy(self) -> Runs:
-        """The same state in arrays of its own."""
+        """A copy of the state."""
         return Runs(self.last.copy(), self.held.copy(), self.start.copy(), self.number.copy())
 
     def grown(self, partitions: int) -> Runs:
-        """The state with at least so many partitions; half as many again where it had fewer."""
+        """The state with room for at least this many partitions; half as many again where it had fewer."""
         known, conditions = self.start.shape
         if partitions <= known:
             return self
@@ -87,7 +87,7 @@ class Runs:
 
 @dataclass(frozen=True, slots=True)
 class ClosedSituations:
-    """Situations that are over, in the order of their ends within each partition."""
+    """Closed situations, in the order of their ends within each partition."""
 
     #: int32[c]
     partition: Numbers
@@ -101,7 +101,7 @@ class ClosedSituations:
     run: Ints
 
     def where(self, keep: Bools) -> ClosedSituations:
-        """Those that are marked."""
+        """The situations that the mask marks."""
         return ClosedSituations(self.partition[keep], self.symbol[keep], self.ts[keep], self.te[keep], self.run[keep])
 
 
@@ -116,7 +116,8 @@ def derive(
     first_number: int = 0,
     tracked: Symbols | None = None,
 ) -> tuple[Status, ClosedSituations, Ints, int]:
-    """Advances the state by events: status, what closed, int64[len(tracked), n] run of each event or -1, and runs so far.
+    """Advances the state by events. Returns status, closed situations, int64[len(tracked), n] run of each event or -1,
+    run count.
 
     `partition` is int32[n], `time` int64[n] in ascending order within each partition, `holds` uint64[n] with bit j set where
     condition j is true. With `until`, int64[n], rows are event runs: events from `time` to `until` of which all this is
@@ -142,7 +143,7 @@ def derive(
 
 
 def mark(conditions: Sequence[tuple[Bytes, int]], events: int) -> Bits:
-    """The conditions of every event in one number: uint64[n], bit j set where bit offset + row of bitmap j is.
+    """Packs the conditions of every event into one number: uint64[n], where bit j is the bit offset + row of bitmap j.
 
     Bitmaps are as Arrow has them, each beside its offset.
     """
@@ -151,7 +152,7 @@ def mark(conditions: Sequence[tuple[Bytes, int]], events: int) -> Bits:
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """Conditions of n events as `mark` gives them, some events at a time."""
+    """The conditions of n events as `mark` packs them, block by block."""
 
     #: uint8[m, ceil(n / 8) + 1]: a bitmap each.
     table: Bytes
@@ -167,7 +168,9 @@ class Marks:
         return cls(table, np.array([offset & 7 for _, offset in conditions], dtype=np.int64))
 
     def block(self, first: int, out: Bits) -> Bits:
-        """`out` with the conditions of the events from `first` on; `first` and its length are multiples of eight."""
+        """Fills `out` with the conditions of the events from `first` on. Both `first` and its length are multiples of
+        eight.
+        """
         _mark(self.table, self.shifts, first >> 3, out)
         return out
 
@@ -178,7 +181,7 @@ _SPREAD = (np.arange(256, dtype=np.uint8)[:, None] >> np.arange(8, dtype=np.uint
 
 @compiled(nb.void(nb.uint8[:, ::1], nb.int64[::1], nb.int64, nb.uint64[::1]), nogil=True)
 def _mark(table: Any, shifts: Ints, first: int, holds: Bits) -> None:
-    """Eight events at once, of eight conditions: their bits are the bytes of one number, an event's the bits of one byte."""
+    """Packs eight conditions of eight events at once: byte e of a number holds the bits of event e."""
     if not shifts.shape[0]:
         holds[:] = 0
     for low in range(0, shifts.shape[0], 8):
@@ -211,7 +214,9 @@ def _derive(
     tracked: Symbols, row: int, numbers: int,
     partition_out: Numbers, symbol_out: Symbols, ts_out: Ints, te_out: Ints, run_out: Ints, member: Ints,
 ) -> tuple[int, int, int, int]:  # fmt: skip
-    """Advances from `row` on until the output may not hold the next event's runs: status, next row, closed, runs."""
+    """Advances from `row` on until the next event's runs may not fit the output. Returns status, next row, closed, run
+    count.
+    """
     conditions = start.shape[1]
     known = ~np.uint64(0) >> np.uint64(64 - conditions) if conditions else np.uint64(0)
     room = partition_out.shape[0] - conditions

@@ -1,4 +1,4 @@
-"""What an operator holds of its partitions between increments; an increment takes out those that it has to look at."""
+"""The store of an operator's state by partition. An increment takes out only the partitions that it has to read."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def ticks(progress: Extended) -> int:
 
 
 class PartitionExtract(Protocol):
-    """What is held of some partitions, a dataclass: `partitions` has them in ascending order.
+    """The state of some partitions, as a dataclass: `partitions` has their numbers in ascending order.
 
     `look` is when each has to be looked at although nothing new comes for it. `version` is that of what it was cut of.
     """
@@ -49,7 +49,8 @@ C = TypeVar("C", bound=PartitionExtract)
 
 
 class PartitionStore(Generic[C]):
-    """By partition: what a family holds, and when it has to be looked at. `cut` takes out what is held of some, `put` puts it back.
+    """The state of a family by partition, and when each has to be read. `cut` copies the state of some, `put` replaces
+    it.
 
     What an increment costs depends on the partitions that it takes out, not on those held; only when to look at them is
     compared for all. Numbers of partitions of which nothing is held are given up once they are most.
@@ -65,37 +66,37 @@ class PartitionStore(Generic[C]):
         self._place = np.empty(0, dtype=np.int32)
 
     def emptied(self) -> Self:
-        """The same, and nothing is held."""
+        """A store of the same kind that is empty."""
         raise NotImplementedError
 
     def cut(self, partitions: Ints) -> C:
-        """A copy of what is held of these partitions."""
+        """A copy of the state of these partitions."""
         raise NotImplementedError
 
     def hold(self, cut: C) -> Bools:
-        """Holds this of its partitions from now on; whether that is anything, partition by partition."""
+        """Stores the state of these partitions. Returns which of them have any."""
         raise NotImplementedError
 
     def room(self, partitions: int) -> None:
-        """Makes room for what is held of so many partitions, and of no fewer than before."""
+        """Makes room for the state of this many partitions, no fewer than before."""
         raise NotImplementedError
 
     def ready(self) -> None:
-        """Before an increment: partitions that are not held are given up if they are many. Numbers change by it."""
+        """Prepares an increment: renumbers the partitions without those that are empty, if these are many."""
         if len(self.partitions) > LOOSE + 2 * self.held and len(self.partitions.schema):
             fresh = self.part(np.flatnonzero(self._is_held))
             fresh.last, fresh.version = self.last, self.version
             vars(self).update(vars(fresh))
 
     def part(self, partitions: Ints) -> Self:
-        """What is held of these partitions alone, which are partitions 0, 1, ... there."""
+        """The state of these partitions alone, renumbered 0, 1, ..."""
         fresh = self.emptied()
         fresh.partitions = Partitions(self.partitions.schema, self.partitions.rows(partitions))
         fresh.put(replace(self.cut(partitions), partitions=np.arange(len(partitions))))
         return fresh
 
     def touched(self, parts: Sequence[Numbers], until: int) -> Ints:
-        """The partitions that have rows in one of the parts or have to be looked at when progress is `until`, in order."""
+        """The partitions that have rows in one of the parts or have to be read at progress `until`, in order."""
         self._grow()
         every = len(self.partitions)
         due = np.flatnonzero(self._look[:every] <= until)
@@ -112,14 +113,14 @@ class PartitionStore(Generic[C]):
         return np.arange(len(self.partitions))
 
     def places(self, partitions: Ints, part: Numbers) -> Numbers:
-        """Instead of partitions their places in `partitions`, which has them all."""
+        """Translates partition numbers to positions in `partitions`, which has them all."""
         if len(partitions) == len(self.partitions):
             return part
         self._place[partitions] = np.arange(len(partitions), dtype=np.int32)
         return self._place[part]
 
     def put(self, cut: C) -> None:
-        """From now on this is what is held of its partitions."""
+        """Replaces the state of these partitions."""
         self._grow()
         is_held = self.hold(cut)
         self._look[cut.partitions] = cut.look

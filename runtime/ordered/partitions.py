@@ -1,4 +1,4 @@
-"""Partitions by number: every combination of keys has one, for as long as something is held of it."""
+"""The numbers of partitions. Each combination of keys has one for as long as it has state."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Partitions:
 
     @classmethod
     def of(cls, schema: Schema) -> Partitions:
-        """Without any yet. Without keys there is one."""
+        """The partitions of a schema, none so far. Without keys there is one."""
         return cls(schema, pl.DataFrame(schema=polars_schema(schema)) if len(schema) else pl.DataFrame({"": [0]}))
 
     def __len__(self) -> int:
@@ -52,7 +52,7 @@ class Partitions:
         return pl.DataFrame({name: self._integers.keys[numbers]})
 
     def arrays(self, numbers: Ints | Numbers) -> list[pa.Array]:
-        """The same by column, as Arrow has them."""
+        """The keys of the partitions with these numbers, as Arrow columns."""
         if self._integers is not None:
             return [pa.array(self._integers.keys[numbers])]
         table = self.known[numbers].to_arrow(compat_level=pl.CompatLevel.oldest())
@@ -113,7 +113,7 @@ class Partitions:
         return found
 
     def _hashable(self, keys: pl.DataFrame) -> Iterator[tuple[object, ...]]:
-        """The rows, with something that equals itself for NaN."""
+        """The rows, with a value that equals itself in the place of NaN."""
         if all(attribute.type.kind is not Kind.DOUBLE for attribute in self.schema.attributes):
             return keys.iter_rows(buffer_size=1 << 16)
         return (tuple("NaN" if value != value else value for value in row) for row in keys.iter_rows())
@@ -143,6 +143,6 @@ def _key(name: str, type_: DataType) -> pl.Expr:
 
 
 def key_columns(keys: Schema) -> dict[str, pl.DataType]:
-    """The columns of the keys in tables that are kept; without keys there is one, as all events are one partition."""
+    """The key columns of stored tables. Without keys there is one, as all events are one partition."""
     types = list(polars_schema(keys).values()) or [pl.Int64()]
     return {KEY.format(place): type_ for place, type_ in enumerate(types)}

@@ -1,4 +1,4 @@
-"""What ordered operators keep, as files: the tables of one operator, or of several that have a share of its partitions each.
+"""The state of ordered operators as files: the tables of one operator, or of several that share its partitions.
 
 Tables are written whole as long as they are small. Else a layer of what a batch has changed is added to those before; a few
 small layers become one, and all become one once most of what they hold is out of date (`keep_part`).
@@ -32,7 +32,7 @@ Tables = Mapping[str, pl.DataFrame]
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """Tables that were written together, by name, their rows, and the instants of situations in them by kind and column."""
+    """A delta: tables that were written together, their rows, and the bounds of their instants by kind and column."""
 
     tables: tuple[str, ...]
     files: tuple[FileRef, ...]
@@ -46,26 +46,26 @@ Part = tuple[Layer, ...]
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The partitions whose key of that place is hashed to `shard` out of `shards`."""
+    """A share of the partitions: those whose key at that position hashes to `shard` out of `shards`."""
 
     key: int
     shard: int
     shards: int
 
     def of(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Those of the kept rows."""
+        """The rows of this share."""
         return rows.filter(shard_of(KEY.format(self.key), self.shards) == self.shard)
 
 
 def shard_of(column: str, shards: int) -> pl.Expr:
-    """The shard of each row; NULL is a key."""
+    """The shard of each row. NULL is a key like others."""
     return pl.col(column).hash(0) % shards
 
 
 def keep_part(
     operator: Operator, before: Part | None, write: Callable[[pa.Table], FileRef], read: Callable[[str], pa.Table]
 ) -> tuple[tuple[KeptRows, ...], Part]:
-    """Writes what an operator keeps after an increment: how much that is, and its layers, with those of `before`.
+    """Writes the state of an operator after an increment. Returns its size and its deltas, with those of `before`.
 
     `before` are the layers that say what it kept before the increment; None where there are none, or in other parts.
     """
@@ -91,7 +91,7 @@ def keep_part(
 
 
 def to_merge(rows: Sequence[int]) -> int:
-    """How many of the last layers are to become one, given the rows of all: 1 if the last stays by itself.
+    """How many of the last deltas become one, given the rows of all. With 1 the last stays by itself.
 
     Layers get smaller from the first on: those of a smaller tier than a later one go into it, and `FANOUT` of one tier become
     one. So layers are few, and a row is written again a few times only.
@@ -118,7 +118,7 @@ def _layer(operator: Operator, tables: Mapping[str, Any], write: Callable[[pa.Ta
 
 
 def _kept(counts: Mapping[str, int], part: Part) -> tuple[KeptRows, ...]:
-    """What is kept in the layers; instants are those between which theirs lie."""
+    """The rows in the deltas, with the bounds of their instants."""
     return tuple(
         KeptRows(holds, rows, covering([layer.bounds[holds] for layer in part if holds in layer.bounds]))
         for holds, rows in counts.items()
@@ -127,7 +127,7 @@ def _kept(counts: Mapping[str, int], part: Part) -> tuple[KeptRows, ...]:
 
 
 def whole_state(kept: Sequence[KeptRows], part: Part) -> KernelState:
-    """The state of an operator in one place."""
+    """The state of an operator that runs in one place."""
     return _state("", [(kept, part)])
 
 
@@ -144,7 +144,7 @@ def _state(hash_: str, parts: Sequence[tuple[Sequence[KeptRows], Part]]) -> Kern
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """Layers, part by part, and by which hash partitions were shared out; "" where they were not."""
+    """The deltas by part, and the hash that shared out the partitions; "" where they were not shared."""
 
     hash: str
     parts: tuple[Part, ...]
@@ -155,7 +155,7 @@ class _Parts:
 
 
 def part_of(query: str, state: KernelState, share: Share | None = None) -> Part | None:
-    """The layers of an operator, or of its share; None where the state is in other parts than these."""
+    """The deltas of an operator, or of its share. None where the state is in other parts than these."""
     found = _parts(query, state)
     if share is None:
         return None if found.hash else found.parts[0]
@@ -184,7 +184,7 @@ def read_state(
 
 
 def _are(parts: _Parts, share: Share) -> bool:
-    """Whether one of the parts is a share as it is."""
+    """Whether the share is one of the parts."""
     return parts.hash == _hash() and len(parts.parts) == share.shards
 
 
@@ -201,7 +201,7 @@ def _frames(tables: Mapping[str, pa.Table]) -> dict[str, pl.DataFrame]:
 
 
 def _parts(query: str, state: KernelState) -> _Parts:
-    """`StateError` TG504 where the state is laid out in another way."""
+    """The parts of a state; `StateError` TG504 where its layout is another."""
     where = f"the state of {query!r:.200} in layout {state.version}"
     if state.version != VERSION:
         raise not_of_this_program(where)
@@ -213,12 +213,12 @@ def _parts(query: str, state: KernelState) -> _Parts:
 
 
 def _hash() -> str:
-    """What shards rest on: another version may hash otherwise."""
+    """What the shards depend on. Another version may hash differently."""
     return f"polars {pl.__version__}"
 
 
 def _joined(parts: Sequence[Tables], described: StateTables) -> dict[str, pl.DataFrame]:
-    """The tables of all parts; ids are counted anew, as each part has ids of its own."""
+    """The tables of all parts, with new ids, as each part counts its own."""
     if len(parts) == 1:
         return dict(parts[0])
     found: dict[str, list[pl.DataFrame]] = {}
@@ -236,7 +236,7 @@ def _joined(parts: Sequence[Tables], described: StateTables) -> dict[str, pl.Dat
 
 
 def _shared(tables: Tables, described: StateTables, share: Share) -> dict[str, pl.DataFrame]:
-    """Of all tables what concerns a share of the partitions: its rows, and those with the ids of its rows."""
+    """The rows of all tables that belong to a share of the partitions, by key or by the id of such a row."""
     found = {name: share.of(rows) for name, rows in tables.items() if described[name].keys}
     live = [rows[number] for name, rows in found.items() if (number := described[name].id) is not None]
     ids = pl.concat([pl.Series([], dtype=pl.Int64), *(one.alias("") for one in live)])

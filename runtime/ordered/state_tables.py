@@ -1,4 +1,4 @@
-"""Tables of an operator's state, as it describes them: how changes are merged, and what a row can be."""
+"""Descriptions of the tables of an operator's state: how deltas merge, and which rows are valid."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class StateTable:
     what: str = "rows"
 
     def check(self, where: str, rows: pl.DataFrame) -> pl.DataFrame:
-        """The rows; `StateError` TG504 for what cannot have been written."""
+        """The rows, checked; `StateError` TG504 for rows that cannot have been written."""
         if rows.schema != self.columns:
             raise not_of_this_program(f"other columns than {', '.join(self.columns)} in {where}")
         if any(rows.get_column(column).null_count() for column in self.needed):
@@ -58,7 +58,7 @@ class StateTable:
         return rows
 
     def merged(self, parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
-        """Rows, and the changes that were written after them, in order."""
+        """Merges rows with the deltas that were written after them, in order."""
         if len(parts) == 1 or self.merge == "append":
             return parts[0] if len(parts) == 1 else pl.concat(parts)
         if self.merge == "id":
@@ -70,7 +70,7 @@ class StateTable:
         return rows.filter(~replaced | said).drop(_LAYER)
 
     def whole(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """The rows where nothing stands before them: that nothing is left needs no word."""
+        """The rows of a delta with no base: markers for partitions without rows are left out."""
         return rows if self.empty is None else rows.filter(~self.empty)
 
 
@@ -81,7 +81,9 @@ StateTables = Mapping[str, StateTable]
 def folded(
     layers: Iterable[Mapping[str, pl.DataFrame]], tables: StateTables, *, whole: bool
 ) -> dict[str, pl.DataFrame]:
-    """What tables say together with the changes written after them, in order. With `whole` nothing stands before them."""
+    """Merges a base with its deltas: per partition the latest open rows win, per run the latest values. `whole`: it has
+    no base.
+    """
     found: dict[str, list[pl.DataFrame]] = {}
     for layer in layers:
         for name, rows in layer.items():
@@ -93,7 +95,7 @@ def folded(
 
 
 def checked(tables: StateTables, query: str, name: str, rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows of a table of a query's operator; `StateError` TG504 for what it cannot have written."""
+    """The rows of a table of a query's operator; `StateError` TG504 for rows that it cannot have written."""
     where = f"the state of {query!r:.200}"
     if name not in tables:
         raise not_of_this_program(f"a table {name!r:.200} in {where}")

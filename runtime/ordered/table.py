@@ -33,5 +33,5 @@ def start_operator(ordered: OrderedStep) -> Operator:
 
 
 def load_operator(ordered: OrderedStep, tables: Tables, reached: Extended) -> Operator:
-    """The operator with what was kept when progress was `reached`."""
+    """The operator with its stored state, for the progress `reached`."""
     return family_of(ordered.node).load(ordered, tables, reached)

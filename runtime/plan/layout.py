@@ -1,4 +1,4 @@
-"""What the buffers of a plan are for, as plain values that a checkpoint can hold: who reads them, and until when."""
+"""The contents of a plan's buffers, as plain values for a checkpoint: who reads each buffer, and until when."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class BufferContents:
-    """What a buffer holds of which stream, its instants, and who reads it.
+    """The contents of a buffer: its stream, its instants, and its readers.
 
     `tables` says of each static table that a row meets how its matches count. With `key`, rows that no other may repeat there, until they are late; no query reads them.
     """
@@ -71,7 +71,7 @@ class Layout:
 
 
 def layout(plan: Plan, remembered: Iterable[tuple[Buffer, tuple[str, ...]]] = ()) -> Layout:
-    """The layout of a plan's state, and of the rows that are remembered by their key."""
+    """The layout of a plan's state, and of the rows whose keys are remembered."""
     buffers = tuple(
         BufferContents(
             buffer.id,
@@ -93,7 +93,7 @@ def layout(plan: Plan, remembered: Iterable[tuple[Buffer, tuple[str, ...]]] = ()
 
 
 def _tables(plan: Plan, buffer: Buffer) -> dict[str, str]:
-    """How rows of a buffer are joined with static tables: before they are stored, or when they are read."""
+    """How a buffer's rows are joined with static tables: before they are stored, or when they are read."""
     found: dict[str, str] = {}
 
     def visit(node: Node) -> None:
@@ -118,7 +118,7 @@ def _remembered(buffer: Buffer, key: tuple[str, ...]) -> BufferContents:
 
 
 def readers(plan: Plan, buffer: Buffer) -> tuple[Reader, ...]:
-    """Who reads a buffer, each once for each keep condition."""
+    """The readers of a buffer, one entry per reader and keep condition."""
     found: list[Reader] = []
     for query, leaf in plan.readers(buffer):
         reader = _reader(query.name, buffer, leaf)

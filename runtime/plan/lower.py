@@ -80,7 +80,8 @@ def lower(
     purging: PurgeMode = "planned",
     multiplies: Callable[[Join | Product], bool] = lambda _: False,
 ) -> Plan:
-    """The physical plan of a program. `optimise` rewrites its trees, keeping meaning, schema and the order of scans.
+    """Lowers a program to its physical plan. `optimise` rewrites its trees, keeping meaning, schema and the order of
+    scans.
 
     `multiplies`: whether a row of a stream has several matches in the static side of a join, so that it is stored before.
     """
@@ -160,7 +161,7 @@ _Key = tuple[Node, Group | Partitioning | None]
 
 @dataclass(slots=True)
 class _Layout:
-    """The buffers in the making: for each row-wise part the columns that its readers need, all readers together."""
+    """The buffers under construction: for each row-wise part the columns that all its readers need."""
 
     multiplies: Callable[[Join | Product], bool]
     columns: dict[_Key, dict[str, None]] = field(default_factory=dict)
@@ -174,7 +175,7 @@ class _Layout:
         self.keys[key] = tuple(dict.fromkeys((*self.keys.get(key, ()), *instants)))
 
     def buffers(self) -> dict[_Key, Buffer]:
-        """Numbered per stream by what they hold, so that state does not depend on the order of queries."""
+        """The buffers, numbered per stream by their contents, so that state does not depend on the order of queries."""
         made: dict[_Key, Buffer] = {}
         for key in sorted(self.columns, key=lambda key: (key[1] is not None, digest(key))):
             (part, kind), wanted, keys = key, self.columns[key], self.keys[key]
@@ -228,7 +229,7 @@ class _QueryDraft:
     """Of an operator: for each leaf the column by which its partitions can be shared out."""
 
     def operator(self, leaves: tuple[Leaf, ...]) -> OrderedStep | None:
-        """The operator at the root, over finished leaves."""
+        """The operator at the root, over the finished leaves."""
         if self.ordered is None or not self.conditions:
             return self.ordered
         buffer = leaves[0].buffer
@@ -263,7 +264,8 @@ _Part = tuple[Node, int | None]
 
 
 def _ordered(facts: QueryFacts, node: Node, operator: OrderedNode, layout: _Layout) -> _QueryDraft:
-    """The operator over stored rows: one leaf for all inputs that read the same events, and one for each that reads intervals.
+    """The operator over stored rows. Inputs that read the same events share a leaf; each input of intervals has its
+    own.
 
     Events are needed once. Which intervals are needed depends on their place in the operator.
     """
@@ -324,14 +326,14 @@ def _encoded_leaf(
 
 
 def _read(part: Node, leaf: int, columns: tuple[str, ...], names: Mapping[str, str]) -> Node:
-    """Stored rows of a leaf under the names that a query gives their columns; rows of different leaves are never equal."""
+    """The stored rows of a leaf under the names of a query. Rows of different leaves are never equal."""
     stored = _stored(f"rows {leaf}", Schema(tuple(part.schema[name] for name in columns)))
     pairs = tuple((name, outer) for outer, name in names.items() if outer != name)
     return Rename(stored, pairs) if pairs else stored
 
 
 def _above(node: Node, operator: OrderedNode) -> Node:
-    """The row-wise operators above an operator, over its rows."""
+    """The row-wise operators above an ordered operator, over its rows."""
     if node is operator:
         return _stored("operator", operator.schema)
     return with_children(node, (_above(children(node)[0], operator),))
@@ -345,7 +347,7 @@ def _cut(
     leaves: list[_LeafDraft],
     later: tuple[str, ...] = (),
 ) -> Node:
-    """The tree with row-wise parts replaced by scans of buffers; `first` is the occurrence number of its first scan.
+    """Replaces row-wise parts of a tree by scans of buffers; `first` is the occurrence number of the first scan.
 
     A row-wise part ends below a join with a static table that has several matches for a row. Of an inner one only the rows
     that have any are stored. `later` are the tables of such joins above.
@@ -380,7 +382,7 @@ def _cut(
 
 
 def _multiplied(node: Node, multiplies: Callable[[Join | Product], bool]) -> bool:
-    """Whether a row-wise part makes several rows of one, by a join with a static table."""
+    """Whether a row-wise part can make several rows of one, by a join with a static table."""
     match node:
         case Select() | Project() | Rename() | Imbed():
             return _multiplied(node.input, multiplies)
@@ -393,7 +395,7 @@ def _multiplied(node: Node, multiplies: Callable[[Join | Product], bool]) -> boo
 
 
 def _bare(node: Node) -> tuple[Node, dict[str, str]]:
-    """A row-wise part without its renames and projections, and which of its attributes each attribute of `node` is.
+    """A row-wise part without its renames and projections, and the attribute in it for each attribute of `node`.
 
     Parts that differ only in names or in the attributes they keep become one, and the instants of the stream stay
     under their own names.
@@ -444,7 +446,7 @@ def _bare_sides(left: Node, right: Node) -> tuple[Node, Node, dict[str, str]]:
 
 
 def _kept(part: Node, scan: int, condition: Term) -> Node:
-    """The part without the rows of its occurrence `scan` for which the condition is not true."""
+    """The part, filtered: rows of the occurrence `scan` stay only where the condition is true."""
     if condition == TRUE:
         return part
     if isinstance(part, Scan):
@@ -473,7 +475,7 @@ def _stored(name: str, schema: Schema) -> Scan:
 def _partial_grouping(
     node: Node, facts: QueryFacts
 ) -> tuple[Group, Callable[[Node], Node], tuple[tuple[str, str, int], ...]] | None:
-    """The grouping to store partials of, what stands above it, and the key and shift that make each promised attribute."""
+    """The grouping whose partials are stored, the operators above it, and the key and shift of each promised attribute."""
     above: list[Node] = []
     current = node
     while isinstance(current, Select | Project | Rename | Imbed):
@@ -509,7 +511,7 @@ def _partial_grouping(
 
 
 def _description(facts: ProgramFacts, plans: tuple[QueryPlan, ...]) -> dict[str, str]:
-    """What a checkpoint belongs to, readable, one entry per stream and query: a changed entry is a changed program."""
+    """A readable description of the program, one entry per stream and query. A changed entry is a changed program."""
     described: dict[str, str] = {}
     for query in facts.queries:
         for stream in occurrences(query.query.node):
@@ -547,7 +549,9 @@ def digest(value: object) -> str:
 
 
 def _from_below(node: Node) -> list[Node]:
-    """The nodes of a tree, each after its inputs and once: a chain of a hundred joins is too deep for recursion."""
+    """The nodes of a tree, each once and after its inputs. It does not recurse, since a tree can be a hundred joins
+    deep.
+    """
     waiting, found = [node], dict[int, Node]()
     while waiting:
         current = waiting.pop()
@@ -559,7 +563,7 @@ def _from_below(node: Node) -> list[Node]:
 
 @cache
 def _digested(of: type[DataclassInstance]) -> tuple[str, ...]:
-    """The fields that a digest is about."""
+    """The fields that a digest covers."""
     return tuple(f.name for f in fields(of) if not f.name.startswith("_") and not f.metadata.get("advice"))
 
 

@@ -25,7 +25,7 @@ _T = TypeVar("_T")
 @checked_calls
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """When queries are evaluated: results lag meanwhile, and are the same in the end.
+    """When queries are evaluated. Results lag meanwhile, and are the same in the end.
 
     `every` per result: every so many batches (10), or at most every so much of the clock that batches record ("10s").
     `budget`: once a batch has spent that long on its increments, queries that have not begun wait for the next one. Those
@@ -90,17 +90,17 @@ class Timetable:
 
     @property
     def follows_time(self) -> bool:
-        """Whether a query may be due although nothing is new."""
+        """Whether a query may become due without new rows."""
         return bool(self.spans) or self.budget is not None
 
     def cadence(self, stream: str) -> str:
-        """How often, in words; empty where in every batch."""
+        """How often a query is evaluated, in words; empty where it is in every batch."""
         if stream in self.batches:
             return f"every {self.batches[stream]} batches"
         return f"every {format_duration(self.spans[stream])}" if stream in self.spans else ""
 
     def describe(self, stream: str) -> str:
-        """What the schedule says of a result, in words; empty where nothing."""
+        """The schedule of a result, in words; empty where it has none."""
         parts = [self.cadence(stream)] if self.cadence(stream) else []
         if self.budget is not None:
             parts.append(
@@ -130,14 +130,14 @@ def schedule(
 
 
 def checked_schedule(schedule: Schedule | None, facts: ProgramFacts) -> Timetable:
-    """What a run is given, checked; without a schedule every query is evaluated in every batch."""
+    """The timetable of a run's `schedule`, checked. Without one every query is evaluated in every batch."""
     if schedule is not None and not isinstance(schedule, Schedule):
         raise QueryError("TG401", f"{shown(schedule)} is no schedule", hint='write tg.schedule(every={"Name": 10})')
     return Timetable() if schedule is None else schedule.checked(facts)
 
 
 def _cadence(name: str, value: object) -> tuple[int, int]:
-    """Batches and microseconds between two turns; one of them is 0."""
+    """The batches and the microseconds between two turns. One of them is 0."""
     match value:
         case bool():
             pass
@@ -166,7 +166,9 @@ def _ticks(what: str, value: object) -> int:
 
 
 def _for_components(values: Mapping[str, _T], components: Iterable[Component]) -> dict[str, _T]:
-    """What is given for one stream of a recursive component holds for all; `QueryError` TG401 where two differ."""
+    """The value of each stream of a recursive component: what one has holds for all; `QueryError` TG401 where two
+    differ.
+    """
     found: dict[str, _T] = {}
     for component in components:
         own = {name: values[name] for name in component.streams if name in values}

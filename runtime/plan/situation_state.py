@@ -1,4 +1,4 @@
-"""What operators that derive situations keep, for people: whose it is, until when it matters, and its bound."""
+"""What operators that derive situations keep, as values for people: the query, until when it matters, and its bound."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _INSIDE = "~"
 
 @dataclass(frozen=True, slots=True)
 class Situations:
-    """What the operator of a query keeps: it has read its events up to the query's progress p at `time`.
+    """The situations that a query's operator keeps. It has read its events up to the query's progress p at `time`.
 
     `kind` is that of its instants. Situations that are over may be matched until p reaches, for some entry of `ahead`, their
     `start` or `end` plus so many ticks; none are kept where nothing is matched. `bounds` is the bound of what is kept.
@@ -36,12 +36,12 @@ def state_name(query: str, what: str = "situations") -> str:
 
 
 def deriving(plan: Plan) -> list[QueryPlan]:
-    """The queries whose operators keep something of the events that they have read, and that can be closed."""
+    """The queries whose operators keep something of the events that they have read, and whose situations can be closed."""
     return [query for query in plan.queries if query.ordered is not None and query.ordered.reads_events]
 
 
 def situation_state(plan: Plan) -> tuple[Situations, ...]:
-    """What is to be said of the operators of a plan, in the order of their queries."""
+    """The state of each operator of a plan, in the order of their queries."""
     return tuple(map(_situations, deriving(plan)))
 
 

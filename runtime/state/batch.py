@@ -1,4 +1,4 @@
-"""A batch in the making: files are written under names of this attempt only, and count together or not at all."""
+"""A batch under construction. Its files carry the name of the attempt, and count all together or not at all."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ class Batch:
         return output_name(self.seq, query, part)
 
     def output_path(self, query: str) -> str:
-        """A fresh path for a file of results that something else writes; see `adopt_output`."""
+        """A fresh path for a file of results that another process writes; see `adopt_output`."""
         return new_path("staging", query, self.seq, self.attempt)
 
     def adopt_output(self, query: str, file: FileRef, rows: int) -> StagedOutput:
@@ -218,7 +218,7 @@ class Batch:
         self._store.failpoints.hit("batch-after-stage")
 
     def unstage(self) -> None:
-        """Forget what was packed, staged and set aside so far: the batch is evaluated anew."""
+        """Forgets what was packed, staged and set aside. The batch is evaluated again."""
         self._written += [output.file.path for output in self._outputs]
         self._written += [segment.path for segment in self._set_aside]
         self._pack = PackWriter.of(self.seq, self.attempt)
@@ -299,7 +299,7 @@ class Batch:
         return [path for path in self._written if path not in named]
 
     def _quarantined(self) -> Quarantine:
-        """The quarantine with what this batch rejected, few files merged."""
+        """The quarantine with the rows that this batch rejected, with few files merged."""
         before = Quarantine() if self._previous is None else self._previous.quarantine
         clock = self.intent.clock
         written, tables = self._set_aside, self._rejected
@@ -326,7 +326,7 @@ class Batch:
         return output
 
     def _check_known(self, segments: Mapping[str, Sequence[Segment]], kernel: Mapping[str, KernelState]) -> None:
-        """Nothing may be named that was collected meanwhile, or that was written but not completely."""
+        """Checks that no named file was collected meanwhile or is incomplete."""
         known = {file.path for file in self._previous.state_files()} if self._previous is not None else set()
         named = [segment.file for parts in segments.values() for segment in parts]
         named += [file for state in kernel.values() for file in state.files]

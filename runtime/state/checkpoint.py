@@ -53,7 +53,7 @@ _logger = logging.getLogger("tidegate.state")
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """What of an offer is to be read: nothing if its batch is committed already (`skip`), else the files not yet consumed.
+    """The part of an offer to read: nothing if its batch is committed (`skip`), else the files not yet consumed.
 
     `changed` lists consumed files that are there again in another version; they are not in `offer`.
     """
@@ -128,7 +128,7 @@ class Checkpoint:
 
     @property
     def positions(self) -> PositionLog:
-        """What was consumed so far."""
+        """The positions of the sources: what was consumed."""
         return self._log
 
     def admit(self, offer: Offer) -> Admission:
@@ -203,12 +203,12 @@ class Checkpoint:
         return self._batch
 
     def reads(self, directory: str) -> None:
-        """Until this is closed, no compaction exchanges the directory: its files are known by their names."""
+        """Keeps compaction from exchanging the directory until closed, since its files are known by name."""
         if (descriptor := hold(directory)) is not None:
             self._held.append(descriptor)
 
     def discard_intent(self) -> None:
-        """Forget a batch that was begun and not committed: harmless, since nobody can have seen its effects."""
+        """Forgets a batch that was begun and not committed. Nobody can have seen its effects."""
         self._check_usable()
         if self.pending is not None:
             with storage_errors("discarding an intent"):
@@ -260,7 +260,7 @@ class Checkpoint:
         self._usable = True
 
     def _finish(self, batch: Batch, manifest: Manifest) -> None:
-        """Called by `Batch.commit`: manifest, publish, collect, in this order."""
+        """Writes the manifest, publishes and collects, in this order. `Batch.commit` calls it."""
         self._check_usable()
         if batch is not self._batch:
             raise InternalError("TG590", f"batch {batch.seq} is over, or another attempt at it has begun")
@@ -303,13 +303,13 @@ class Checkpoint:
                 self.store.note(marker_path(manifest.seq))
 
     def _read_last(self, seq: int) -> Offer:
-        """What the last batch read; nothing where its intent is gone."""
+        """The files that the last batch read; none where its intent is gone."""
         path = intent_path(seq)
         with storage_errors(f"reading {path}"):
             return decode_intent(self.store.read_bytes(path), seq).offer if self.store.exists(path) else Offer()
 
     def _put_away(self, seq: int, last: Offer, done: bool) -> None:
-        """Files that were read leave their directories: the batch that read them is committed, and its results are out.
+        """Moves files that were read out of their directories. The batch that read them is committed and published.
 
         With `done` those that the `last` batch read are known to have left.
         """
@@ -379,7 +379,7 @@ def _sequences(store: Store, area: str) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A checkpoint as tools see it: read without a lock, also while a run writes."""
+    """A checkpoint as tools see it. They read it without a lock, also while a run writes."""
 
     meta: Meta
     manifest: Manifest | None
@@ -387,7 +387,7 @@ class Snapshot:
 
 
 def _meta_to_read(store: Store) -> Meta:
-    """What a checkpoint says of itself to who only reads it, and so can do nothing with a new directory."""
+    """The meta data of a checkpoint for a reader. A new directory has none, which is an error."""
     try:
         meta = read_meta(store)
     except StateError as error:

@@ -1,4 +1,4 @@
-"""Collecting files: of the checkpoint's own files those that no retained manifest names are deleted, nothing else."""
+"""Collects garbage: deletes the checkpoint's own files that no retained manifest names, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The quarantine: rejected rows in few files that the manifest names, merged by size tiers and dropped whole, oldest first."""
+"""The quarantine: rejected rows in few files, merged by size tiers. Retention drops whole files, the oldest first."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ def _rows(store: Store, segment: Segment) -> Any | None:
 
 
 def _bare(table: Any) -> Any:
-    """Names and types alone, as `read_segments` gives them: not what may be null."""
+    """The table's names and types alone, as `read_segments` gives them, without nullability."""
     import pyarrow as pa
 
     return pa.Table.from_arrays(table.columns, names=table.column_names)

@@ -1,4 +1,4 @@
-"""Earliest detection: the first instant at which a match is certain, whatever the ends not yet known (rule R26)."""
+"""Earliest detection: the first instant at which a match is certain, whatever the unknown ends are (rule R26)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tidegate.analysis.zones.zone import NONE, Matrix
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Detection:
-    """When matches of a pattern are detected, as plain values for a kernel.
+    """The detection times of a pattern's matches, as plain values for a kernel.
 
     Endpoint 2i is the start of the i-th symbol, 2i + 1 its end.
 
@@ -57,7 +57,7 @@ def detection(
     within: int | None = None,
     emission: Emission = "earliest",
 ) -> Detection:
-    """How matches of a condition over the symbols' endpoints, instants of type `time`, are detected."""
+    """The detection of a condition over the symbols' endpoints, which are instants of type `time`."""
     found = pattern(symbols, condition, time)
     m = len(symbols)
     masks = np.full((m, m), ANY, dtype=np.uint16)
@@ -83,7 +83,7 @@ def detection(
 
 @lru_cache(maxsize=128)
 def detection_of(node: Match) -> Detection:
-    """How matches of the operator are detected."""
+    """The detection of the operator's matches."""
     symbols = [_symbol(name, one) for name, one in zip(node.symbols, node.situations, strict=True)]
     return detection(symbols, node.pattern, node.situations[0].schema[START].type, node.within, node.emission)
 
@@ -95,7 +95,7 @@ def _symbol(name: str, situation: Derive | RowIntervals) -> Symbol:
 
 
 def _offsets(pattern: Pattern, matrices: Sequence[Matrix]) -> tuple[tuple[int, ...], ...]:
-    """Per endpoint v what may lie between it and a detection that it brings about.
+    """The possible offsets between each endpoint and a detection that it causes.
 
     A zone dies at `v + d(v, u)` only if u is not known by then, and all starts are: u is an end. Where the start of an
     interval tells no later, its end does not count.

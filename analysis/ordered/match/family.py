@@ -1,4 +1,4 @@
-"""Matches of patterns: what holds of them beside the events that may complete them, and what may be wrong with a pattern."""
+"""The family of patterns in the analysis: the relations of matches to their completing events, and problems."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class MatchFamily(Family[Match]):
     node = Match
 
     def zones(self, node: Match, build: ZoneBuilder) -> list[Zone]:
-        """What holds of a match, beside each of the events that may complete it: it waits for those of every symbol."""
+        """The relations of a match to each event that may complete it. A match waits for the events of every symbol."""
         detected = detection_of(node)
         zones = matching(detected, build.conflicts)
         build.labels |= {
@@ -69,7 +69,7 @@ class MatchFamily(Family[Match]):
         return match_problems(detection_of(node), query)
 
     def with_progress(self, node: Match) -> Sequence[tuple[Match, str]]:
-        """To wait for all ends, and a window if a match would wait for ever then."""
+        """Variants that wait for all ends, with a window where a match would wait for ever."""
         if node.emission == "final":
             return ()
         ticks, span = usual_spans(node.schema[DETECTED].type)[0]
@@ -100,13 +100,13 @@ class MatchFamily(Family[Match]):
         return reasons(node, shared=shared)
 
     def orders(self, node: Match) -> Sequence[str]:
-        """A run learns, and chooses again."""
+        """The first orders. A run learns and chooses again."""
         statistics = first_statistics(detection_of(node))
         return order_lines(node, chosen_orders(statistics, pinned_order(node)), statistics, "assumed")
 
 
 def _bound_lines(node: Match, bounds: Sequence[SituationBound]) -> list[str]:
-    """The derived bound of a pattern's state, per derivation."""
+    """The bound of a pattern's state, per derivation."""
     time = node.situations[0].schema[START].type
     lines = []
     for bound in bounds:
@@ -124,7 +124,7 @@ def _bound_lines(node: Match, bounds: Sequence[SituationBound]) -> list[str]:
 def _from_row(
     build: ZoneBuilder, zones: list[Zone], matched: list[Zone], known: Schema, symbol: str, intervals: RowIntervals
 ) -> tuple[list[Zone], Schema]:
-    """What holds of a match beside the row that is one of its situations, and which of its attributes are known then."""
+    """The relations of a match to the row that is one of its intervals, and the attributes that are known then."""
     rows = intervals.schema
     least = 0 if intervals.points else -1
     zones = build.named(zones, rows)
@@ -148,7 +148,7 @@ def _from_row(
 
 
 def _instants(intervals: RowIntervals) -> list[str]:
-    """The instants of a row that is a period, without those that are keys."""
+    """The instants of an interval's row that are no keys."""
     return [name for name in intervals.schema.temporal if name not in intervals.keys]
 
 

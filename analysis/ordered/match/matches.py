@@ -1,4 +1,4 @@
-"""What holds of every match of a pattern: its instants and that of its detection, and how long intervals wait (rule R27)."""
+"""The relations of every match of a pattern: its instants, its detection, and how long intervals wait (rule R27)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _B_ENDS_FIRST = (Allen.CONTAINS, Allen.STARTED_BY, Allen.OVERLAPPED_BY)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Horizon:
-    """How long intervals of a symbol take part in matches yet to be detected.
+    """How long intervals of a symbol can take part in matches that are not yet detected.
 
     Over all matches, `detected <= ts + after_start` and `detected <= te + after_end`, both attained; +∞ where nothing
     bounds them, -∞ where there is no match. `end_known`: `te <= detected` in every match. `witness` is a case, over the
@@ -39,7 +39,7 @@ class Horizon:
 
 
 def relations(detection: Detection) -> Normal:
-    """What holds of the endpoints of every match, ends not yet known included, and of `detected`.
+    """The relations between `detected` and the endpoints of every match, with ends that are not yet known.
 
     Exactly: for endpoints and an instant that satisfy it there is a match detected by then, and within its window even
     then.
@@ -48,7 +48,7 @@ def relations(detection: Detection) -> Normal:
 
 
 def stages(detection: Detection) -> Iterator[tuple[str, Normal]]:
-    """The parts of `relations`, each with what demands it; empty for the pattern's own condition."""
+    """The parts of `relations`, each with the term that demands it; none for the pattern's own condition."""
     symbols, earliest = detection.symbols, detection.emission == "earliest"
     yield "the intervals", conjoin(map(interval_bound, symbols))
     for symbol in symbols:
@@ -76,7 +76,7 @@ def _limits(symbol: Symbol) -> Iterator[Bound]:
 
 
 def _duration_known(symbol: Symbol) -> Iterator[Bound]:
-    """That the limits of the duration are certain by `detected`."""
+    """The condition that the limits of the duration are certain by `detected`."""
     if symbol.at_least is not None:
         yield Bound(symbol.ts, DETECTED, 1 - symbol.at_least)
     if symbol.at_most is not None:
@@ -84,7 +84,7 @@ def _duration_known(symbol: Symbol) -> Iterator[Bound]:
 
 
 def _pair_certain(symbols: Sequence[Symbol], pair: Pair) -> Normal:
-    """That the intervals are in a relation of the mask, and that it is certain by `detected`."""
+    """The condition that the intervals are in a relation of the mask, and that this is certain by `detected`."""
     a, b = symbols[pair.i], symbols[pair.j]
     cases: list[Normal] = []
     for part, case in mask_cases(pair.mask, a, b, pair.source):
@@ -99,7 +99,7 @@ def _first_end(relation: Allen, a: Symbol, b: Symbol) -> str:
 
 
 def _general_certain(detection: Detection, general: General) -> Normal:
-    """That every zone of the negation is dead by `detected`: per zone, that some pair of endpoints contradicts it."""
+    """The condition that some pair of endpoints contradicts each zone of the negation by `detected`."""
     begun = [Bound(symbol.ts, DETECTED, 0) for symbol in detection.symbols]
     start = detection.pattern.base.arranged(
         named_layout([*detection.pattern.base.layout.attributes, DETECTED])
@@ -142,7 +142,7 @@ def matching(detection: Detection, conflicts: list[Conflict]) -> list[Zone]:
 
 
 def is_exact(detection: Detection) -> bool:
-    """Whether the zones of all matches have nothing else in them."""
+    """Whether the zones of all matches contain nothing but matches."""
     return _matching(detection)[2]
 
 
@@ -172,7 +172,7 @@ def match_zones(detection: Detection) -> list[Zone]:
 
 
 def _not_before(detection: Detection) -> Iterator[Normal]:
-    """Reasons, of which one at least holds, for which a match is not detected before `detected`."""
+    """Reasons why a match is not detected before `detected`. At least one holds."""
     symbols = detection.symbols
     if detection.emission == "final":
         yield from (Bound(DETECTED, symbol.te, 0) for symbol in symbols)
@@ -195,7 +195,7 @@ def _not_before(detection: Detection) -> Iterator[Normal]:
 
 
 def other_end(symbol: Symbol) -> str:
-    """What the end of an interval might have been, for all that is known before `detected`."""
+    """Another end that an interval might have, by all that is known before `detected`."""
     return f"another {symbol.te}"
 
 

@@ -1,4 +1,4 @@
-"""In which order a match's situations are looked for: the cost model of TPStream §5.4, solved exactly for few symbols.
+"""The search order of a match's situations: the cost model of TPStream §5.4, solved exactly for few symbols.
 
 A search starts from the situation that brings the match about, the trigger, and binds one symbol after the other. By the model
 the intermediate results after binding a set of symbols are as many as the product of their buffers' sizes and of
@@ -48,7 +48,7 @@ class Statistics:
     selectivities: Mapping[Pair, float]
 
     def smoothed(self, seen: Statistics, weight: float) -> Statistics:
-        """Exponential moving averages, with this much weight on what was seen last; what was not seen stays."""
+        """Exponential moving averages with this weight on the newest values. A value without news stays."""
         sizes = tuple(weight * new + (1 - weight) * old for old, new in zip(self.sizes, seen.sizes, strict=True))
         selectivities = {
             pair: weight * seen.selectivities[pair] + (1 - weight) * old if pair in seen.selectivities else old
@@ -64,7 +64,7 @@ class Statistics:
 
 
 def initial_statistics(masks: Mapping[Pair, int], general: Sequence[Pair], symbols: int) -> Statistics:
-    """What is assumed of a pattern before anything is seen: buffers of one size, and Table 3.
+    """The statistics of a pattern before any event: buffers of one size, and Table 3.
 
     `masks` are the relations that constraints allow; `general` are pairs that some other constraint relates.
     """
@@ -74,7 +74,7 @@ def initial_statistics(masks: Mapping[Pair, int], general: Sequence[Pair], symbo
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """The order for a trigger, and what it is expected to cost, in candidates looked at."""
+    """The order for a trigger, and its expected cost in candidates."""
 
     symbols: tuple[int, ...]
     cost: float
@@ -132,7 +132,7 @@ class _Steps:
 
 
 def _by_steps(trigger: int, statistics: Statistics) -> Order:
-    """The order in which each next symbol is the cheapest: of those related to symbols before, if there are any."""
+    """The order whose every next symbol is the cheapest, among those related to earlier symbols if there are any."""
     steps = _Steps.of(statistics)
     steps.begin(trigger)
     order = [trigger]
@@ -150,7 +150,7 @@ def _by_steps(trigger: int, statistics: Statistics) -> Order:
 def _extended(
     best: Mapping[frozenset[int], Order], before: frozenset[int], last: int, trigger: int, statistics: Statistics
 ) -> Order | None:
-    """The order that binds `last` after the others, where that is no needless cross product."""
+    """The order that binds `last` after the others, unless that is a needless cross product."""
     if before not in best:
         return None
     open_ = set(range(len(statistics.sizes))) - before
@@ -172,7 +172,7 @@ def results(bound: frozenset[int], trigger: int, statistics: Statistics) -> floa
 
 
 def cost_of(order: Sequence[int], statistics: Statistics) -> float:
-    """What an order is expected to cost, for comparison with the best."""
+    """The expected cost of an order, to compare it with the best."""
     if len(order) > MOST_EXACT:
         steps = _Steps.of(statistics)
         steps.begin(order[0])

@@ -1,4 +1,4 @@
-"""Which situations a pattern frees before its window or horizon does: those with nothing left to match with (rule R29)."""
+"""Frees situations before window or horizon do: those with no partner left to match (rule R29)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SOONER = 2
 
 @dataclass(frozen=True, slots=True)
 class PartnerRule:
-    """Symbols of one derivation whose situations go sooner, and the symbols that have to be there for one of them."""
+    """The symbols of one derivation whose situations go sooner, and the symbols of their required partners."""
 
     symbols: tuple[str, ...]
     partners: tuple[str, ...]
@@ -26,7 +26,7 @@ class PartnerRule:
 
 @dataclass(frozen=True, slots=True)
 class SituationPartners:
-    """What holds between the situations of every match, as plain values, and which of them go sooner by it.
+    """The relations between the situations of every match, and the rules that free some sooner.
 
     `bounds[v][u]` is the most that endpoint u - endpoint v is in any match, None where it has no bound; endpoint 2i is the
     start of the i-th symbol, 2i + 1 its end.
@@ -37,7 +37,7 @@ class SituationPartners:
 
 
 def situation_partners(node: Match, *, always: bool) -> SituationPartners | None:
-    """What frees the pattern's derived situations sooner; None where nothing would, or, unless `always`, where it hardly pays."""
+    """The rules that free derived situations sooner. None where none does or, unless `always`, where they hardly pay."""
     found = detection_of(node)
     zones = matching(found, [])
     if not zones:
@@ -68,13 +68,13 @@ def _pays(wait: Extended, by_keep: Extended, always: bool) -> bool:
 
 
 def _waits(bounds: Matrix, place: int, derived: Sequence[int]) -> dict[int, Extended]:
-    """How long after the end of a situation others, by their symbols, may still begin."""
+    """How long after a situation's end situations of each other symbol may still begin."""
     found = {other: int(bounds[2 * place + 1, 2 * other]) for other in derived if other != place}
     return {other: INF if wait >= NONE else max(0, wait) for other, wait in found.items()}
 
 
 def _kept(detection: Detection) -> list[Extended]:
-    """How long after its end a situation of each symbol stays otherwise."""
+    """How long after its end a situation of each symbol stays without the rule."""
     if detection.within is not None:
         return [detection.within - 1] * len(detection.symbols)
     return [one.after_end for one in horizons(detection)]

@@ -1,4 +1,4 @@
-"""Patterns that can never match, and patterns whose intervals wait for matches for ever, with witnesses (rule R27)."""
+"""Patterns that can never match, and patterns whose intervals wait for ever, with witnesses (rule R27)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tidegate.analysis.zones.zone import Conflict, Hidden, Variable, Zone
 
 
 def match_problems(detection: Detection, query: Query) -> list[Problem]:
-    """What is wrong with a pattern: TG212 where nothing can match it, else TG213 per symbol that is held for ever.
+    """The problems of a pattern: TG212 where nothing can match it, else TG213 per symbol that waits for ever.
 
     `query` has the places of its terms. `QueryError` TG150 where it has too many cases to tell.
     """
@@ -96,6 +96,6 @@ def _held(detection: Detection, query: Query, horizon: Horizon, witness: Zone) -
 
 
 def _last(detection: Detection, witness: Zone) -> str:
-    """The endpoint that tells most closely when the detection is, in this case."""
+    """The endpoint that bounds the detection most tightly in this case."""
     names = detection.pattern.base.layout.attributes
     return min(names, key=lambda name: abs(witness.distance(("a", name), ("a", DETECTED))))

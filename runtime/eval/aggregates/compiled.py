@@ -1,4 +1,4 @@
-"""States of aggregates merged by the compiled kernels: for many rows, keys of any type but double, and most aggregates.
+"""Merges states of aggregates with the compiled kernels: many rows, keys of any type but double, most aggregates.
 
 Measured on a million rows in 100,000 groups of an integer and an instant, with count, a sum of doubles and a maximum:
 see `python benchmarks/kernels.py`.
@@ -31,7 +31,7 @@ _HALF = 2**32
 
 
 def can_merge(group: Group) -> bool:
-    """Whether the kernels know the grouping's keys and aggregates."""
+    """Whether the kernels support the grouping's keys and aggregates."""
     schema = group.input.schema
     return (
         bool(group.keys)
@@ -41,12 +41,12 @@ def can_merge(group: Group) -> bool:
 
 
 def worth_compiling(rows: int, kernels: str = _KERNELS) -> bool:
-    """Whether compiled kernels are done with so many rows sooner than Polars."""
+    """Whether the compiled kernels merge this many rows sooner than Polars does."""
     return rows >= (min(MANY_ROWS_LOADED, MANY_ROWS) if kernels in sys.modules else MANY_ROWS)
 
 
 def merge_states(group: Group, rows: pl.DataFrame, *, single: bool = False) -> pl.DataFrame | None:
-    """One row of states per group, of rows of states, columns keys then states. None where a sum of doubles could overflow.
+    """Merges rows of states (keys, then states) into one row per group. None where a sum of doubles could overflow.
 
     `single`: the states are those of single rows, whose sums have lost nothing.
     """
@@ -70,7 +70,9 @@ def _moderate(column: pl.Series) -> bool:
 
 
 def _key_numbers(keys: Sequence[pl.Series]) -> Ints:
-    """Keys as integers that are equal where the keys are: strings by dictionary, NULL by a column of its own."""
+    """Keys as integers that are equal where the keys are. Strings get numbers of a dictionary, NULL a column of its
+    own.
+    """
     columns: list[Ints] = []
     for key in keys:
         if key.null_count():
@@ -132,7 +134,7 @@ def _best(state: State, rows: pl.DataFrame, numbers: Ints, groups: int) -> pl.Se
 
 
 def _ints(column: pl.Series) -> tuple[Ints, Bools]:
-    """A column as 64-bit integers, and which of its rows are not NULL."""
+    """A column as 64-bit integers, and the mask of its rows that are not NULL."""
     valid, column = _present(column)
     return np.ascontiguousarray(column.to_physical().to_numpy(), dtype=np.int64), valid
 
@@ -149,5 +151,5 @@ def _present(column: pl.Series) -> tuple[Bools, pl.Series]:
 
 
 def _where(seen: Bools, column: pl.Series) -> pl.Series:
-    """The column with NULL for groups that have no value."""
+    """The column, with NULL for groups that have no value."""
     return column if seen.all() else pl.select(pl.when(pl.Series(seen)).then(column)).to_series().alias(column.name)

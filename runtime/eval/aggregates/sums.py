@@ -1,4 +1,4 @@
-"""Sums of doubles per group, rounded once: the kernel behind sum and avg in the embedded engine.
+"""Sums of doubles per group, rounded once. The aggregates sum and avg of the embedded engine use them.
 
 A sum is held as two doubles, some 106 binary digits: it agrees with the exact one to 1e-12 relative unless it is smaller
 than its addends by a factor of about 1e19.
@@ -18,7 +18,8 @@ SUM_TYPE = pl.Struct({"sum": pl.Float64, "comp": pl.Float64})
 
 
 def sum_lists(lists: pl.Series) -> pl.Series:
-    """The sum of every list of doubles (without NULLs) as `sum` and what rounding it lost, `comp`; of none, NULL.
+    """The sum of every list of doubles as `sum`, and its rounding error as `comp`. Lists hold no NULL; empty ones sum
+    to NULL.
 
     Measured on 2M values: 40 ns a value in 1,000 groups, 270 ns in a million. A numba kernel took 9 and 20 ns, but gathering
     the lists costs more than either, and nothing has to be compiled here before the first batch.

@@ -31,7 +31,7 @@ _LARGEST = 300
 
 @dataclass(frozen=True, slots=True)
 class CompiledTerm(Generic[E]):
-    """A term's value and the number of its failure (1 overflow, 2 division by zero, 3 failed cast; NULL: none).
+    """A term's value and its failure code (1 overflow, 2 division by zero, 3 failed cast; NULL: none).
 
     `error` is None where no row can fail. Where a row fails its value means nothing.
     """
@@ -43,7 +43,7 @@ class CompiledTerm(Generic[E]):
 
 @dataclass(frozen=True, slots=True)
 class Form(Generic[E]):
-    """A kernel as an expression of an engine.
+    """How an engine expresses a kernel.
 
     `value`: over the operands, then the constants, where the kernel does not fail; NULL where an operand is. With `typed` it
     takes the typed term first. `fails`: where no operand is NULL, whether the kernel fails, besides overflow; with `null_fails`
@@ -63,7 +63,7 @@ class Form(Generic[E]):
 
 
 def checked_forms(engine: str, *families: Mapping[str, Form[E]]) -> Mapping[str, Form[E]]:
-    """The forms of all families in one table; `InternalError` TG902 unless it has every kernel of the algebra, each once."""
+    """The forms of all families in one table; `InternalError` TG902 unless each kernel of the algebra is there once."""
     forms: dict[str, Form[E]] = {}
     for family in families:
         twice = sorted(forms.keys() & family.keys())
@@ -84,19 +84,19 @@ def checked_forms(engine: str, *families: Mapping[str, Form[E]]) -> Mapping[str,
 
 
 def leaf_name(leaf: TypedTerm) -> str:
-    """The name of an attribute; of a parameter `$name`."""
+    """The name of an attribute, or `$name` of a parameter."""
     source = leaf.source
     assert isinstance(source, Attr | Param)
     return source.name if isinstance(source, Attr) else f"${source.name}"
 
 
 def is_leaf(term: TypedTerm) -> bool:
-    """Whether it is an attribute or a parameter."""
+    """Whether the term is an attribute or a parameter."""
     return term.kernel is ATTRIBUTE or term.kernel is PARAMETER
 
 
 class Expressions(ABC, Generic[E]):
-    """The expressions of an engine, as the walk makes them. They know `&`, `|` and `~`."""
+    """The expressions of an engine, as the walk builds them. They support `&`, `|` and `~`."""
 
     forms: Mapping[str, Form[E]]
 
@@ -112,11 +112,11 @@ class Expressions(ABC, Generic[E]):
 
     @abstractmethod
     def first(self, values: Sequence[E]) -> E:
-        """The first that is not NULL."""
+        """The first expression that is not NULL."""
 
     @abstractmethod
     def present(self, value: E) -> E:
-        """Whether it is not NULL."""
+        """Whether the expression is not NULL."""
 
     @abstractmethod
     def is_not(self, value: E, constant: bool) -> E:
@@ -124,22 +124,24 @@ class Expressions(ABC, Generic[E]):
 
     @abstractmethod
     def code(self, number: int | None) -> E:
-        """The number of a failure, or that there is none."""
+        """The failure code, or that there is none."""
 
     @abstractmethod
     def bind(self, values: Sequence[E], body: Callable[[Sequence[E]], E], type_: DataType | None) -> E:
-        """The body over names that stand for the values: each is computed once. `type_` is its type, None for a code."""
+        """The body over names that stand for the values, each computed once. `type_` is the body's type, None for a
+        code.
+        """
 
     @abstractmethod
     def beyond(self, value: E, low: int, high: int) -> E:
-        """Whether an integer that a kernel has made is out of these limits, by the value alone."""
+        """Whether an integer that a kernel computed exceeds these limits."""
 
     def folded(self, term: TypedTerm) -> CompiledTerm[E] | None:
-        """What is put in place of a term before it is compiled."""
+        """The term that replaces another one before compilation."""
         return None
 
     def compile(self, term: TypedTerm) -> CompiledTerm[E]:
-        """The term's value and error."""
+        """The term's value and failure."""
         if term.kernel is LITERAL:
             assert isinstance(term.source, Lit)
             return CompiledTerm(self.literal(term.source.value, term.type), None)
@@ -178,7 +180,7 @@ class Expressions(ABC, Generic[E]):
         return CompiledTerm(value, self._first_error([*errors, own]), size)
 
     def _apply(self, term: TypedTerm, values: Sequence[E]) -> tuple[E, E | None]:
-        """The kernel over its operands' values: its value, and its own error if it can fail."""
+        """The kernel over its operands' values: its value, and its own failure if it can fail."""
         value = self.forms[term.kernel.name].over(term, values)
         failed = self._failures(term, values, value)
         if not failed:
@@ -191,7 +193,9 @@ class Expressions(ABC, Generic[E]):
         return value, self._first_error([self.when(c, self.code(int(code[-1]))) for c, code in failed])
 
     def _failures(self, term: TypedTerm, args: Sequence[E], value: E) -> list[tuple[E, str]]:
-        """Conditions under which the kernel itself fails, each with its code, in the order in which Python finds them."""
+        """The conditions under which the kernel itself fails, each with its code, in the order in which Python checks
+        them.
+        """
         found: list[tuple[E, str]] = []
         code = failure_code(term.kernel, term.args)
         if code is not None:
@@ -214,7 +218,7 @@ class Expressions(ABC, Generic[E]):
     def _in_turn(
         self, combine: Callable[[Any, Any], Any], goes_on: Callable[[E], E]
     ) -> Callable[[CompiledTerm[E], CompiledTerm[E]], CompiledTerm[E]]:
-        """Puts two operands together, of which the second is evaluated only where `goes_on` holds for the first."""
+        """Combines two operands. The second is evaluated only where `goes_on` holds for the first."""
 
         def joined(a: CompiledTerm[E], b: CompiledTerm[E]) -> CompiledTerm[E]:
             later = None if b.error is None else self.when(goes_on(a.value), b.error)

@@ -1,4 +1,4 @@
-"""Numbers in Polars, whose integers wrap silently: what overflows is tested apart (`beyond`)."""
+"""Numbers in Polars. Polars integers wrap silently, so overflow is tested separately (`beyond`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tidegate.runtime.eval.functions.frame import Form
 
 
 def by_rows(a: pl.Expr, b: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
-    """Both operands as columns with a value for each row, as fields of a struct are.
+    """Both operands as columns with one value per row, as fields of a struct are.
 
     Of what is one value for all rows Polars computes some functions in another way: division multiplies by its reciprocal,
     a third power is a product. The last bit differs then, and a result would depend on the batch it is computed in.
@@ -26,7 +26,7 @@ def by_rows(a: pl.Expr, b: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
 
 
 def divided(a: pl.Expr, b: pl.Expr) -> pl.Expr:
-    """Division of doubles, correctly rounded."""
+    """The quotient of two doubles, correctly rounded."""
     a, b = by_rows(a, b)
     return a / b
 
@@ -118,7 +118,7 @@ def literal(term: TypedTerm) -> int | None:
 
 
 def _factor_range(low: int, high: int, factor: int) -> tuple[int, int]:
-    """All integers whose multiple by `factor` lies within the limits."""
+    """The integers whose multiple by `factor` lies within the limits."""
     if factor == 0:
         return INT64_MIN, INT64_MAX
     ends = (low, high) if factor > 0 else (high, low)

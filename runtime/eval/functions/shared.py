@@ -1,4 +1,4 @@
-"""Kernels that Polars has no equal form of: their meaning in Python, over the rows of a column."""
+"""Kernels that Polars cannot express. Python evaluates them over the rows of a column."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ def held_type(type_: DataType) -> pl.DataType:
 
 
 def by_python(name: str) -> Form[pl.Expr]:
-    """The kernel of this name as Python computes it, each combination of operands once; NULL where it fails or leaves int64."""
+    """Evaluates a kernel in Python, once per combination of operands. The result is NULL where it fails or leaves
+    int64.
+    """
     kernel = KERNELS[name]
     function = kernel.python
     assert function is not None, name

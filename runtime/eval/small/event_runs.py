@@ -31,7 +31,7 @@ def encode_small_events(encoding: RunEncoding, rows: SmallRows, schema: Schema, 
 
 
 def _bitmaps(encoding: RunEncoding, rows: SmallRows, schema: Schema) -> list[tuple[Bytes, int]]:
-    """Where each condition is true, as `mark` takes it."""
+    """A bitmap of each condition, as `mark` takes it."""
     found = []
     for condition in encoding.conditions:
         value = array_term(condition, schema)
@@ -42,7 +42,7 @@ def _bitmaps(encoding: RunEncoding, rows: SmallRows, schema: Schema) -> list[tup
 
 
 def _partitions(encoding: RunEncoding, events: SmallRows) -> Array:
-    """The partition of every event, as a number."""
+    """The partition number of every event."""
     if not encoding.keys:
         return np.zeros(events.height, dtype=np.int32)
     numbers, _ = numbered(events.columns[key] for key in encoding.keys)

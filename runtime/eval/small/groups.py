@@ -1,4 +1,4 @@
-"""Grouping few rows: the states of `runtime.plan.aggregate_states`, made of rows, merged and finished by NumPy."""
+"""Grouping of a small batch. NumPy lifts, merges and finishes the states of `runtime.plan.aggregate_states`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FORMS: Final = frozenset(Form) - {Form.DISTINCT, Form.WHOLE}
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """A grouping whose aggregates are known here, with the argument and the order of each as functions of columns."""
+    """A supported grouping, with the argument and the order of each aggregate as functions of columns."""
 
     group: Group
     states: tuple[State, ...]
@@ -37,18 +37,18 @@ class Grouping:
         return self.final(self.partial(rows))
 
     def partial(self, rows: SmallRows) -> SmallRows:
-        """Partial results, one per group, of rows of the grouping's input."""
+        """The partial results, one per group, of rows of the grouping's input."""
         lifted: dict[str, Array] = {key: rows.columns[key] for key in self.group.keys}
         for state, argument, order in zip(self.states, self.arguments, self.orders, strict=True):
             lifted |= _lift(state, rows, argument, order)
         return self._merged(SmallRows(lifted, rows.height), rows=True)
 
     def merge(self, partials: SmallRows) -> SmallRows:
-        """Partial results with one row per group, from those of disjoint parts of the input."""
+        """Merges partial results of disjoint parts of the input into one row per group."""
         return self._merged(partials, rows=False)
 
     def final(self, partials: SmallRows) -> SmallRows:
-        """Results of the grouping from its merged partial results."""
+        """The results of the grouping from its merged partial results."""
         found = {key: partials.columns[key] for key in self.group.keys}
         found |= {state.aggregate.name: _result(state, partials.columns) for state in self.states}
         return SmallRows(found, partials.height)
@@ -69,7 +69,7 @@ class Grouping:
 
 @lru_cache(maxsize=1024)
 def grouping(group: Group) -> Grouping | None:
-    """The grouping for few rows; None where Polars alone knows its keys or one of its aggregates."""
+    """The grouping of a small batch. None where only Polars supports its keys or one of its aggregates."""
     schema = group.input.schema
     known = states(group)
     if any(schema[key].type.kind is Kind.DOUBLE for key in group.keys):
@@ -107,7 +107,7 @@ class _Groups:
 
 
 def _lift(state: State, rows: SmallRows, argument: Value | None, order: Value | None) -> dict[str, Array]:
-    """The state that one row is, part by part."""
+    """The state of a single row, part by part."""
     if argument is None:
         return {state.column("n"): np.ones(rows.height, dtype=np.int64)}
     value = _same_zero(column_of(argument, state.argument.kind, rows), state.argument)
@@ -131,12 +131,12 @@ def _lift(state: State, rows: SmallRows, argument: Value | None, order: Value | 
 
 
 def _same_zero(column: Array, type_: DataType) -> Array:
-    """Doubles with -0.0 as 0.0, which it equals."""
+    """Doubles with 0.0 in the place of -0.0, which equals it."""
     return column + 0.0 if type_.kind is Kind.DOUBLE else column
 
 
 def _combine(state: State, columns: Mapping[str, Array], groups: _Groups, *, rows: bool) -> dict[str, Array]:
-    """The states of all groups, from those of their rows or parts."""
+    """The states of all groups, from the states of their rows or parts."""
 
     def part(name: str, kernel: Any = np.add) -> Array:
         return groups.reduce(kernel, columns[state.column(name)])
@@ -169,7 +169,7 @@ def _double_sum(state: State, columns: Mapping[str, Array], groups: _Groups, *, 
 
 
 def _best(state: State, columns: Mapping[str, Array], groups: _Groups) -> dict[str, Array]:
-    """The least or greatest order of each group, and of the values that have it the least."""
+    """The least or greatest order of each group, and the least of the values that have it."""
     by, value = columns[state.column("by")], columns[state.column("v")]
     late = state.form is Form.LATEST
     best = groups.reduce(np.maximum if late else np.minimum, by)

@@ -1,4 +1,4 @@
-"""The steps of a batch over few rows: what a buffer stores of new rows, increments, and what is left of segments."""
+"""The steps of a small batch: storing new rows, evaluating increments, and collecting garbage."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ _ARROW = pl.CompatLevel.oldest()
 
 
 def as_frame(rows: Rows) -> pl.DataFrame:
-    """The rows for Polars."""
+    """The rows as a Polars frame."""
     return rows.frame() if isinstance(rows, SmallRows) else rows
 
 
 def as_table(rows: Rows) -> pa.Table:
-    """The rows as they are written."""
+    """The rows as an Arrow table, for segments."""
     return rows.table() if isinstance(rows, SmallRows) else rows.to_arrow(compat_level=_ARROW)
 
 
 def size_of(rows: Rows) -> int:
-    """Bytes, roughly."""
+    """The size of the rows, roughly, in bytes."""
     return rows.bytes if isinstance(rows, SmallRows) else int(rows.estimated_size())
 
 
 def small_absorbed(rows: SmallRows, buffer: Buffer, door: Term, slice_: Slice | None = None) -> SmallRows:
-    """What a buffer stores of accepted rows: the chain applied, rows that nobody needs any more dropped at the door."""
+    """The rows that a buffer stores: the chain is applied, and the admission filter drops rows that nobody needs."""
     if buffer.statics:
         raise Unsupported
     stored = _true(_evaluated(buffer.chain, Run({buffer.scan: rows})), door)
@@ -52,13 +52,13 @@ def small_absorbed(rows: SmallRows, buffer: Buffer, door: Term, slice_: Slice | 
 
 
 def small_kept(rows: SmallRows, buffer: Buffer, keep: Term) -> SmallRows:
-    """Of stored rows those that stay; partial results are merged."""
+    """The stored rows that stay. Partial results are merged."""
     kept = _true(rows, keep)
     return kept if buffer.partial is None else _grouping(buffer).merge(kept)
 
 
 def small_leaf(leaf: Leaf, rows: SmallRows, relevant: Term) -> SmallRows:
-    """Of stored rows those that are relevant, with the columns that the tree reads."""
+    """The relevant ones of the stored rows, with the columns that the tree reads."""
     found = _true(rows, relevant)
     return found.only(leaf.columns) if leaf.columns else found
 
@@ -66,7 +66,7 @@ def small_leaf(leaf: Leaf, rows: SmallRows, relevant: Term) -> SmallRows:
 def small_increment(
     demand: Demand, leaves: Mapping[int, SmallRows], old: Progress, new: Progress, shared: dict[object, SmallRows]
 ) -> SmallRows:
-    """New result rows between the progress `old` and `new`; `shared` has what other queries of the batch computed alike."""
+    """The new result rows between the progress `old` and `new`. `shared` holds parts that other queries computed."""
     query = demand.query
     if query.grouping is not None:
         merging = grouping(query.grouping)

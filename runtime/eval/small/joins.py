@@ -1,4 +1,4 @@
-"""Joins of few rows: all pairs, or those with equal keys, of which the condition selects."""
+"""Joins of small batches: the condition filters all pairs, or those with equal keys."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MOST_PAIRS: Final = 1 << 18
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A term over one side of a join, as a column of it."""
+    """A term over one side of a join, as a column."""
 
     value: Value
     kind: Kind
@@ -39,7 +39,7 @@ class _Column:
 
 @dataclass(frozen=True, slots=True)
 class _Pairing:
-    """How pairs are found: by keys (left, right), then by what a pair as a whole and each side have to satisfy."""
+    """How a join finds pairs: keys (left, right), then conditions on pairs and on each side."""
 
     kind: JoinKind
     keys: tuple[tuple[_Column, _Column], ...]
@@ -48,7 +48,7 @@ class _Pairing:
     right: _Column | None
 
     def join(self, left: SmallRows, right: SmallRows) -> SmallRows:
-        """The join: of the kinds semi and anti the left rows, else pairs."""
+        """The joined rows: left rows for the kinds semi and anti, else pairs."""
         if self.right is not None:
             right = right.where(self.right.of(right))
         eligible = None if self.left is None else self.left.of(left)
@@ -70,7 +70,7 @@ class _Pairing:
         return left.where(matched if self.kind == "semi" else ~matched)
 
     def _candidates(self, left: SmallRows, right: SmallRows) -> tuple[Array, Array]:
-        """The places of both rows of each pair whose keys are equal."""
+        """The row numbers of both sides of each pair whose keys are equal."""
         if left.height * right.height <= SMALL_PRODUCT or not self.keys:
             if left.height * right.height > MOST_PAIRS:
                 raise Unsupported
@@ -84,7 +84,7 @@ class _Pairing:
 
 
 def small_join(node: Join) -> JoinStep | None:
-    """The join of two sides; None for one that pads with NULL, or whose condition only Polars knows."""
+    """The join of two sides. None for a join that pads with NULL, or whose condition only Polars supports."""
     both = Schema((*node.left.schema.attributes, *node.right.schema.attributes))
     parts = join_parts(node.condition, node.left.schema, node.right.schema)
     terms = [term for equality in parts.equalities for term in (equality.left, equality.right)]
@@ -108,7 +108,7 @@ def _column(term: Term, both: Schema) -> _Column | None:
 
 
 def _condition(terms: Sequence[Term], both: Schema) -> tuple[bool, _Column | None]:
-    """Whether a conjunction is known here, and it as a column; none where it has no part."""
+    """Whether a conjunction is supported, and its column; no column where it has no part."""
     if not terms:
         return True, None
     value = array_term(conjunction(list(terms)), both)
@@ -116,7 +116,7 @@ def _condition(terms: Sequence[Term], both: Schema) -> tuple[bool, _Column | Non
 
 
 def _equal(lefts: Array, rights: Array) -> tuple[Array, Array]:
-    """All pairs of places with equal numbers; `Unsupported` where they are many."""
+    """All pairs of row numbers with equal group numbers; `Unsupported` where they are many."""
     order = np.argsort(rights, kind="stable")
     ordered = rights[order]
     starts = np.searchsorted(ordered, lefts, "left")

@@ -39,7 +39,7 @@ class SmallRows:
         return cls({name: _array(frame.get_column(name)) for name in frame.columns}, frame.height)
 
     def only(self, names: Sequence[str]) -> SmallRows:
-        """The columns of these names in this order."""
+        """The columns of these names, in this order."""
         return SmallRows({name: self.columns[name] for name in names}, self.height)
 
     def where(self, mask: Array) -> SmallRows:
@@ -54,15 +54,15 @@ class SmallRows:
         return SmallRows({name: column[places] for name, column in self.columns.items()}, len(places))
 
     def frame(self) -> pl.DataFrame:
-        """The same rows as a frame."""
+        """The rows as a frame."""
         return pl.DataFrame([_series(name, column) for name, column in self.columns.items()])
 
     def table(self) -> pa.Table:
-        """The same rows as an Arrow table, with large strings as in segments."""
+        """The rows as an Arrow table, with large strings as in segments."""
         return pa.Table.from_arrays(list(map(_arrow, self.columns.values())), names=list(self.columns))
 
     def bounds(self, names: Sequence[str]) -> dict[str, tuple[int, int]]:
-        """Least and greatest value of these int64 columns, none where there is no row."""
+        """The least and greatest value of these int64 columns; empty where there is no row."""
         if not self.height:
             return {}
         return {name: (int(self.columns[name].min()), int(self.columns[name].max())) for name in names}
@@ -73,7 +73,7 @@ class SmallRows:
 
 
 def stacked(parts: Sequence[SmallRows]) -> SmallRows:
-    """All rows of parts that have the same columns in the same order."""
+    """Concatenates parts that have the same columns in the same order."""
     if len(parts) == 1:
         return parts[0]
     names = parts[0].columns
@@ -84,12 +84,12 @@ def stacked(parts: Sequence[SmallRows]) -> SmallRows:
 
 
 def no_rows(schema: Schema) -> SmallRows:
-    """No rows of a schema."""
+    """An empty batch of a schema."""
     return SmallRows({a.name: np.empty(0, dtype=dtype_of(a.type.kind)) for a in schema.attributes}, 0)
 
 
 def dtype_of(kind: Kind) -> type:
-    """The type of the arrays that hold values of a kind."""
+    """The NumPy type of a kind's values."""
     match kind:
         case Kind.BOOLEAN:
             return np.bool_
@@ -102,7 +102,7 @@ def dtype_of(kind: Kind) -> type:
 
 
 def numbered(columns: Iterable[Array]) -> tuple[Array, Array]:
-    """A number per row, the same for equal rows, from 0 without gaps; and for each number the first row that has it."""
+    """Numbers the distinct rows from 0 without gaps: the number of each row, and the first row of each number."""
     numbers: Array | None = None
     for column in columns:
         values = column

@@ -1,4 +1,4 @@
-"""Terms over few rows, as functions of their columns; and the conditions of the analysis, evaluated as they stand."""
+"""Terms over small batches, as functions of columns, and conditions of the analysis."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _MANY: Final = MappingProxyType({"and": np.logical_and, "or": np.logical_or})
 
 
 def small_forms() -> frozenset[str]:
-    """Names of the kernels that are known here; every other one sends its step to Polars."""
+    """The names of the supported kernels. Any other kernel leaves its step to Polars."""
     return frozenset({*_BINARY, *_DOUBLE, *_SINGLE, *_MANY, "if", "coalesce"})
 
 
@@ -69,7 +69,7 @@ def column_of(value: Value, kind: Kind, rows: SmallRows) -> Array:
 
 @lru_cache(maxsize=4096)
 def array_term(term: Term, schema: Schema) -> Value | None:
-    """The term as a function of columns without NULL; None for one that can fail, or that only Polars knows."""
+    """The term as a function of columns without NULL. None for a term that can fail, or that only Polars supports."""
     typed = resolve(term, schema)
     return None if typed.fallible else _compile(typed)
 
@@ -116,7 +116,7 @@ def _both(kernel: Callable[[Any, Any], Any], left: Value, right: Value) -> Value
 
 
 def _number(value: Value) -> Value:
-    """A computed double; `Unsupported` where one is NaN."""
+    """A computed double; `Unsupported` where a value is NaN."""
 
     def checked(columns: Mapping[str, Array]) -> Any:
         with np.errstate(all="ignore"):
@@ -129,7 +129,7 @@ def _number(value: Value) -> Value:
 
 
 def holding(rows: SmallRows, condition: Term) -> SmallRows:
-    """Rows for which a condition of the analysis holds: comparisons of instants, shifted by numbers.
+    """The rows for which a condition of the analysis holds. Such conditions compare shifted instants.
 
     It speaks of other numbers in every batch, so it is not compiled. `Unsupported` for any other condition.
     """
@@ -140,14 +140,16 @@ def holding(rows: SmallRows, condition: Term) -> SmallRows:
 
 
 def mask_of(frame: pl.DataFrame, condition: Term) -> Array:
-    """For which rows of a frame a condition of the analysis holds; `Unsupported` where they are many, or it is any other."""
+    """The mask of a frame's rows for which a condition of the analysis holds; `Unsupported` for many rows or another
+    condition.
+    """
     few = SmallRows.of(only(frame, sorted(attributes_of(condition))))
     found = np.asarray(_holds(condition, few.columns), dtype=np.bool_)
     return found if found.ndim else np.full(frame.height, found)
 
 
 def holds_throughout(condition: Term, frame: pl.DataFrame) -> bool:
-    """Whether a condition of the analysis is seen to hold for every row by the least and greatest values of columns alone.
+    """Whether the least and greatest values of the columns prove that a condition of the analysis holds for every row.
 
     False says nothing. Columns are of integers; one with NULLs shows nothing.
     """
@@ -170,7 +172,7 @@ def holds_throughout(condition: Term, frame: pl.DataFrame) -> bool:
 
 
 def _extreme(term: Term, frame: pl.DataFrame, *, greatest: bool) -> int | None:
-    """An instant that no row exceeds, or falls short of; None where that is not seen."""
+    """An instant that bounds all rows from above or below; None where the bounds do not show it."""
     match term:
         case Lit(int(value)):
             return value

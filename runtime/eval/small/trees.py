@@ -1,4 +1,4 @@
-"""Trees over few rows: every operator as a function from the rows of the leaves (TSA Def. 12 to 18)."""
+"""Trees over small batches: every operator is a function of the leaves' rows (TSA Def. 12 to 18)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from tidegate.runtime.eval.small.terms import Value, array_term, column_of
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One evaluation: rows by leaf, and parts that are computed already, by the place of their first leaf."""
+    """One evaluation: the rows by leaf, and the parts that are computed already, by the number of their first leaf."""
 
     leaves: Mapping[int, SmallRows]
     ready: Mapping[tuple[int, Node], SmallRows] = field(default_factory=dict)
@@ -47,7 +47,7 @@ Step = Callable[[Run], SmallRows]
 
 @lru_cache(maxsize=1024)
 def small_tree(node: Node, first: int = 0) -> Step | None:
-    """A tree as a function of its leaves, counted from `first`; None for one that has an operator only Polars knows.
+    """The tree as a function of its leaves, counted from `first`. None where only Polars supports an operator of it.
 
     Evaluating it raises `Unsupported` where the rows turn out to be for Polars.
     """
@@ -96,7 +96,7 @@ def _union(inputs: Sequence[Step], names: tuple[str, ...]) -> Step:
 
 
 def _above(node: Select | Project | Rename | Imbed | Group | Distinct, below: Step) -> Step | None:
-    """An operator over one input."""
+    """An operator of one input."""
     match node:
         case Project(_, names):
             return lambda run: below(run).only(names)
@@ -117,7 +117,7 @@ def _above(node: Select | Project | Rename | Imbed | Group | Distinct, below: St
 
 
 def _between(node: Product | Join | Difference, left: Step, right: Step) -> Step | None:
-    """An operator over two inputs."""
+    """An operator of two inputs."""
     match node:
         case Product():
             return lambda run: _product(left(run), right(run))
@@ -129,7 +129,7 @@ def _between(node: Product | Join | Difference, left: Step, right: Step) -> Step
 
 
 def _countable(schema: Schema) -> bool:
-    """Whether equal rows have equal numbers: of doubles, zero has two."""
+    """Whether equal rows get equal numbers. Doubles do not, since zero has two signs."""
     return bool(len(schema)) and all(a.type.kind is not Kind.DOUBLE for a in schema.attributes)
 
 
@@ -159,7 +159,7 @@ def _product(left: SmallRows, right: SmallRows) -> SmallRows:
 
 
 def _difference(left: SmallRows, right: SmallRows) -> SmallRows:
-    """Left rows that the right side does not have; NULL is not among them."""
+    """The left rows that the right side does not have. None of them has NULL."""
     both = stacked([left, right.only(list(left.columns))])
     numbers, _ = numbered(both.columns.values())
     return left.where(~np.isin(numbers[: left.height], numbers[left.height :]))

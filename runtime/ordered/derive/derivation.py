@@ -1,4 +1,4 @@
-"""Deriving situations increment by increment, and what is kept of them in between."""
+"""Derives situations increment by increment, with the state in between."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ class Derivation:
     def start(
         cls, situations: Sequence[Derive], leaves: Sequence[int], encoded: EncodedReading | None = None
     ) -> Derivation:
-        """Before the first event. Situations may be none."""
+        """The derivation before the first event. It may have no definition."""
         values = {number: RunValues.of(one) for number, one in enumerate(situations) if one.aggregates}
         return cls(tuple(situations), sources(situations, leaves, encoded), values)
 
     def states(self, keys: Schema, definitions: int = 1) -> PartitionStates:
-        """What is held before the first event of partitions by these keys."""
+        """The empty state of partitions by these keys."""
         return PartitionStates(keys, [len(source.definitions) for source in self.sources], definitions)
 
     def read(
         self, events: Sequence[PartitionedEvents], before: Sequence[Runs], close_at: int | None = None
     ) -> tuple[Derivation, tuple[Runs, ...], list[SourceIncrement]]:
-        """The state after the events of an increment, the runs after them, by source, and what the events did.
+        """The state after an increment's events, the runs by source, and the effects of the events.
 
         `before` has the runs of the partitions that are looked at. `close_at` is where all ends that is open then: after
         every event.
@@ -71,7 +71,7 @@ class Derivation:
         return replace(self, values=values, numbers=numbers), tuple(runs), done
 
     def lasting(self, source: Source, closed: ClosedSituations) -> ClosedSituations:
-        """Situations of the durations that their definitions allow."""
+        """The situations whose durations their definitions allow."""
         limits = [(self.situations[n].at_least, self.situations[n].at_most) for n in source.definitions]
         least = np.array([low for low, _ in limits])
         most = np.array([NO_LIMIT if high is None else high for _, high in limits])
@@ -85,7 +85,7 @@ NO_LIMIT: Final = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class SourceIncrement:
-    """What the events of an increment did to the definitions of a source; `run_events` has the events of runs with aggregates."""
+    """The effects of an increment's events on a source. `run_events` has the events of runs with aggregates."""
 
     source: Source
     closed: ClosedSituations
@@ -98,7 +98,7 @@ def key_schema(situation: Derive | RowIntervals) -> Schema:
 
 
 def joined(first: ClosedSituations, second: ClosedSituations) -> ClosedSituations:
-    """Situations of both."""
+    """The situations of both."""
     return ClosedSituations(
         np.concatenate([first.partition, second.partition]),
         np.concatenate([first.symbol, second.symbol]),
@@ -130,7 +130,7 @@ def closed_at(source: Source, runs: Runs, at: int) -> tuple[ClosedSituations, Ru
 
 
 def without(derivation: Derivation, before: Derivation, held: Ints, live: Ints) -> Derivation:
-    """The state without the values of runs that were held before an increment, or began in it, and are not live any more."""
+    """The state without the values of dead runs, among those held before an increment or begun in it."""
     if not derivation.values:
         return derivation
     begun = np.arange(before.numbers, derivation.numbers)

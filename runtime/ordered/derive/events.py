@@ -1,4 +1,4 @@
-"""Events of one increment in the order that ordered operators read them: by partition partition and time, conditions as bits."""
+"""The events of an increment in the order in which operators read them: by partition and time, with conditions as bits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tidegate.runtime.plan.steps import EncodedReading
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What several situations are derived from together: the same rows of one leaf, in the same order and partitions.
+    """Several situations derived from the same rows of one leaf, in the same order and partitions.
 
     With `encoded` these are event runs, and bit `encoded.bits[j]` belongs to the j-th definition.
     """
@@ -58,7 +58,9 @@ def sources(
 
 @dataclass(frozen=True, slots=True)
 class EventIncrement:
-    """What events of an increment did: those rows in order, what closed, and per tracked definition the run of each row."""
+    """The effects of an increment's events: rows in order, closed situations, and the run of each row by tracked
+    definition.
+    """
 
     events: Rows
     closed: ClosedSituations
@@ -68,7 +70,7 @@ class EventIncrement:
 
 @dataclass(frozen=True, slots=True)
 class PartitionedEvents:
-    """Events of an increment, and the partition of each."""
+    """The events of an increment, with the partition of each."""
 
     events: Rows
     partition: Numbers
@@ -83,7 +85,7 @@ class PartitionedEvents:
 def advance(
     source: Source, situations: Sequence[Derive], placed: PartitionedEvents, runs: Runs, numbers: int
 ) -> tuple[EventIncrement, Runs]:
-    """Reads events of an increment, all later than those before: what they close, and the state of their partitions after them."""
+    """Reads the events of an increment, all later than those before. Returns what they close and the state after them."""
     events, partition, tie = placed.events, placed.partition, source.situation.tie
     tracked = [place for place, number in enumerate(source.definitions) if situations[number].aggregates]
     for attempt in range(2):
@@ -120,7 +122,7 @@ def array_of(rows: Rows, name: str) -> Ints:
 
 
 def holds_of(source: Source, situations: Sequence[Derive], events: Rows) -> Bits:
-    """Bit j of every row: whether the condition of the source's j-th situation is true."""
+    """A bit mask per row: bit j says whether the condition of the source's j-th situation is true."""
     if source.encoded is not None:
         return _chosen(array_of(events, source.encoded.encoding.holds), source.encoded)
     conditions = [situation.condition for situation in situations]
@@ -129,7 +131,7 @@ def holds_of(source: Source, situations: Sequence[Derive], events: Rows) -> Bits
 
 
 def bitmaps(conditions: Sequence[Term], rows: pl.DataFrame, schema: Schema) -> list[tuple[Bytes, int]]:
-    """Where each condition is true, as `mark` takes it."""
+    """A bitmap of each condition, as `mark` takes it."""
     if not rows.height:
         return []
     true = evaluated(rows, *(compile_term(condition, schema) for condition in conditions))
@@ -137,7 +139,7 @@ def bitmaps(conditions: Sequence[Term], rows: pl.DataFrame, schema: Schema) -> l
 
 
 def _bitmap(true: pl.Series) -> tuple[Bytes, int]:
-    """A column of conditions as Arrow's bitmap, and where in it they begin; NULL is not true."""
+    """A column of conditions as Arrow's bitmap, with the offset of its first bit. NULL is not true."""
     array = (true.fill_null(value=False) if true.null_count() else true).alias("").rechunk().to_arrow()
     return np.frombuffer(array.buffers()[1], dtype=np.uint8), array.offset
 

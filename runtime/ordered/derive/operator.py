@@ -1,4 +1,4 @@
-"""Situations of one definition, increment by increment."""
+"""The operator that derives the situations of one definition, increment by increment."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class SituationOperator(Situations):
 
     @classmethod
     def start(cls, ordered: OrderedStep) -> SituationOperator:
-        """Before the first event."""
+        """The operator before the first event."""
         assert isinstance(ordered.node, Derive)
         derivation = Derivation.start((ordered.node,), ordered.leaves, ordered.encoded)
         return cls(ordered, derivation, derivation.states(key_schema(ordered.node)))
@@ -63,7 +63,7 @@ class SituationOperator(Situations):
 
     @classmethod
     def load(cls, ordered: OrderedStep, tables: Tables) -> SituationOperator:
-        """The operator with what was kept."""
+        """The operator with its stored state."""
         fresh = cls.start(ordered)
         if SITUATIONS not in tables:
             return fresh

@@ -1,4 +1,4 @@
-"""What operators that derive situations hold of their partitions: runs, and situations that are over."""
+"""The state by partition of operators that derive situations: open runs and closed situations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tidegate.runtime.ordered.partition_store import PartitionStore
 
 @dataclass(frozen=True, slots=True)
 class StateExtract:
-    """What is held of some partitions, which are numbered anew from 0 on: `partitions` has them in ascending order.
+    """The state of some partitions, renumbered from 0 on. `partitions` has their numbers in ascending order.
 
     `runs` are those of each source of events, `kept` situations that are over, `number` their runs, `look` is when each
     partition has to be looked at although nothing new comes for it. `version` is that of the states of which it was cut.
@@ -35,7 +35,7 @@ class StateExtract:
 
     @property
     def open(self) -> Bools:
-        """Whether a run of the partition is open."""
+        """Which partitions have an open run."""
         found = np.zeros(len(self.partitions), dtype=np.bool_)
         for runs in self.runs:
             found |= (runs.start != NEVER).any(axis=1)
@@ -43,10 +43,10 @@ class StateExtract:
 
 
 class PartitionStates(PartitionStore[StateExtract]):
-    """By partition: the runs of every source, the situations that are over, and when it has to be looked at."""
+    """The state by partition: the runs of every source, the closed situations, and when it has to be read."""
 
     def __init__(self, keys: Schema, widths: Sequence[int], definitions: int) -> None:
-        """`widths` has the definitions derived from each source, `definitions` is how many a situation may be of."""
+        """`widths` has the number of definitions of each source, `definitions` the number of all."""
         super().__init__(keys)
         self.runs = [Runs.empty(0, width) for width in widths]
         self.pool = SituationPool(definitions)
@@ -80,7 +80,9 @@ class PartitionStates(PartitionStore[StateExtract]):
 
 @dataclass(frozen=True, slots=True)
 class RowLocations:
-    """Numbers that an increment looks at, and the rows of each source and of `other_rows`, by their places among these."""
+    """The partitions that an increment reads, and the position among them of each row of each source and of
+    `other_rows`.
+    """
 
     partitions: Ints
     events: tuple[PartitionedEvents, ...]
@@ -95,7 +97,7 @@ def located_in(
     until: int,
     close_at: int | None,
 ) -> RowLocations:
-    """Where the rows of an increment up to `until` belong; with `close_at`, all partitions are looked at."""
+    """Finds the partitions of an increment's rows up to `until`. With `close_at` all partitions are read."""
     pairs = zip(sources, events, strict=False)
     placed = [PartitionedEvents.of(source, rows, states.partitions) for source, rows in pairs]
     partitions = [states.partitions.assign(rows) for rows in other_rows]
@@ -110,7 +112,7 @@ def located_in(
 
 @dataclass(frozen=True, slots=True)
 class StateChange:
-    """What an increment has made of the partitions that it looked at; `is_new` marks what is over since, of all kept."""
+    """The change of an increment to the partitions that it read. `is_new` marks the kept situations that ended since."""
 
     before: StateExtract
     after: StateExtract

@@ -1,4 +1,4 @@
-"""What operators that derive situations have in common: the events that they read, and what they keep."""
+"""The common part of operators that derive situations: the events that they read, and their state."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Situations(Operator):
         return bounds_of(tables[SITUATIONS]) if SITUATIONS in tables else {}
 
     def counts(self) -> dict[str, int]:
-        """Situations that are open and over, values of aggregates."""
+        """The numbers of open situations, closed ones, and values of aggregates."""
         states, derivation = self.settled().states, self.derivation
         values = {values_of(number): one.partials.height for number, one in derivation.values.items()}
         return {OPEN: states.open, CLOSED: states.pool.rows, **values}

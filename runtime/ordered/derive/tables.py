@@ -1,4 +1,4 @@
-"""What an operator keeps as tables: situations by the keys of their partitions, and the values of their aggregates."""
+"""The state of an operator as tables: situations by the keys of their partitions, and the values of their aggregates."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _Columns = tuple[Ints, Bools, Ints, Ints, Ints, Ints]
 
 
 def everything(derivation: Derivation, states: PartitionStates) -> dict[str, pa.Table]:
-    """All that is kept; no table that is empty."""
+    """All tables of the state, without empty ones."""
     cut = states.cut(states.all_partitions())
     parts = [_open(derivation, cut.partitions, cut.runs), _over(cut.partitions, cut.kept, cut.number)]
     return _filled(_table(states.partitions, parts), {n: one.partials for n, one in derivation.values.items()})
@@ -68,7 +68,7 @@ def _filled(situations: pa.Table, values: Mapping[int, RunPartials]) -> dict[str
 
 
 def values_of(definition: int) -> str:
-    """The name of the table with the values of a definition."""
+    """The name of the table of a definition's values."""
     return f"{VALUES}{definition}"
 
 
@@ -112,7 +112,7 @@ def _open(derivation: Derivation, partitions: Ints, runs: Sequence[Runs]) -> _Co
 
 
 def _over(partitions: Ints, kept: Situations, number: Ints) -> _Columns:
-    """The situations of partitions that are over."""
+    """The closed situations of partitions."""
     cells = np.repeat(np.arange(len(kept.offsets) - 1), np.diff(kept.offsets))
     place, definition = np.divmod(cells, kept.definitions)
     return partitions[place], np.zeros(len(cells), dtype=np.bool_), definition, kept.ts, kept.te, number
@@ -124,7 +124,7 @@ def _chosen(columns: _Columns, mask: Bools) -> _Columns:
 
 
 def load_runs(derivation: Derivation, states: PartitionStates, rows: pl.DataFrame) -> tuple[Ints, tuple[Runs, ...]]:
-    """The partitions of all partitions in a table of situations, and the runs that are open there."""
+    """The partitions in a table of situations, and the runs that are open there."""
     partition = states.partitions.of_kept(rows)
     open_, definition, start, last, number = (rows.get_column(name).to_numpy() for name in COLUMNS)
     partitions = states.all_partitions()
@@ -142,7 +142,7 @@ def load_runs(derivation: Derivation, states: PartitionStates, rows: pl.DataFram
 
 
 def load_closed(states: PartitionStates, rows: pl.DataFrame) -> ClosedSituations:
-    """The situations that are over, of a table."""
+    """The closed situations in a table."""
     rows = rows.filter(~pl.col(IS_OPEN))
     _, definition, start, end, number = (rows.get_column(name).to_numpy() for name in COLUMNS)
     partition = states.partitions.of_kept(rows)
@@ -150,7 +150,7 @@ def load_closed(states: PartitionStates, rows: pl.DataFrame) -> ClosedSituations
 
 
 def load_values(derivation: Derivation, tables: Mapping[str, pl.DataFrame], live: Ints) -> dict[int, RunValues]:
-    """The values of runs that are still of use."""
+    """The values of live runs."""
     found = {}
     for number, fresh in derivation.values.items():
         kept = [tables.get(name, none) for name, none in named_values(number, fresh.partials).items()]
@@ -159,7 +159,7 @@ def load_values(derivation: Derivation, tables: Mapping[str, pl.DataFrame], live
 
 
 def following(tables: Mapping[str, pl.DataFrame]) -> int:
-    """A number that no run has, nor any later one."""
+    """A number that no run has and no later run will get."""
     numbers = [
         rows.get_column(NUMBER if name == SITUATIONS else rows.columns[0]).max() for name, rows in tables.items()
     ]
@@ -201,7 +201,7 @@ def described(derivation: Derivation, keys: Schema) -> dict[str, StateTable]:
 
 
 def bounds_of(situations: pa.Table) -> dict[str, dict[str, tuple[int, int]]]:
-    """When situations began and, where they are over, ended."""
+    """The least and greatest start of situations and, where they are over, of ends."""
     is_open, definition = (situations.column(name).to_numpy() for name in (IS_OPEN, DEFINITION))
     found: dict[str, dict[str, tuple[int, int]]] = {}
     for kind, mask, columns in ((OPEN, is_open & (definition != NOTHING), (START,)), (CLOSED, ~is_open, (START, END))):

@@ -1,4 +1,4 @@
-"""Matches of patterns towards the runtime."""
+"""The family of pattern matches, as the runtime sees it."""
 
 from __future__ import annotations
 

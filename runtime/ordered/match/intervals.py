@@ -1,4 +1,4 @@
-"""Situations that rows give: read from stored rows in every increment, since what of them is needed, the query's keep says."""
+"""Intervals read from stored rows. The keep condition decides which rows are still stored."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidegate.runtime.kernels.situations import ClosedSituations, Ints
 
 @dataclass(frozen=True, slots=True)
 class IntervalRows:
-    """The rows of one given symbol that may take part in matches of an increment, in the order of their starts.
+    """The rows of one symbol's intervals that may take part in matches of an increment, in the order of their starts.
 
     A row's number is its place here.
     """
@@ -29,7 +29,7 @@ class IntervalRows:
         return cls(intervals, definition, rows.sort(START, maintain_order=True))
 
     def closed(self, partition: Numbers) -> ClosedSituations:
-        """The rows as situations that are over, with the partition of each."""
+        """The rows as closed situations, with the partition of each."""
         count = self.rows.height
         return ClosedSituations(
             partition,
@@ -40,5 +40,5 @@ class IntervalRows:
         )
 
     def values(self, numbers: Ints) -> pl.DataFrame:
-        """What is known of the rows beside keys and ends."""
+        """The columns of the rows beside keys and ends."""
         return self.rows.select(measures(self.intervals))[numbers]

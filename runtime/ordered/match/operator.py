@@ -1,4 +1,4 @@
-"""Temporal patterns in the embedded engine: situations derived, kept and matched, increment by increment."""
+"""The pattern operator: it derives, keeps and matches situations, increment by increment."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _GONE: Final = -3 * MAX_INSTANT
 
 @dataclass(frozen=True, slots=True)
 class CompiledPattern:
-    """A pattern as the kernels take it. Role i has the situations of definition `definition[i]`.
+    """A pattern for the kernels. Role i has the situations of definition `definition[i]`.
 
     First come the definitions of derived situations, then one per symbol whose situations are given, with their leaves.
     """
@@ -122,11 +122,13 @@ class CompiledPattern:
 
     @property
     def count(self) -> int:
-        """All definitions."""
+        """The number of definitions."""
         return len(self.definitions) + len(self.intervals)
 
     def left(self, situations: Situations, until: int) -> tuple[Situations, Ints]:
-        """What stays of all situations of some partitions once all matches up to `until` are found, and when to look again."""
+        """The situations that stay once all matches up to `until` are found, and the next instant to read each
+        partition.
+        """
         within, looked = self.pattern.within, (self.from_start, self.from_end)
         kept = purge(situations, within, self.horizons, until)
         if self.partners is None:
@@ -147,14 +149,14 @@ def _by_definition(ordered: OrderedStep, definitions: Sequence[Derive]) -> Encod
 
 
 def _limits(situation: Derive | RowIntervals) -> tuple[int, int]:
-    """The limits of a situation's duration."""
+    """The least and greatest duration of a situation."""
     if isinstance(situation, RowIntervals):
         return (0 if situation.points else 1), NONE
     return situation.at_least, NONE if situation.at_most is None else situation.at_most
 
 
 def _horizons(detection: Detection, definition: Sequence[int], derived: int) -> Ints:
-    """How long after its end a situation of each definition may still be matched; with a window, that alone decides.
+    """How long after its end a situation of each definition may still be matched. With a window only that decides.
 
     Given ones stay where their rows are stored.
     """
@@ -168,7 +170,7 @@ def _horizons(detection: Detection, definition: Sequence[int], derived: int) -> 
 
 
 def _partners(ordered: OrderedStep, definition: Sequence[int], derived: int) -> Partners | None:
-    """What frees situations sooner, where the plan says so."""
+    """The rule that frees situations sooner, where the plan uses it."""
     node = ordered.node
     assert isinstance(node, Match)
     rule = None if ordered.purging == "off" else situation_partners(node, always=ordered.purging == "always")
@@ -185,7 +187,7 @@ def _partners(ordered: OrderedStep, definition: Sequence[int], derived: int) -> 
 
 
 def _offsets(by_role: Sequence[Sequence[int]], definition: Sequence[int], lasts: Bools) -> tuple[Ints, ...]:
-    """What the roles of each definition have, together; nothing where its situations make no match certain."""
+    """The offsets of the roles of each definition. They are empty where its situations make no match certain."""
     return tuple(
         np.array(
             sorted({o for role, d in zip(by_role, definition, strict=True) if d == number for o in role}),
@@ -197,7 +199,7 @@ def _offsets(by_role: Sequence[Sequence[int]], definition: Sequence[int], lasts:
 
 @dataclass(frozen=True, slots=True)
 class MatchOperator(SituationsOperator):
-    """Matches of a pattern, reported as they are detected.
+    """The matches of a pattern, reported as they are detected.
 
     `states` are what is held of the partitions; an increment changes them only once it is settled, by the `change` that it made of
     some. `order` is what the search for matches goes by, `steps` the pattern in that order. Neither has a part in what is
@@ -213,7 +215,7 @@ class MatchOperator(SituationsOperator):
 
     @classmethod
     def start(cls, ordered: OrderedStep) -> MatchOperator:
-        """Before the first event."""
+        """The operator before the first event."""
         matching = CompiledPattern.of(ordered)
         derivation = Derivation.start(matching.definitions, matching.leaves, matching.encoded)
         states = derivation.states(key_schema(matching.node.situations[0]), matching.count)
@@ -263,7 +265,7 @@ class MatchOperator(SituationsOperator):
         return order_lines(self.matching.node, order.order.tolist(), order.chosen_by, "seen or assumed")
 
     def emptied(self) -> MatchOperator:
-        """The operator without situations, in the order of search that it has come to."""
+        """The operator without situations. It keeps the search order that it has chosen."""
         one = self.matching
         derivation = Derivation.start(one.definitions, one.leaves, one.encoded)
         states = derivation.states(self.states.partitions.schema, one.count)
@@ -313,7 +315,7 @@ class MatchOperator(SituationsOperator):
     def _values(
         self, derivation: Derivation, definition: int, events: pl.DataFrame, run: Ints, over: Bools, detected: Ints
     ) -> pl.DataFrame:
-        """Aggregates of situations as of the detection: of those that are over by then, over all of their events."""
+        """The aggregates of situations at the detection. Those that are over by then cover all of their events."""
         values = derivation.values[definition]
         at_end = values.at_end(run[over]).with_columns(pl.Series("row", np.flatnonzero(over)))
         asked = ValueRequests(run[~over], detected[~over])
@@ -323,7 +325,7 @@ class MatchOperator(SituationsOperator):
 
     @classmethod
     def load(cls, ordered: OrderedStep, tables: Mapping[str, pl.DataFrame], reached: Extended) -> MatchOperator:
-        """The operator with what was kept when progress was `reached`."""
+        """The operator with its stored state, for the progress `reached`."""
         fresh = cls.start(ordered)
         if SITUATIONS not in tables:
             return fresh
@@ -341,7 +343,7 @@ class MatchOperator(SituationsOperator):
 
 @dataclass(frozen=True, slots=True)
 class _Keys:
-    """The keys of partitions by their places among some partitions."""
+    """The keys of partitions, looked up by position in `numbers`."""
 
     partitions: Partitions
     numbers: Ints
@@ -351,7 +353,7 @@ class _Keys:
 
 
 def _is_new(before: StateExtract, situations: Situations, kept: Situations) -> Bools:
-    """Which of the kept situations are over since the last increment."""
+    """Which of the kept situations ended since the last increment."""
     is_new: Bools = situations.origin[kept.origin] >= len(before.kept.ts)
     return is_new
 
@@ -362,7 +364,7 @@ def _closed(
     intervals: Mapping[int, IntervalRows],
     partitions: Sequence[Numbers],
 ) -> ClosedSituations:
-    """What closed in an increment and is of the right duration, and what is given, by definition."""
+    """The situations that closed in an increment with an allowed duration, and the intervals, by definition."""
     found: ClosedSituations | None = None
     for rows, partition in zip(intervals.values(), partitions, strict=True):
         own = rows.closed(partition)

@@ -1,4 +1,4 @@
-"""Which files of a source were read, in 32 bytes each: a look-up costs what is looked up, not what was ever read."""
+"""The consumed files of a source, in 32 bytes each. The cost of a look-up does not grow with the files ever read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _Hash = np.ndarray[Any, np.dtype[np.uint64]]
 
 @dataclass(frozen=True, slots=True)
 class PathStatus:
-    """What is known of some paths, in their order: whether each was read, and with which size and time."""
+    """The status of some paths, in their order: whether each was read, and its size and time then."""
 
     read: np.ndarray[Any, np.dtype[np.bool_]]
     size: _Number
@@ -46,7 +46,7 @@ class ConsumedFiles:
         return len(self._first) + len(self._recent) - int((again >= 0).sum())
 
     def add(self, path: str, size: int, mtime_ns: int) -> None:
-        """Another file, or another version of one."""
+        """Adds a file, or another version of one."""
         self._recent[path] = size, mtime_ns
         if len(self._recent) > max(FEW, len(self._first) // _SHARE):
             paths, versions = list(self._recent), np.array(list(self._recent.values()), np.int64)
@@ -66,7 +66,7 @@ class ConsumedFiles:
         self._mtime_ns = np.concatenate([self._mtime_ns, mtimes_ns])[order][last]
 
     def discard(self, paths: Iterable[str]) -> None:
-        """Forget these: a file of such a name is a new one."""
+        """Forgets these paths. A file of such a name is a new one."""
         gone = list(paths)
         for path in gone:
             self._recent.pop(path, None)
@@ -79,7 +79,7 @@ class ConsumedFiles:
                 self._size, self._mtime_ns = self._size[kept], self._mtime_ns[kept]
 
     def known(self, paths: Sequence[str]) -> PathStatus:
-        """What is known of these paths."""
+        """The status of these paths."""
         if len(self._first):
             found = self._in_arrays(paths)
         else:

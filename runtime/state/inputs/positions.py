@@ -40,7 +40,7 @@ class SourceFile:
     mtime_ns: int
 
     def is_as_found(self) -> bool:
-        """Whether the file is still this one."""
+        """Whether the file still has this size and time."""
         try:
             status = os.stat(self.path)
         except OSError:
@@ -137,7 +137,7 @@ class PositionLog:
                 self.leaving[source] += files
 
     def gone(self, source: str, files: Sequence[SourceFile]) -> None:
-        """These are not in their directory any more: a file of such a name is a new one. The next batch forgets them."""
+        """Records that files left their directory, so that a file of such a name is new. The next batch forgets them."""
         if files:
             self._of(source).discard(file.path for file in files)
             self._gone |= {(source, file) for file in files}

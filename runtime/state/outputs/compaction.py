@@ -1,4 +1,4 @@
-"""Compaction of directories of results: small files become few, and whoever lists the directory sees each row exactly once.
+"""Compaction of directories of results: it merges small files. A reader of the directory sees each row exactly once.
 
 A list of names can be changed at once in one way only: by exchanging the directory with another (`renameat2`). So the other
 one is made beside it, with the merged files and with links to those that stay, and then takes its place. A program that reads
@@ -123,7 +123,7 @@ def compact(
 
 @contextmanager
 def shared(directory: str) -> Iterator[None]:
-    """While a batch publishes into a directory, or a stream is read from it, no compaction exchanges it."""
+    """Keeps compaction from exchanging the directory while a batch publishes into it or a stream reads it."""
     descriptor = hold(directory)
     try:
         yield
@@ -151,7 +151,7 @@ def hold(directory: str) -> int | None:
 
 @contextmanager
 def _alone(top: Path) -> Iterator[None]:
-    """Nobody publishes into the directory, and nobody reads it, or one above it, as a stream."""
+    """Locks the directory and those above it: nobody publishes into it, and nobody reads one of them as a stream."""
     held: list[int] = []
     try:
         for directory in (top, *top.parents):
@@ -247,7 +247,7 @@ def _file(top: Path, result: Result) -> _File:
 
 
 def _plan(files: Sequence[_File], fanout: int) -> list[list[_File]]:
-    """Groups to merge: of one query and schema, each of neighbours in the order of batches.
+    """The groups to merge: neighbours in the order of batches, of one query and schema.
 
     Tier by tier, from the small to the large: `fanout` files of a tier become one with what lies between them, so a row is
     written again once a tier. A file of the newest batch may have to be published again after a crash, and stays.
@@ -349,7 +349,7 @@ def _check_exchange(top: Path) -> None:
 
 
 def _exchange(left: Path, right: Path) -> None:
-    """Each takes the other's name, at once."""
+    """Exchanges the names of two directories atomically."""
     call: Callable[..., int] | None = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if call is not None and call(_HERE, os.fsencode(left), _HERE, os.fsencode(right), _EXCHANGE) == 0:
         return

@@ -1,4 +1,4 @@
-"""Where state lives: the `Store` interface, with local directories and with memory behind it."""
+"""The `Store` interface, with local directories and memory behind it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Lock(Protocol):
         """False where the file system has no locks: then only the exclusive manifest keeps writers apart."""
 
     def held(self) -> bool:
-        """Whether nobody has taken the store over meanwhile."""
+        """Whether nobody has taken over the store meanwhile."""
 
     def release(self) -> None: ...
 
@@ -46,7 +46,7 @@ class Store(Protocol):
 
     @property
     def where(self) -> str:
-        """The place, for messages."""
+        """The location, for messages."""
 
     def read_bytes(self, path: str) -> bytes: ...
 
@@ -78,7 +78,7 @@ class Store(Protocol):
         """
 
     def foreign_files(self, prefix: str) -> list[str]:
-        """What else there is below a directory, sorted; the path itself if it is no directory."""
+        """Other files below a directory, sorted; the path itself if it is no directory."""
 
     def names(self) -> list[str]:
         """Names of the files and directories at the top, sorted."""
@@ -109,7 +109,7 @@ class Store(Protocol):
         """The size of a published file, None if there is none."""
 
     def target_names(self, directory: str) -> list[str]:
-        """What lies in a directory of results, given absolutely; nothing where there is none."""
+        """The names in a directory of results, given absolutely; none where it does not exist."""
 
     def local_path(self, path: str) -> str | None:
         """The file's absolute path for other processes; None where no other process can read it."""
