@@ -179,10 +179,11 @@ ADVICE: Final = {"advice": True}
 class Reading:
     """What an ordered operator reads of one of its inputs: these attributes, partition by partition.
 
-    With `time` the rows are events: each is needed once, in order of `time`, ties by `tie`, and what is to be remembered of
-    those before is state of the operator. Without, they are stored for as long as the query's keep says so, and hold from
-    the first to the second instant of `interval`. `terms` are evaluated for each row; some of them may have no value.
-    `conditions`: beside partition and time only which of these are true matters of an event; empty where more does.
+    With `time` the rows are events: each is needed once, in order of `time`, ties by `tie`, and what is to be
+    remembered of those before is state of the operator. Without, they are stored for as long as the query's keep says
+    so, and hold from the first to the second instant of `interval`. `terms` are evaluated for each row; some of them
+    may have no value. `conditions`: beside partition and time only which of these are true matters of an event; empty
+    where more does.
     """
 
     input: Node
@@ -196,9 +197,11 @@ class Reading:
 
 
 class OrderedNode(CachedNode):
-    """An operator that gathers the rows of a partition in order of time. A family of such operators is one subclass, or a few.
+    """An operator that gathers the rows of a partition in order of time. A family of such operators is one subclass, or
+    a few.
 
-    `completed_by` is the attribute of the result that holds the instant at which a row is complete: nothing later changes it.
+    `completed_by` is the attribute of the result that holds the instant at which a row is complete: nothing later
+    changes it.
     """
 
     __slots__ = ()
@@ -217,7 +220,9 @@ class OrderedNode(CachedNode):
         raise NotImplementedError
 
     def verified(self) -> OrderedNode:
-        """The operator that says, in tests, whether its result depends on chance or on batches; itself where it cannot."""
+        """The operator that says, in tests, whether its result depends on chance or on batches; itself where it
+        cannot.
+        """
         return self
 
     @property
@@ -245,7 +250,9 @@ class OrderedNode(CachedNode):
         return ()
 
     def rows(self, inputs: Sequence[Sequence[Row]], aggregation: Aggregation) -> list[Row]:
-        """Its result over all rows of its inputs, in no particular order: the meaning that every other evaluation is tested against."""
+        """Its result over all rows of its inputs, in no particular order: the meaning that every other evaluation is
+        tested against.
+        """
         raise NotImplementedError
 
     def text(self, inputs: Sequence[str]) -> str:
@@ -319,7 +326,9 @@ def unless_equal(old: Node, new: Node) -> Node:
 
 
 def occurrences(node: Node) -> tuple[StreamDef, ...]:
-    """The streams of all references in a query, left to right: occurrence i is the i-th (from 0), shared subtrees repeated."""
+    """The streams of all references in a query, left to right: occurrence i is the i-th (from 0), shared subtrees
+    repeated.
+    """
     if hasattr(node, "_streams"):
         return node._streams
     # Without recursion: a chain of a hundred joins is hundreds of nodes deep.
@@ -429,7 +438,9 @@ def _without_nulls(schema: Schema, condition: Term) -> Schema:
 
 
 def aggregate_attribute(aggregate: Aggregate, schema: Schema) -> Attribute:
-    """Attribute of an aggregate. It is never temporal: what groups yield is bound to no hidden time (rule on aggregates)."""
+    """Attribute of an aggregate. It is never temporal: what groups yield is bound to no hidden time (rule on
+    aggregates).
+    """
     argument = None if aggregate.argument is None else term_type(aggregate.argument, schema)
     by = None if aggregate.by is None else term_type(aggregate.by, schema)
     return Attribute(aggregate.name, aggregate_type(aggregate, argument, by), nullable=True, temporal=False)

@@ -1,7 +1,7 @@
 """The reference semantics: what queries yield over complete finite relations, as the definitions say it.
 
-Rows are tuples of values as held, in the order of the schema; relations are bags, lists in no particular order. Slow and
-obvious on purpose: every other evaluation is tested against this one.
+Rows are tuples of values as held, in the order of the schema; relations are bags, lists in no particular order. Slow
+and obvious on purpose: every other evaluation is tested against this one.
 """
 
 from __future__ import annotations
@@ -127,9 +127,9 @@ def split_by_failure(condition: Term, schema: Schema) -> tuple[Term, Term]:
 def evaluate_leniently(node: Node, relations: Mapping[str, Sequence[Row]]) -> list[Row]:
     """Rows of a query in which rows without a value are set aside, and sums that do not fit are NULL.
 
-    A row leaves the query where a selection, a new attribute or an aggregate's argument has no value for it. Of a join, those pairs
-    are looked at for which every conjunct is true that cannot fail. Where the others have no value, the pair leaves; of a
-    left, semi- or anti-join the left row does, as nobody knows whether it has a partner.
+    A row leaves the query where a selection, a new attribute or an aggregate's argument has no value for it. Of a join,
+    those pairs are looked at for which every conjunct is true that cannot fail. Where the others have no value, the
+    pair leaves; of a left, semi- or anti-join the left row does, as nobody knows whether it has a partner.
     """
     match node:
         case Select(input_, condition):
@@ -289,7 +289,9 @@ def _join(node: Join, left: list[Row], right: list[Row]) -> list[Row]:
 
 
 def _group(rows: list[Row], schema: Schema, keys: tuple[str, ...], aggregates: tuple[Aggregate, ...]) -> list[Row]:
-    """γ (Def. 15): one row per combination of keys that occurs, so grouping nothing yields no row, also without keys."""
+    """γ (Def. 15): one row per combination of keys that occurs, so grouping nothing yields no row, also without
+    keys.
+    """
     places = [schema.names.index(key) for key in keys]
     groups: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:

@@ -75,8 +75,8 @@ class QueryFacts:
 class Rank:
     """The order in which the rows of a recursive component arise (rule R19).
 
-    `R(r) = min over k of (scale * a_k - potential(a_k))` over the promised attributes of the row's stream. A row depends
-    on rows of its component whose rank is lower by at least `step`.
+    `R(r) = min over k of (scale * a_k - potential(a_k))` over the promised attributes of the row's stream. A row
+    depends on rows of its component whose rank is lower by at least `step`.
     """
 
     scale: int
@@ -84,7 +84,9 @@ class Rank:
     potentials: Mapping[Instant, int]
 
     def of(self, stream: str, row: Mapping[str, int]) -> int:
-        """The rank of a row, given at least its promised attributes, or the least rank of rows, given the least of each."""
+        """The rank of a row, given at least its promised attributes, or the least rank of rows, given the least of
+        each.
+        """
         own = [(a, potential) for (name, a), potential in self.potentials.items() if name == stream]
         return min(self.scale * row[a] - potential for a, potential in own)
 

@@ -2,8 +2,8 @@
 R28).
 
 Such an operator keeps what it needs of earlier rows as its own state, so that towards the analysis a row of its result
-rests on the row that completes it. Where it stands inside a query, or above more than row-wise parts, the query is cut there:
-the operator, or what it reads, feeds a stream that no user sees.
+rests on the row that completes it. Where it stands inside a query, or above more than row-wise parts, the query is cut
+there: the operator, or what it reads, feeds a stream that no user sees.
 """
 
 from __future__ import annotations

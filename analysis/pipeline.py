@@ -178,7 +178,9 @@ def _fits(stream: StreamDef, streams: Mapping[str, StreamDef]) -> bool:
 def _output(
     name: str, analysed: Sequence[_QueryDraft], problems: list[Problem], *, recursive: bool
 ) -> StreamDef | None:
-    """The definition of a result stream: as declared, or inferred; None where its queries do not keep or agree on it."""
+    """The definition of a result stream: as declared, or inferred; None where its queries do not keep or agree on
+    it.
+    """
     declared = list(dict.fromkeys(one.query.declared for one in analysed if one.query.declared is not None))
     before = len(problems)
     if len(declared) > 1:

@@ -1,4 +1,6 @@
-"""The partner rule and the kill rule: what frees rows before keep does, zone by zone, and where that pays (R21 to R23)."""
+"""The partner rule and the kill rule: what frees rows before keep does, zone by zone, and where that pays (R21 to
+R23).
+"""
 
 from __future__ import annotations
 

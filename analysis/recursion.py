@@ -27,7 +27,9 @@ from tidegate.analysis.zones.zone import Edge as Constraint
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Edge:
-    """A dependency of a result row on a row of the component: `source <= target + distance`, as the clause bounds it."""
+    """A dependency of a result row on a row of the component: `source <= target + distance`, as the clause bounds
+    it.
+    """
 
     query: QueryFacts
     attribute: str
@@ -102,7 +104,9 @@ def _chain(edge: Edge) -> tuple[Constraint, ...]:
 
 
 def _demands(component: Component, queries: Iterable[QueryFacts]) -> list[tuple[Edge, ...]]:
-    """The edges for each clause on the component's own streams, of which one is chosen. The most advancing come first."""
+    """The edges for each clause on the component's own streams, of which one is chosen. The most advancing come
+    first.
+    """
     found: list[tuple[Edge, ...]] = []
     for query in queries:
         for attribute, function in query.propagation.items():
@@ -175,7 +179,9 @@ def _greatest_mean(nodes: Sequence[Instant], edges: Sequence[Edge]) -> Fraction:
 
 
 def _potentials(nodes: Sequence[Instant], edges: Sequence[Edge], scale: int, step: int) -> dict[Instant, int]:
-    """Numbers with `potential(a) + step <= potential(y) - scale * d` along every edge `y <= a + d` (Bellman and Ford)."""
+    """Numbers with `potential(a) + step <= potential(y) - scale * d` along every edge `y <= a + d` (Bellman and
+    Ford).
+    """
     found = dict.fromkeys(nodes, 0)
     for _ in nodes:
         for edge in edges:

@@ -85,7 +85,9 @@ class Adapted:
 
 
 def adaptation(seconds: int) -> tuple[Rows, float, float]:
-    """Q3 while the occurrence ratio changes; candidates and time of the adaptive plan over those of a switch by hand."""
+    """Q3 while the occurrence ratio changes; candidates and time of the adaptive plan over those of a switch by
+    hand.
+    """
     pattern = pattern_of(QUERIES["Q3: A before B, A before C, B before C"], 3, within=10_000)
     situations = _changing(seconds)
     orders = [np.array([[0, 1, 2], [1, 0, 2], last]) for last in ((2, 1, 0), (2, 0, 1))]

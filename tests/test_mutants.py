@@ -1,4 +1,6 @@
-"""The tool that draws mutants: it makes the changes that it says, kills what a test notices, and lists what none does."""
+"""The tool that draws mutants: it makes the changes that it says, kills what a test notices, and lists what none
+does.
+"""
 
 from __future__ import annotations
 

@@ -198,7 +198,9 @@ OTHERS = {
 
 @contextmanager
 def small(threshold: Threshold | None, value: float | None = None) -> Iterator[None]:
-    """Everything inside sees the threshold at this value (by default the first of `small`), wherever it was imported to."""
+    """Everything inside sees the threshold at this value (by default the first of `small`), wherever it was imported
+    to.
+    """
     if threshold is None:
         yield
         return
@@ -227,7 +229,9 @@ def _has(module: Any, name: str, kept: object) -> bool:
 
 
 def _of(other: Any, module: Any, name: str) -> bool:
-    """Whether a module has the number from this one: it is that one, or imports it and has no such number of its own."""
+    """Whether a module has the number from this one: it is that one, or imports it and has no such number of its
+    own.
+    """
     own = {f"tidegate.runtime.{one.module}" for one in THRESHOLDS if one.name == name}
     return other is module or other.__name__ not in own
 

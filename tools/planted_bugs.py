@@ -4,8 +4,8 @@
 
 A bug is a patch: one file, a text that occurs in it exactly once, and what stands there instead. A patch that no longer
 fits fails the run, and so does a run that is broken before any bug is planted. Tests that do not end in time have not
-noticed the bug, unless it is marked as one that loops. Exit status 0 iff all bugs of the required list are killed and at
-least 95 % of all. A resume file remembers what was found of this code; a run that is started again leaves that out.
+noticed the bug, unless it is marked as one that loops. Exit status 0 iff all bugs of the required list are killed and
+at least 95 % of all. A resume file remembers what was found of this code; a run that is started again leaves that out.
 """
 
 from __future__ import annotations
@@ -181,7 +181,9 @@ def _compile_kernels() -> None:
 
 
 def _stale(patches: Sequence[Patch]) -> frozenset[str]:
-    """The kernels that have a bug, or may have one inside: those that import, perhaps through others, one that is patched."""
+    """The kernels that have a bug, or may have one inside: those that import, perhaps through others, one that is
+    patched.
+    """
     texts = {path.stem: path.read_text() for path in (ROOT / KERNELS).glob("*.py")}
     stale = {Path(patch.file).stem for patch in patches if patch.file.startswith(KERNELS)}
     while True:

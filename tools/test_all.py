@@ -1,10 +1,11 @@
-"""Every check there is, part by part, as `make test-all` runs them: one command, whose last lines say what each part found.
+"""Every check there is, part by part, as `make test-all` runs them: one command, whose last lines say what each part
+found.
 
     python tools/test_all.py [--resume out/test-all.json] [--gigabytes 2.2] [--only PART ...]
 
-A part is commands that run beside each other, and passes if all of them do. One that fails keeps none of the others from
-running. `--resume FILE` keeps what parts of this code have passed, and leaves them out when it is started again: the whole
-takes hours. What commands print goes to files beside it. Exit status 0 if every part has passed.
+A part is commands that run beside each other, and passes if all of them do. One that fails keeps none of the others
+from running. `--resume FILE` keeps what parts of this code have passed, and leaves them out when it is started again:
+the whole takes hours. What commands print goes to files beside it. Exit status 0 if every part has passed.
 """
 
 from __future__ import annotations

@@ -29,11 +29,13 @@ def kind_of(value: object) -> str:
 
 
 def nearest(name: str, known: Iterable[str], most: int = 2) -> list[str]:
-    """Those of the known names that are meant by one that is not known, `most` at most; none if it is another name altogether.
+    """Those of the known names that are meant by one that is not known, `most` at most; none if it is another name
+    altogether.
 
-    The first of these that fits any of them decides: it is the same but for case and signs; it is misspelt, by one letter of
-    three to five, two of six to eight, three of more that is wrong, missing, too many or swapped with its neighbour; one of the
-    two begins as the other does, or is its last words: `cust` and `customer_name`, `first_value` and `first`.
+    The first of these that fits any of them decides: it is the same but for case and signs; it is misspelt, by one
+    letter of three to five, two of six to eight, three of more that is wrong, missing, too many or swapped with its
+    neighbour; one of the two begins as the other does, or is its last words: `cust` and `customer_name`, `first_value`
+    and `first`.
     """
     asked = _plain(name)
     if not 0 < len(asked) <= _COMPARED:
@@ -52,7 +54,9 @@ def _plain(name: str) -> str:
 
 
 def _allowed(left: str, right: str) -> int:
-    """How many letters of a name may be wrong. Names that share no first letter, or two of three letters, are more than misspelt."""
+    """How many letters of a name may be wrong. Names that share no first letter, or two of three letters, are more than
+    misspelt.
+    """
     length = min(len(left), len(right))
     if length < 3 or left[0] != right[0] or (len(left) == len(right) == 3 and sorted(left) != sorted(right)):
         return 0
@@ -78,7 +82,9 @@ def _edits(left: str, right: str, most: int) -> int | None:
 
 
 def _shares_words(asked: str, known: str) -> bool:
-    """One begins as the other does, or is its last words; of a name that is longer than the known one, four letters at least."""
+    """One begins as the other does, or is its last words; of a name that is longer than the known one, four letters at
+    least.
+    """
     first, second = ([word.casefold() for word in _WORD.findall(name)] for name in (asked, known))
     if sorted(first) == sorted(second):
         return True

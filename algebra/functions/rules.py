@@ -21,8 +21,9 @@ Rule = Callable[[Call, tuple[TypedTerm, ...]], TypedTerm]
 class Operation:
     """An operation: its rule of types, how it is written, and whether it can fail at all.
 
-    `written`: in Python, over x, y and z. `temporal`: whether instants moved by it are instants to the analysis (TSA Def. 2). `counts` and `constants`: with how many operands, and with which constants
-    after them (before them with `constants_first`), engines are compared on it.
+    `written`: in Python, over x, y and z. `temporal`: whether instants moved by it are instants to the analysis (TSA
+    Def. 2). `counts` and `constants`: with how many operands, and with which constants after them (before them with
+    `constants_first`), engines are compared on it.
     """
 
     name: str
@@ -159,7 +160,8 @@ def fixed(kernel: Kernel, takes: tuple[DataType, ...], result: DataType) -> Rule
     return rule
 
 
-# --- what may be meant by arguments that are not taken ------------------------------------------------------------------
+# --- what may be meant by arguments that are not taken
+# ------------------------------------------------------------------
 
 
 def mismatch(call: Call, args: tuple[TypedTerm, ...], takes: str, hint: str = "") -> QueryError:

@@ -60,7 +60,8 @@ DETECTED: Final = "detected"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowIntervals(CachedNode):
-    """Rows as situations: each is valid in [ts, te), the instants `ts` and `te` of the row, in the partition of its `keys`.
+    """Rows as situations: each is valid in [ts, te), the instants `ts` and `te` of the row, in the partition of its
+    `keys`.
 
     Every row has ts < te; with `points`, ts <= te. Unlike derived situations those of a partition may overlap.
     """
@@ -88,13 +89,15 @@ Emission = Literal["earliest", "final"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Match(OrderedNode):
-    """Temporal patterns: one situation per symbol, of one partition, such that the pattern holds (TPStream Def. 9 to 13).
+    """Temporal patterns: one situation per symbol, of one partition, such that the pattern holds (TPStream Def. 9 to
+    13).
 
-    The pattern speaks of the endpoints `symbol.ts` and `symbol.te`. `detected` is the instant at which the match is known.
-    final: the greatest `te`; the pattern holds, and all lies within a window. earliest: the first instant at which pattern
-    and durations are certain, whatever ends are still to come; `te` is NULL where it lies beyond it, aggregates cover the
-    events up to it, and the window reaches to it. What a given situation's row says is no news: its end counts as known from
-    that instant on, like any other, but the result has it and the row's other attributes in any case.
+    The pattern speaks of the endpoints `symbol.ts` and `symbol.te`. `detected` is the instant at which the match is
+    known. final: the greatest `te`; the pattern holds, and all lies within a window. earliest: the first instant at
+    which pattern and durations are certain, whatever ends are still to come; `te` is NULL where it lies beyond it,
+    aggregates cover the events up to it, and the window reaches to it. What a given situation's row says is no news:
+    its end counts as known from that instant on, like any other, but the result has it and the row's other attributes
+    in any case.
     """
 
     situations: tuple[Derive | RowIntervals, ...]
@@ -204,7 +207,9 @@ def endpoint_schema(node: Match) -> Schema:
 
 
 def require_exact(pattern: Term, ends: Schema) -> None:
-    """`QueryError` TG153 for a pattern that says more than how endpoints lie to each other: its negation must be as exact."""
+    """`QueryError` TG153 for a pattern that says more than how endpoints lie to each other: its negation must be as
+    exact.
+    """
     found = _inexact(temporal_formula(pattern, ends))
     if found is not None:
         raise QueryError(

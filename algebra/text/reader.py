@@ -40,8 +40,9 @@ class AmbiguousRelationWarning(UserWarning):
 
     Examples:
         >>> import warnings
+        >>> text = "FROM Cars DEFINE A AS speed > 80, B AS accel < -2 PATTERN A finishes B WITHIN 9"
         >>> with warnings.catch_warnings(record=True, action="always") as told:
-        ...     hits = tg.read_query("FROM Cars DEFINE A AS speed > 80, B AS accel < -2 PATTERN A finishes B WITHIN 9", cars)
+        ...     hits = tg.read_query(text, cars)
         >>> told[0].category.__name__
         'AmbiguousRelationWarning'
     """
@@ -58,9 +59,9 @@ def read_query(
 ) -> Relation:
     """The matches that a query in the text language asks for: `FROM ... DEFINE ... PATTERN ... WITHIN ... RETURN ...`.
 
-    `streams` is the stream of FROM, or streams by name. `dialect` says whose `finishes` is meant: "allen", or "tpstream",
-    where it is the mirror image; without it Allen's is taken, with a warning. `units` says in which unit the values of an
-    attribute are; quantities beside it are converted to that. `file` is what errors call the text.
+    `streams` is the stream of FROM, or streams by name. `dialect` says whose `finishes` is meant: "allen", or
+    "tpstream", where it is the mirror image; without it Allen's is taken, with a warning. `units` says in which unit
+    the values of an attribute are; quantities beside it are converted to that. `file` is what errors call the text.
 
     `QueryError` TG170 where the text does not fit the grammar, TG171 to TG174 for relations, situations, streams and
     units that there are not.
@@ -84,7 +85,9 @@ def read_query(
 
 @dataclass(frozen=True, slots=True)
 class StreamClause:
-    """What a query says of its stream: its name, what orders its events and tells partitions apart, and where it is named."""
+    """What a query says of its stream: its name, what orders its events and tells partitions apart, and where it is
+    named.
+    """
 
     stream: str
     time: str | None

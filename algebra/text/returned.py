@@ -42,7 +42,9 @@ class Item:
 
 @dataclass(slots=True)
 class ReturnReader:
-    """Reads RETURN before the situations are made; `aggregates` are those that each of them needs, by their names there."""
+    """Reads RETURN before the situations are made; `aggregates` are those that each of them needs, by their names
+    there.
+    """
 
     conditions: Conditions
     events: Partitioned

@@ -1,7 +1,7 @@
 """Kernels: what computes the values of a function for one representation of its operands, in plain Python.
 
-A kernel knows what values are held as (int64, double, string, boolean); an operation chooses it for the types at hand. Engines
-have forms of kernels under the same names, which must agree with these.
+A kernel knows what values are held as (int64, double, string, boolean); an operation chooses it for the types at hand.
+Engines have forms of kernels under the same names, which must agree with these.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ def always(_: Sequence[TypedTerm]) -> bool:
 class Kernel:
     """A kernel: its meaning in Python, and what is known of its values before it runs.
 
-    `python` takes the operands, then the constants, and raises `KernelFailure` where there is no value. It is called where
-    no operand is NULL, unless `takes_null`. Its integers are unbounded: the caller checks them against the result type.
-    `lazy` is there instead for kernels that do not evaluate every operand. `nullable`: whether the value can be NULL.
-    `failure`: the code of its failure besides overflow, and `total`: whether it cannot fail so for these operands.
-    `mentions`: how often an expression of an engine mentions its operands.
+    `python` takes the operands, then the constants, and raises `KernelFailure` where there is no value. It is called
+    where no operand is NULL, unless `takes_null`. Its integers are unbounded: the caller checks them against the result
+    type. `lazy` is there instead for kernels that do not evaluate every operand. `nullable`: whether the value can be
+    NULL. `failure`: the code of its failure besides overflow, and `total`: whether it cannot fail so for these
+    operands. `mentions`: how often an expression of an engine mentions its operands.
     """
 
     name: str

@@ -1,8 +1,8 @@
 """The one table of operations: what each is called, which types it takes and yields, and which kernel computes it.
 
-`resolve` turns a term into typed kernels (`typed.py`). A function is an entry of its family in `functions/`, with its kernel;
-each engine has a form of the kernel in a table of its own. Where engines could not agree one kernel computes it on all of them, or
-the operation is narrower than in SQL: casing is of ASCII letters only.
+`resolve` turns a term into typed kernels (`typed.py`). A function is an entry of its family in `functions/`, with its
+kernel; each engine has a form of the kernel in a table of its own. Where engines could not agree one kernel computes it
+on all of them, or the operation is narrower than in SQL: casing is of ASCII letters only.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Typed terms: a term with its overloads resolved to kernels, as all three evaluators walk it.
 
-Each carries what is known before it runs: whether it can be NULL, the range of its integers, and so whether it can fail.
+Each carries what is known before it runs: whether it can be NULL, the range of its integers, and so whether it can
+fail.
 """
 
 from __future__ import annotations

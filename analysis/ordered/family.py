@@ -19,7 +19,9 @@ N = TypeVar("N", bound=OrderedNode)
 
 
 class ZoneBuilder(Protocol):
-    """The zones of a query in the making, as `federation` builds them; `labels` name variables, `conflicts` say why none is left."""
+    """The zones of a query in the making, as `federation` builds them; `labels` name variables, `conflicts` say why
+    none is left.
+    """
 
     labels: dict[Hidden, Label]
     conflicts: list[Conflict]
@@ -47,8 +49,8 @@ class ZoneBuilder(Protocol):
 class StateBound:
     """The state of an operator that has read events up to the instant p. `bounds` is its size, as text for people.
 
-    What is over may go once p reaches its `start` or its `end` plus so many ticks, whichever `ahead` has; empty: nothing that
-    is over is kept.
+    What is over may go once p reaches its `start` or its `end` plus so many ticks, whichever `ahead` has; empty:
+    nothing that is over is kept.
     """
 
     bounds: tuple[str, ...]
@@ -84,8 +86,8 @@ class Family(Generic[N]):
         raise NotImplementedError
 
     def one_by_one(self, node: N, *, shared: bool) -> Sequence[str]:
-        """Why events are stored one by one where they are, for people; none where there are no events. `shared`: whether all its
-        inputs read the same rows.
+        """Why events are stored one by one where they are, for people; none where there are no events. `shared`:
+        whether all its inputs read the same rows.
         """
         raise NotImplementedError
 

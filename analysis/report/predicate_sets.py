@@ -23,7 +23,8 @@ from tidegate.analysis.zones.sites import site_of
 if TYPE_CHECKING:
     import sympy
 
-#: A query has at most so many pairs of conditions compared, as a pair takes milliseconds: attributes with more are left out.
+#: A query has at most so many pairs of conditions compared, as a pair takes milliseconds: attributes with more are left
+#: out.
 MAX_PAIRS = 100
 #: Integers beyond are not all doubles.
 _EXACT_IN_DOUBLE = 2**53
@@ -108,7 +109,9 @@ def _shown(term: Term) -> str:
 
 
 class _Values:
-    """The sets of values of one attribute: integers for what is held as such, numbers, or ranks of the texts compared."""
+    """The sets of values of one attribute: integers for what is held as such, numbers, or ranks of the texts
+    compared.
+    """
 
     def __init__(self, name: str, type_: DataType, terms: Iterable[Term]) -> None:
         self.name, self.type = name, type_

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Bounded:
-    """At most the rows that a stream accepts within `horizon` ticks, plus its skew ahead, plus the inputs' lag, plus what
-    the query itself is behind of what they allow, where a schedule lets it.
+    """At most the rows that a stream accepts within `horizon` ticks, plus its skew ahead, plus the inputs' lag, plus
+    what the query itself is behind of what they allow, where a schedule lets it.
 
-    `horizon` -∞: no row is ever kept. `lagging`: whether the query waits for several inputs, so that lag counts. `tables`:
-    static tables joined before a row is kept, so that it is kept once per match.
+    `horizon` -∞: no row is ever kept. `lagging`: whether the query waits for several inputs, so that lag counts.
+    `tables`: static tables joined before a row is kept, so that it is kept once per match.
     """
 
     stream: str

@@ -68,8 +68,8 @@ def keep(federation: Federation, i: int, promised: tuple[str, ...]) -> Keep:
 
 
 def kept_of(condition: Keep, part: Node, i: int) -> Term:
-    """Which rows that pass a part of the query are kept at some progress: a condition over the stream's attributes, TRUE where
-    the part lets no others pass. The stream is the part's occurrence i.
+    """Which rows that pass a part of the query are kept at some progress: a condition over the stream's attributes,
+    TRUE where the part lets no others pass. The stream is the part's occurrence i.
     """
     if any(not needed.inner for needed in condition.needed):
         return TRUE

@@ -1,4 +1,6 @@
-"""The kill rule: a final right row of an anti-join that discards all left rows a stored row can be part of (rule R22)."""
+"""The kill rule: a final right row of an anti-join that discards all left rows a stored row can be part of (rule
+R22).
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,8 @@ class Reach:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kill:
-    """When a row of `counterpart`, final as it is stored, kills a row of `occurrence` in a zone. Both number occurrences.
+    """When a row of `counterpart`, final as it is stored, kills a row of `occurrence` in a zone. Both number
+    occurrences.
 
     It must be one of which `right`, the anti-join's right side, makes a row. `direct` are conditions over both rows, in
     attributes of the anti-join that `names` traces to them; `reaches` what else has to hold between their instants.

@@ -1,4 +1,6 @@
-"""The partner rule: a row that has no partner in some other occurrence, and can get none, is dead in a zone (rule R21)."""
+"""The partner rule: a row that has no partner in some other occurrence, and can get none, is dead in a zone (rule
+R21).
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ Naming = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Partner:
-    """The constraints of a zone between a row of `occurrence` and one of `counterpart` that matter to a result row together.
+    """The constraints of a zone between a row of `occurrence` and one of `counterpart` that matter to a result row
+    together.
 
     `after` holds (x, y, c): the other's `y <= x + c`; `before` (y, x, c): the own `x <= y + c`; `keys` pairs of
     attributes with equal values. `ahead` holds `d(x, y)` for the y on which the other stream progresses.
@@ -43,7 +46,9 @@ class Partner:
         return conjunction([above(Attr(x), own.schema[x].type, b[other.name, y] - d) for x, y, d in self.ahead])
 
     def holds(self, named: Naming, columns: tuple[frozenset[str], frozenset[str]]) -> Term:
-        """Whether two rows are partners, over the own columns and the other's as `named`; keys only where both are stored."""
+        """Whether two rows are partners, over the own columns and the other's as `named`; keys only where both are
+        stored.
+        """
         own, other = (stream.schema for stream in self.streams)
         parts: list[Term] = [
             call("eq_null_safe", Attr(a), Attr(named(b))) for a, b in self.keys if a in columns[0] and b in columns[1]

@@ -71,10 +71,11 @@ class Mends:
     def progress(
         self, attribute: str, clause: Clause, instead: str | None = None, *, declared: bool = False, alone: bool = True
     ) -> str:
-        """How an attribute progresses on a stream: by a bound; or the result on `instead`, or on what says when a row is known.
+        """How an attribute progresses on a stream: by a bound; or the result on `instead`, or on what says when a row
+        is known.
 
-        Where periods are waited for that last as long as they will, the bound comes last. A `declared` result gets another
-        attribute only where no other query feeds it. Empty where nothing was found.
+        Where periods are waited for that last as long as they will, the bound comes last. A `declared` result gets
+        another attribute only where no other query feeds it. Empty where nothing was found.
         """
         if days := self._days(attribute):
             return days
@@ -92,7 +93,9 @@ class Mends:
         return "; or ".join(text for text in (first, second) if text)
 
     def ends(self, detected: str) -> str:
-        """How matches pass that wait for given situations to end, long after their detection; empty where none is known."""
+        """How matches pass that wait for given situations to end, long after their detection; empty where none is
+        known.
+        """
         operator = ordered_operator(self.node)
         assert operator is not None, "they are given to an operator that gathers rows in order"
         found = [text for text in (self._variant(operator, detected),) if text]
@@ -124,7 +127,9 @@ class Mends:
         return ""
 
     def _all_bounds(self, attribute: str) -> Mapping[str, str]:
-        """Bounds that make an attribute progress, all together, by the stream that each is of; none where none were found."""
+        """Bounds that make an attribute progress, all together, by the stream that each is of; none where none were
+        found.
+        """
         mended = self._bounded(self.node, attribute)
         return {} if mended is None else {stream: " and ".join(texts) for stream, texts in mended[1].items()}
 
@@ -159,7 +164,9 @@ class Mends:
     def _one_instant(
         self, node: Node, federation: Federation, attribute: str, clause: Clause
     ) -> tuple[Node, str] | None:
-        """The query with an instant, or a window of it, that a side of a join drops, and a condition on it in the join."""
+        """The query with an instant, or a window of it, that a side of a join drops, and a condition on it in the
+        join.
+        """
         for step in _above_ordered(node, clause.occurrence):
             join = step.node
             if not isinstance(join, Join):
@@ -200,7 +207,8 @@ class Mends:
         return all(_reaches(zone, attribute, i, found.occurrences[i].progress) for zone in speaking)
 
     def _pairs(self, scope: _Scope, i: int) -> Iterator[tuple[str, str, int]]:
-        """Attributes y and t of a scope such that a bound on y bounds the occurrence, and the least y - t that there is.
+        """Attributes y and t of a scope such that a bound on y bounds the occurrence, and the least y - t that there
+        is.
 
         What is compared with y already comes first, and of y the occurrence's own instant.
         """
@@ -236,7 +244,9 @@ class Mends:
         return name, f"{method}{name}={_latest_text(instants, core)})"
 
     def _regrouped(self, attribute: str | None = None) -> str:
-        """A window of when a row is known, as the key of groups that is one of another instant; empty where that is no mend."""
+        """A window of when a row is known, as the key of groups that is one of another instant; empty where that is no
+        mend.
+        """
         above: list[Node] = []
         for step in _unary(self.node):
             if isinstance(step, Imbed) and any(isinstance(one, Group) and step.name in one.keys for one in above):
@@ -350,7 +360,9 @@ class Mends:
 
     # Tries ------------------------------------------------------------------------------------------------------------
     def _analysed(self, node: Node, streams: Mapping[str, StreamDef] | None = None) -> Federation | None:
-        """The federation; None where the query is contradictory, has too many cases or wrong types, or enough was tried."""
+        """The federation; None where the query is contradictory, has too many cases or wrong types, or enough was
+        tried.
+        """
         if self.effort <= 0:
             return None
         try:
@@ -432,7 +444,9 @@ def _path(node: Node, i: int) -> Iterator[_Step]:
 
 
 def _above_ordered(node: Node, i: int) -> list[_Step]:
-    """The way to an occurrence, or to the operator that gathers its rows in order: conditions below are another matter."""
+    """The way to an occurrence, or to the operator that gathers its rows in order: conditions below are another
+    matter.
+    """
     return list(takewhile(lambda step: not isinstance(step.node, OrderedNode), _path(node, i)))
 
 
@@ -527,7 +541,9 @@ def _free(name: str, node: Node) -> str:
 
 
 def _ends_later(attribute: str, clause: Clause) -> bool:
-    """Whether only the length of periods is not bounded: the attribute bounds an instant of the rows before their progress."""
+    """Whether only the length of periods is not bounded: the attribute bounds an instant of the rows before their
+    progress.
+    """
     zone, i = clause.zone, clause.occurrence
     ends: list[Hidden] = [("x", i, y) for y, _ in clause.distances]
     starts = [row for row in zone.layout.rows if is_copy(row) and row[1] == i and row not in ends]

@@ -30,7 +30,8 @@ Hint = Callable[[str, Clause], str]
 def contradictions(query: Query, federation: Federation) -> list[Problem]:
     """A problem if the temporal relations contradict each other, with the cycle of constraints that shows it.
 
-    There is no cycle where a single condition is false by itself, such as `t < t`; over tables alone that is no mistake.
+    There is no cycle where a single condition is false by itself, such as `t < t`; over tables alone that is no
+    mistake.
     """
     if federation.zones or not (federation.conflicts or any(stream.progress for stream in federation.occurrences)):
         return []

@@ -1,4 +1,6 @@
-"""Terms over the instants of a zone: equal ones are one variable, wherever and however often they are written (rule R3)."""
+"""Terms over the instants of a zone: equal ones are one variable, wherever and however often they are written (rule
+R3).
+"""
 
 from __future__ import annotations
 
@@ -121,7 +123,9 @@ def _by_layout(zones: list[Zone], change: Callable[[list[Zone], Layout], list[Zo
 
 @dataclass(slots=True)
 class _Reader:
-    """Reads temporal terms over the attributes of a layout; `added` are the rows that they need besides, with sources."""
+    """Reads temporal terms over the attributes of a layout; `added` are the rows that they need besides, with
+    sources.
+    """
 
     layout: Layout
     added: dict[Hidden, Term | None] = field(default_factory=dict)
@@ -169,8 +173,8 @@ class _Reader:
                 assert_never(term)
 
     def floor(self, reading: RowTerm, unit: int, source: Term | None) -> RowTerm:
-        """The last multiple of `unit` at or before what was read: of a least instant the least, of one that is a rounding
-        with a unit of which this one is a multiple, that of what was rounded."""
+        """The last multiple of `unit` at or before what was read: of a least instant the least, of one that is a
+        rounding with a unit of which this one is a multiple, that of what was rounded."""
         if isinstance(reading, Extreme):
             return _extreme(reading.op, [self.floor(part, unit, source) for part in reading.parts])
         row, by = reading.row, reading.by
@@ -230,7 +234,9 @@ class _Reader:
         return self.names[row]
 
     def extended(self, zones: list[Zone], limit: int, conflicts: list[Conflict], declared_by: str = "") -> list[Zone]:
-        """The zones, all of this layout, with the rows that were added and what these are, and names for all that was read."""
+        """The zones, all of this layout, with the rows that were added and what these are, and names for all that was
+        read.
+        """
         for row in self.added:
             for known in (row, *_parts_of(row)):
                 self.name(known)

@@ -287,13 +287,17 @@ def reduced(matrix: Matrix) -> tuple[tuple[int, int, int], ...]:
 
 
 def hull(matrices: Sequence[Matrix]) -> Matrix:
-    """The smallest zone around several closed ones over the same variables: the largest of each bound, itself closed."""
+    """The smallest zone around several closed ones over the same variables: the largest of each bound, itself
+    closed.
+    """
     result: Matrix = np.maximum.reduce(matrices)
     return result
 
 
 def around(zones: Sequence[Zone], declared_by: str) -> Zone:
-    """The smallest zone that has others of the same layout in it; its constraints are said to come from them together."""
+    """The smallest zone that has others of the same layout in it; its constraints are said to come from them
+    together.
+    """
     first = zones[0]
     matrix = hull([zone.matrix for zone in zones])
     rows = first.layout.rows

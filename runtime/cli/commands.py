@@ -1,4 +1,6 @@
-"""The command line: `tidegate check`, `explain`, `run`, `start`, `timeline`, `why`, `state`, `quarantine`, `compact`, `doctor` and `version`."""
+"""The command line: `tidegate check`, `explain`, `run`, `start`, `timeline`, `why`, `state`, `quarantine`, `compact`,
+`doctor` and `version`.
+"""
 
 from __future__ import annotations
 

@@ -126,7 +126,9 @@ def deployment(
 def _check_fits(
     program: Program, sources: Mapping[str, Any], statics: Mapping[str, Any], sinks: Mapping[str, Any]
 ) -> None:
-    """`QueryError` for names that the program does not have, inputs that are missing, and options that do not fit them."""
+    """`QueryError` for names that the program does not have, inputs that are missing, and options that do not fit
+    them.
+    """
     inputs = {stream.name: stream for stream in program.definition.inputs}
     for name, data in sources.items():
         check_known(name, inputs, "input")

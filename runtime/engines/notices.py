@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 
 class RunWarning(UserWarning):
-    """What looks like a mistake in a run that goes on: all rows of an input rejected, or an input that never progresses.
+    """What looks like a mistake in a run that goes on: all rows of an input rejected, or an input that never
+    progresses.
 
     Examples:
         >>> import warnings
@@ -48,7 +49,9 @@ def due_after(rows: int) -> int:
 
 @dataclass(slots=True)
 class _Rejecting:
-    """The batches of which every row of a source was rejected: all since the run began, and those in a row until now."""
+    """The batches of which every row of a source was rejected: all since the run began, and those in a row until
+    now.
+    """
 
     total: SourceCounts = field(default_factory=SourceCounts)
     batches: int = 0
@@ -82,9 +85,10 @@ class _Rejecting:
 
 @dataclass(slots=True)
 class Notices:
-    """What a run has to say of each source, once of each kind; of batches of which all rows are rejected at the first one, of ten
-    rows of such in a row, a hundred and so on, and of others in the end: where rows are pushed one by one, each that is rejected is
-    all of its batch. Of rows that a query sets aside it is said of the first, of ten, a hundred and so on.
+    """What a run has to say of each source, once of each kind; of batches of which all rows are rejected at the first
+    one, of ten rows of such in a row, a hundred and so on, and of others in the end: where rows are pushed one by one,
+    each that is rejected is all of its batch. Of rows that a query sets aside it is said of the first, of ten, a
+    hundred and so on.
     """
 
     setup: Setup
@@ -119,7 +123,9 @@ class Notices:
                 self._say(name, name, _stands_still(name, pushed=self._is_pushed(name)))
 
     def _tell_aside(self, report: BatchReport) -> None:
-        """Warns of files that cannot be read, and of rows that queries set aside: tied events, and rows without a value."""
+        """Warns of files that cannot be read, and of rows that queries set aside: tied events, and rows without a
+        value.
+        """
         names = stage_names(self.setup.plan.facts)
         found = {**report.set_aside, **{name: {UNREADABLE: files} for name, files in report.unreadable.items()}}
         before, self.set_aside = self.set_aside, added(self.set_aside, found)
@@ -167,8 +173,8 @@ class Notices:
             self._warn(name, all_rejected(self.setup.streams[name], rejecting.row, self._kept(rejecting.clock), where))
 
     def ended(self, counts: Mapping[str, SourceCounts]) -> None:
-        """Warns, as the run ends, of batches of rejected rows of which no warning told, and of inputs of which nothing was
-        read though files are there.
+        """Warns, as the run ends, of batches of rejected rows of which no warning told, and of inputs of which nothing
+        was read though files are there.
         """
         if self.over:
             return

@@ -201,7 +201,9 @@ def prepare(
 
 
 def _checked_on_error(on_error: object, results: Collection[str], streams: Collection[str]) -> dict[str, OnError]:
-    """What happens to rows of a result's queries without a value; `QueryError` TG401 or TG402 for what says nothing of it."""
+    """What happens to rows of a result's queries without a value; `QueryError` TG401 or TG402 for what says nothing of
+    it.
+    """
     if isinstance(on_error, Mapping):
         for name in on_error:
             check_known(name, results, "result")
@@ -242,11 +244,14 @@ def hold_statics(facts: ProgramFacts, given: Mapping[str, Any]) -> dict[str, pl.
 
 
 def _static_results(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
-    """Results that depend on static tables alone: complete before the first batch, and static tables to other queries."""
+    """Results that depend on static tables alone: complete before the first batch, and static tables to other
+    queries.
+    """
     known = dict(tables)
     for query in plan.queries:
         if query.facts.is_static:
-            # A stream whose rows cannot matter, since no instants satisfy the condition on them, may be read all the same.
+            # A stream whose rows cannot matter, since no instants satisfy the condition on them, may be read all the
+            # same.
             frames = [None if leaf.buffer is None else no_rows(leaf.buffer) for leaf in query.leaves]
             leaves = read_leaves(Demand.of(query, {}, {}), frames, known)
             rows = increment(query, leaves, {}, {}, {})

@@ -39,8 +39,8 @@ Read = Callable[[Buffer, Sequence[Segment]], pl.DataFrame]
 class Judgement:
     """Judges slice by slice which rows of a buffer are dead. `dead` is right once `done`.
 
-    What batches after `seq` have written kills nothing here, or one would never come to an end of what arrives meanwhile.
-    Of partners there is an end: those are asked for that could have come only until the look began.
+    What batches after `seq` have written kills nothing here, or one would never come to an end of what arrives
+    meanwhile. Of partners there is an end: those are asked for that could have come only until the look began.
     """
 
     buffer: Buffer
@@ -87,7 +87,9 @@ class _LeafCase:
 
 @dataclass(slots=True, eq=False)
 class _Check:
-    """A rule applied to the rows: `matched` marks those for which a stored row of `counterpart` was found among the `seen`."""
+    """A rule applied to the rows: `matched` marks those for which a stored row of `counterpart` was found among the
+    `seen`.
+    """
 
     asked: _LeafCase
     rule: Partner | Kill

@@ -17,7 +17,8 @@ class Job:
 
     `state` is what an operator that gathers events in order has kept so far, `close_at` where situations end that are
     open after this increment, its last. `lenient`: rows without a value are set aside instead of failing the batch;
-    `lenient_feeds` are the buffers, by their ids, whose readers have it so. `untied`: so are events of which nothing says which comes first.
+    `lenient_feeds` are the buffers, by their ids, whose readers have it so. `untied`: so are events of which nothing
+    says which comes first.
     """
 
     query: QueryPlan

@@ -53,7 +53,9 @@ _LEFT: Final = "\0left"
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """A row for which a term of a query has no value (`unevaluable`), or a group whose sum does not fit (`overflow`)."""
+    """A row for which a term of a query has no value (`unevaluable`), or a group whose sum does not fit
+    (`overflow`).
+    """
 
     reason: str
     attribute: str | None

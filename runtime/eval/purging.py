@@ -90,10 +90,10 @@ class Watch:
     """Decides which rows of a group of buffers are judged, and when. Each row that arrives adds `credit` for judging
     others.
 
-    Rows that no look has judged yet are judged once, the latest of them before earlier ones: most rows that the rules free
-    have company, or lose hope of it, soon after they came, and little of the state can have to do with such rows. Beside them
-    those that were judged longest ago are judged again. Either rate is halved by each look that frees less than WORTH of
-    what it judged, PATIENCE times at most, and is what it was at first after one that frees more.
+    Rows that no look has judged yet are judged once, the latest of them before earlier ones: most rows that the rules
+    free have company, or lose hope of it, soon after they came, and little of the state can have to do with such rows.
+    Beside them those that were judged longest ago are judged again. Either rate is halved by each look that frees less
+    than WORTH of what it judged, PATIENCE times at most, and is what it was at first after one that frees more.
     """
 
     frees: bool = True

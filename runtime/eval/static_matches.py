@@ -26,8 +26,8 @@ class StaticMatches:
     def are_several(self, node: Join | Product) -> bool:
         """Whether a key that the table has stands for more than one row, on average over its keys.
 
-        Where the table's rows have limits on both sides of one value of the stream's row, they are taken for periods of which
-        one holds at a time.
+        Where the table's rows have limits on both sides of one value of the stream's row, they are taken for periods of
+        which one holds at a time.
         """
         table = node.left if is_static(node.left) else node.right
         if isinstance(node, Product):
@@ -37,7 +37,9 @@ class StaticMatches:
         return self._matches(table, keys) > 1 and not _within_periods(parts, left=table is node.left)
 
     def _matches(self, table: Node, keys: tuple[Term, ...]) -> float:
-        """The rows of a table per different key. Rows without a key are left out; without key columns all rows count."""
+        """The rows of a table per different key. Rows without a key are left out; without key columns all rows
+        count.
+        """
         if (table, keys) not in self._known:
             self._known[table, keys] = self._counted(table, keys)
         return self._known[table, keys]

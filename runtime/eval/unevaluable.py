@@ -34,9 +34,9 @@ def failures(
 ) -> dict[int, EvaluationError]:
     """The error of the first term that has no value, by the number of the row.
 
-    `nodes` are row-wise parts over the stream of the rows, in the order in which they are evaluated. Terms are those of the
-    reference evaluation: a row that a selection leaves out is not looked at above it. A term over a static table alone
-    that fails is no row's fault and is raised.
+    `nodes` are row-wise parts over the stream of the rows, in the order in which they are evaluated. Terms are those of
+    the reference evaluation: a row that a selection leaves out is not looked at above it. A term over a static table
+    alone that fails is no row's fault and is raised.
     """
     found: dict[int, EvaluationError] = {}
     for node in nodes:

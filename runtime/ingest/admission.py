@@ -1,4 +1,6 @@
-"""Which rows of a stream are accepted, and what rows say of progress: admission, by relations, lateness and the skew guard."""
+"""Which rows of a stream are accepted, and what rows say of progress: admission, by relations, lateness and the skew
+guard.
+"""
 
 from __future__ import annotations
 
@@ -38,9 +40,9 @@ class Intake:
 
     `progress` holds b of every progressing attribute before the batch; `door` the keep condition per buffer; `limits`
     the greatest instant that is not ahead, of the progressing attributes that have a skew guard; `remembered` the
-    accepted rows that others must not repeat; `arrival` is the instant at which the batch receives rows. `joining`: events
-    may be joined into event runs where the stream's delay says which of them are final. `terms` are the row-wise parts of the
-    queries that hold terms which can fail on a row.
+    accepted rows that others must not repeat; `arrival` is the instant at which the batch receives rows. `joining`:
+    events may be joined into event runs where the stream's delay says which of them are final. `terms` are the row-wise
+    parts of the queries that hold terms which can fail on a row.
     """
 
     stream: StreamDef

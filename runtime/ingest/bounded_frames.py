@@ -1,4 +1,6 @@
-"""Frames given as sources are read once per checkpoint; what they held is noted, so that another one is refused later."""
+"""Frames given as sources are read once per checkpoint; what they held is noted, so that another one is refused
+later.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Intake of new rows: the fate of each, and what of the accepted ones is buffered.
 
-Every row of a batch has exactly one fate: accepted, or rejected for one reason. Both engines run this code, Spark in its
-Python workers.
+Every row of a batch has exactly one fate: accepted, or rejected for one reason. Both engines run this code, Spark in
+its Python workers.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ from tidegate.runtime.state.store.interface import Store
 UNREADABLE, WHOLE_FILE = "unreadable", -1
 #: Characters of a rejected row that an error shows.
 _SHOWN = 500
-#: So many rows, or more, are stored together, and then their arrivals are let go: of large files one is in memory at a time.
+#: So many rows, or more, are stored together, and then their arrivals are let go: of large files one is in memory at a
+#: time.
 TOGETHER = 500_000
 
 
@@ -76,8 +77,9 @@ class Arrival:
 class IngestedRows:
     """The fates of one stream's rows: counts, greatest instants, what each buffer stores, and the rejected rows.
 
-    `punctuations` counts rows that carry progress and nothing else; they are not rows of the stream, so they have no fate.
-    `unreadable` counts files that were set aside: nobody knows how many rows they have. `seen`, where the stream has a key, are the rows that further ones must not repeat.
+    `punctuations` counts rows that carry progress and nothing else; they are not rows of the stream, so they have no
+    fate. `unreadable` counts files that were set aside: nobody knows how many rows they have. `seen`, where the stream
+    has a key, are the rows that further ones must not repeat.
     """
 
     accepted: int = 0
@@ -140,8 +142,8 @@ def ingest_side_by_side(
 ) -> IngestedRows:
     """`ingest_rows` of shares of one stream's rows, each in a thread of its own: the same rows in the same order.
 
-    Each share is a slice of the stream (or several): events are joined within it, and stitched to those of the next by the
-    increment. Of a stream with a key all rows are one share, since each must not repeat those before it.
+    Each share is a slice of the stream (or several): events are joined within it, and stitched to those of the next by
+    the increment. Of a stream with a key all rows are one share, since each must not repeat those before it.
     """
     with ThreadPoolExecutor(len(shares), "tidegate-intake") as pool:
         parts = list(pool.map(lambda share: ingest_rows(share, intake, statics, options), shares))
@@ -157,7 +159,9 @@ def ingest_side_by_side(
 
 @dataclass(slots=True)
 class _Ingest:
-    """Ingesting rows of one stream: accepted ones wait, by origin, until enough are together; `parts` are those stored."""
+    """Ingesting rows of one stream: accepted ones wait, by origin, until enough are together; `parts` are those
+    stored.
+    """
 
     intake: Intake
     statics: Mapping[str, pl.DataFrame]
@@ -231,7 +235,8 @@ class _Ingest:
         self.done.quarantine.append(entry)
 
     def _evaluable(self, rows: pl.DataFrame, origin: str) -> tuple[pl.DataFrame, dict[int, str]]:
-        """The rows for which every term of the queries that reads one row has a value; by position why the others have not.
+        """The rows for which every term of the queries that reads one row has a value; by position why the others have
+        not.
 
         `EvaluationError` for the first of the others where the source is to fail.
         """

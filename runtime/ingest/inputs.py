@@ -38,7 +38,9 @@ _MOST_DIGITS = 40
 
 
 def instant_of(value: Any, stream: StreamDef, attribute: str) -> Extended:
-    """Ticks of a progress value given by a user: a datetime, a date or an integer as the attribute's type wants, or ±inf."""
+    """Ticks of a progress value given by a user: a datetime, a date or an integer as the attribute's type wants, or
+    ±inf.
+    """
     kind = stream.schema[attribute].type.kind
     if isinstance(value, float) and value in (INF, -INF):
         return value
@@ -173,8 +175,8 @@ def shares(arrivals: Iterable[Arrival], count: int) -> list[Iterable[Arrival]]:
 def read_file(path: str, format_: FileFormat, schema: Schema) -> Rows:
     """The needed columns of a Parquet, CSV or JSON-lines file as they stand there; values are judged row by row later.
 
-    A line that cannot be taken apart is a row of `UnreadableValue` values, so it is rejected and counted like any other.
-    `UnreadableFile` TG412 where the content is at fault, `QueryError` TG412 where the file system refuses.
+    A line that cannot be taken apart is a row of `UnreadableValue` values, so it is rejected and counted like any
+    other. `UnreadableFile` TG412 where the content is at fault, `QueryError` TG412 where the file system refuses.
     """
     wanted = list(schema.names)
     try:

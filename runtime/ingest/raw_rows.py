@@ -1,4 +1,6 @@
-"""Rows as they arrive, of whatever form, by attribute: nothing is judged yet but whether they are rows of a stream at all."""
+"""Rows as they arrive, of whatever form, by attribute: nothing is judged yet but whether they are rows of a stream at
+all.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +25,15 @@ from tidegate.runtime.state.errors import memory_errors
 _CONTINUED = -64
 _MOST_BYTES = 2**31 - 1
 
-#: What a user may pass as rows: an Arrow table or batch, a pandas, Polars or batch Spark frame, rows as mappings or tuples.
+#: What a user may pass as rows: an Arrow table or batch, a pandas, Polars or batch Spark frame, rows as mappings or
+#: tuples.
 Rows = Any
 
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """Columns as they arrived, by attribute: an Arrow array (in pieces if so asked for), or Python objects where the values
-    have no common type."""
+    """Columns as they arrived, by attribute: an Arrow array (in pieces if so asked for), or Python objects where the
+    values have no common type."""
 
     columns: Mapping[str, pa.Array | pa.ChunkedArray | Sequence[object]]
     count: int
@@ -172,8 +175,8 @@ def _readable(column: pa.Array) -> pa.Array | CheckedColumn:
 def _is_utf8(column: pa.Array) -> bool:
     """Whether all text is UTF-8, by its bytes taken together, a third of the time of one value after the other.
 
-    They are if no byte is beyond ASCII, or if they are as one value and no value begins inside a character. Not all where
-    this is false: behind a NULL may lie anything.
+    They are if no byte is beyond ASCII, or if they are as one value and no value begins inside a character. Not all
+    where this is false: behind a NULL may lie anything.
     """
     _, offsets, data = column.buffers()
     if data is None or not len(column):
@@ -248,7 +251,9 @@ def _raw_rows(rows: list[Any], schema: Schema) -> Raw:
 
 
 def _check_keys(rows: list[Any], columns: Mapping[str, list[object]]) -> None:
-    """`QueryError` TG312 for an attribute that no row has, while a key has nearly its name: it would be NULL unnoticed."""
+    """`QueryError` TG312 for an attribute that no row has, while a key has nearly its name: it would be NULL
+    unnoticed.
+    """
     empty = [name for name, values in columns.items() if all(value is None for value in values)]
     if not rows or not empty:
         return

@@ -1,4 +1,6 @@
-"""Rows kept as an Arrow table, the malformed values of mixed columns with their reasons, so that a file of them reads the same."""
+"""Rows kept as an Arrow table, the malformed values of mixed columns with their reasons, so that a file of them reads
+the same.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ _JUDGED = {"tidegate": "judged"}
 
 
 def input_table(data: Rows | Raw, schema: Schema) -> pa.Table:
-    """A frame or rows as an Arrow table for `read_file`: columns of one type unjudged, others with their malformed values."""
+    """A frame or rows as an Arrow table for `read_file`: columns of one type unjudged, others with their malformed
+    values.
+    """
     fields, columns = [], []
     source = data if isinstance(data, Raw) else raw(data, schema)
     for name, column in source.columns.items():
@@ -41,7 +45,9 @@ def _one_type(column: Sequence[object]) -> pa.Array:
 
 
 def _stored_field(name: str, column: Sequence[object], attribute: Attribute) -> tuple[pa.Field, pa.Array]:
-    """Python values of several types as an Arrow column: each is judged now, and one that is malformed keeps its reason."""
+    """Python values of several types as an Arrow column: each is judged now, and one that is malformed keeps its
+    reason.
+    """
     held, failed = hold_column(column, attribute.as_nullable())
     fine = pa.array([position not in failed for position in range(len(column))], pa.bool_())
     values = user_column(pc.if_else(fine, held, None), attribute.type)

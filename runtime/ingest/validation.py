@@ -51,9 +51,9 @@ class ValidatedRows:
 def validate(data: Rows, schema: Schema) -> ValidatedRows:
     """Splits input into held rows and malformed ones.
 
-    Malformed is NULL where the schema forbids it, text that does not parse, a value of another type, a number or instant
-    out of range (instants: beyond ±MAX_INSTANT ticks), a value that its type cannot hold exactly, and every value of an
-    absent column. A row is reported with its first malformed attribute, in the schema's order.
+    Malformed is NULL where the schema forbids it, text that does not parse, a value of another type, a number or
+    instant out of range (instants: beyond ±MAX_INSTANT ticks), a value that its type cannot hold exactly, and every
+    value of an absent column. A row is reported with its first malformed attribute, in the schema's order.
     """
     source = data if isinstance(data, Raw) else raw(data, schema)
     bad = np.zeros(source.count, dtype=np.bool_)
@@ -258,7 +258,9 @@ def _rescaled(values: pa.Array, unit: str) -> tuple[pa.Array, _Masks]:
 
 
 def _parsed_numbers(texts: pl.Series, type_: DataType) -> tuple[pa.Array, _Masks]:
-    """Numbers as text. Common spellings are read as a whole column; any other value by itself, each different text once."""
+    """Numbers as text. Common spellings are read as a whole column; any other value by itself, each different text
+    once.
+    """
     match type_.kind:
         case Kind.BIGINT:
             numbers = _read_integers(texts)
@@ -291,7 +293,9 @@ def _parsed_numbers(texts: pl.Series, type_: DataType) -> tuple[pa.Array, _Masks
 
 
 def _read_integers(texts: pl.Series) -> pl.Series:
-    """Plain integers, and those with zeros behind a point, as pandas writes columns with gaps; NULL for any other text."""
+    """Plain integers, and those with zeros behind a point, as pandas writes columns with gaps; NULL for any other
+    text.
+    """
     numbers = texts.cast(pl.Int64, strict=False)
     left = (numbers.is_null() & texts.is_not_null()).arg_true()
     if not len(left):
@@ -300,7 +304,9 @@ def _read_integers(texts: pl.Series) -> pl.Series:
 
 
 def _read_decimals(texts: pl.Series, type_: DataType) -> pl.Series:
-    """The unscaled values of numbers without an exponent that a decimal of this type holds exactly; NULL for any other text."""
+    """The unscaled values of numbers without an exponent that a decimal of this type holds exactly; NULL for any other
+    text.
+    """
     sign, whole, fraction = texts.str.extract_groups(_PLACES).struct.unnest().get_columns()
     unscaled = (sign + whole + fraction.str.pad_end(type_.scale, "0")).cast(pl.Int64, strict=False)
     limit = 10**type_.precision

@@ -51,8 +51,8 @@ class UnreadableValue:
 def held_value(value: object, type_: DataType) -> Value:
     """A Python value as engines hold it; `MalformedValue` where the type cannot hold it.
 
-    Text is parsed for every type, numbers by one grammar; an instant without offset is UTC; finer than a microsecond is rounded down.
-    NULL is held as it is: whether it is allowed is the attribute's matter.
+    Text is parsed for every type, numbers by one grammar; an instant without offset is UTC; finer than a microsecond is
+    rounded down. NULL is held as it is: whether it is allowed is the attribute's matter.
     """
     if value is None:
         return None
@@ -148,7 +148,9 @@ def _bigint(value: object) -> int:
 
 
 def _exact(text: str) -> Decimal:
-    """The number that a text spells, exactly; `MalformedValue` for a text that spells none, or one beyond what a Decimal can hold."""
+    """The number that a text spells, exactly; `MalformedValue` for a text that spells none, or one beyond what a
+    Decimal can hold.
+    """
     spelled = _NUMBER.fullmatch(text := text.strip())
     if spelled is None:
         raise MalformedValue(UNPARSEABLE)

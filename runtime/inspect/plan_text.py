@@ -13,7 +13,9 @@ from tidegate.runtime.plan.steps import Buffer, OrderedStep, Plan, QueryPlan
 
 
 def plan_text(plan: Plan, timetable: Timetable | None = None, limits: Limits | None = None) -> str:
-    """Buffers first, then queries in the order in which they are evaluated, with the schedule and the limits of a run if given."""
+    """Buffers first, then queries in the order in which they are evaluated, with the schedule and the limits of a run
+    if given.
+    """
     limits = limits or Limits()
     parts = [_buffer_text(plan, buffer, limits) for buffer in plan.buffers]
     parts += [_query_text(plan, query, timetable or Timetable(), limits) for query in plan.queries]
@@ -92,7 +94,9 @@ def _query_text(plan: Plan, query: QueryPlan, timetable: Timetable, limits: Limi
 
 
 def _notes(ordered: OrderedStep | None) -> dict[str, list[str] | None]:
-    """What an operator keeps, what frees some of that sooner, and in which order it looks for what it combines at first."""
+    """What an operator keeps, what frees some of that sooner, and in which order it looks for what it combines at
+    first.
+    """
     if ordered is None:
         return dict.fromkeys(("order", "holds", "freed_by"))
     analysed, node = family_of(ordered.node), ordered.node

@@ -1,7 +1,8 @@
 """Situations in cells: sorted by partition, then definition, then start. Also which of them are kept.
 
-The situations of one partition and definition, a cell, are in the order of their starts. Derived ones are disjoint, so these are
-also in the order of their ends, and one that is still open is the last. Cell = partition * definitions + definition.
+The situations of one partition and definition, a cell, are in the order of their starts. Derived ones are disjoint, so
+these are also in the order of their ends, and one that is still open is the last. Cell = partition * definitions +
+definition.
 """
 
 from __future__ import annotations
@@ -138,9 +139,9 @@ def next_looks(
     """The next instant at which each partition has to be read although nothing new comes for it: int64[K], NONE for
     never.
 
-    That is the first instant after `until` at which one of its situations is triggered or need not be kept any more; see
-    `find_triggers` and `purge`. Situations that `purge` leaves out have no part in it, unless they are open; with `useful`,
-    bool[N], nor have those that are not marked.
+    That is the first instant after `until` at which one of its situations is triggered or need not be kept any more;
+    see `find_triggers` and `purge`. Situations that `purge` leaves out have no part in it, unless they are open; with
+    `useful`, bool[N], nor have those that are not marked.
     """
     starts, start_first = _flat(from_start)
     ends, end_first = _flat(from_end)

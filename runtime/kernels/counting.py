@@ -1,9 +1,9 @@
 """Counts the matches of a pattern in an increment without enumerating them.
 
 Often the roles bound last are a *tail*: a root which is over before a role bound earlier begins, and roles that are
-related to the root alone. A tail has no part in when a match is detected, so all roots in a range of their cell count at once:
-by the sums of how many tails begin with each. `A before B and B overlaps C` has the tail A, and costs as much for a long window
-as for a short one. Where there is no tail the search goes to the last role.
+related to the root alone. A tail has no part in when a match is detected, so all roots in a range of their cell count
+at once: by the sums of how many tails begin with each. `A before B and B overlaps C` has the tail A, and costs as much
+for a long window as for a short one. Where there is no tail the search goes to the last role.
 """
 
 from __future__ import annotations

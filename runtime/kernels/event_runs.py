@@ -69,8 +69,8 @@ def encode(
 ) -> EventRuns | None:
     """Encodes the first `count` events as event runs; None where two events of a partition have the same time.
 
-    `conditions` are as `mark` takes them. Events earlier than `low` or later than `high` stay event runs of their own. Events
-    that are not in order of time within each partition are sorted.
+    `conditions` are as `mark` takes them. Events earlier than `low` or later than `high` stay event runs of their own.
+    Events that are not in order of time within each partition are sorted.
     """
     marks = Marks.of(conditions, count)
     block = np.empty((min(count, BLOCK) + 7) & ~7, dtype=np.uint64)
@@ -131,8 +131,8 @@ def _encode_block(
 ) -> tuple[Any, int]:  # fmt: skip
     """Encodes a block of rows from `first` on, given each partition's last time, last conditions and newest run.
 
-    The end of a run is written when the next run of its partition begins. Indices are unsigned: Numba would look at each
-    for whether it counts from the end.
+    The end of a run is written when the next run of its partition begins. Indices are unsigned: Numba would look at
+    each for whether it counts from the end.
     """
     for row in range(partitions.shape[0]):
         partition, time, now = np.uint32(partitions[row]), times[row], holds[row]

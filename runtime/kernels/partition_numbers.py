@@ -87,7 +87,9 @@ class PartitionNumbers:
 def _look_up(
     keys: Ints, row: int, low: int, table: Numbers, known: Ints, count: int, numbers: Numbers
 ) -> tuple[int, int]:
-    """Numbers rows from `row` on until a key lies outside the table; returns that row and the count of numbers so far."""
+    """Numbers rows from `row` on until a key lies outside the table; returns that row and the count of numbers so
+    far.
+    """
     size, offset = np.uint64(table.shape[0]), np.uint64(np.int64(low))
     while row < keys.shape[0]:
         place = np.uint64(keys[row]) - offset

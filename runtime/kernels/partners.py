@@ -41,11 +41,12 @@ class Partners:
 
 
 def of_use(rule: Partners, situations: Situations, kept: Situations, until: int) -> tuple[Bools, Ints]:
-    """bool[N]: which situations a match detected after `until` may hold; int64[K]: the next instant at which that may change
-    in each partition though nothing new comes, NONE if none.
+    """bool[N]: which situations a match detected after `until` may hold; int64[K]: the next instant at which that may
+    change in each partition though nothing new comes, NONE if none.
 
-    Given are all situations of some partitions that have begun by `until`, and of those that are over the `kept` ones, whose
-    origins are their places; others that are over are of no use. Derived cells are disjoint, in order, what is open last.
+    Given are all situations of some partitions that have begun by `until`, and of those that are over the `kept` ones,
+    whose origins are their places; others that are over are of no use. Derived cells are disjoint, in order, what is
+    open last.
     """
     useful = situations.te == OPEN
     useful[kept.origin] = True

@@ -25,8 +25,8 @@ _LOOSE = 4096
 class SituationPool:
     """The closed situations of all partitions: partition p has the places first[p] to first[p] + count[p].
 
-    It has room for some more; a partition that outgrows its room moves to the pool's end, and the pool is packed once most of
-    it is unused. So putting costs what is put, and now and then as much again.
+    It has room for some more; a partition that outgrows its room moves to the pool's end, and the pool is packed once
+    most of it is unused. So putting costs what is put, and now and then as much again.
     """
 
     def __init__(self, definitions: int, partitions: int = 0) -> None:

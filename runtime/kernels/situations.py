@@ -119,9 +119,10 @@ def derive(
     """Advances the state by events. Returns status, closed situations, int64[len(tracked), n] run of each event or -1,
     run count.
 
-    `partition` is int32[n], `time` int64[n] in ascending order within each partition, `holds` uint64[n] with bit j set where
-    condition j is true. With `until`, int64[n], rows are event runs: events from `time` to `until` of which all this is
-    true. Runs that begin and end at one instant are dropped. New runs are numbered from `first_number` on. Unless DONE, the state is changed in part and the rest of the answer is to be thrown away.
+    `partition` is int32[n], `time` int64[n] in ascending order within each partition, `holds` uint64[n] with bit j set
+    where condition j is true. With `until`, int64[n], rows are event runs: events from `time` to `until` of which all
+    this is true. Runs that begin and end at one instant are dropped. New runs are numbered from `first_number` on.
+    Unless DONE, the state is changed in part and the rest of the answer is to be thrown away.
     """
     chosen = np.empty(0, dtype=np.int16) if tracked is None else tracked
     member = np.empty((len(chosen), len(partition)), dtype=np.int64)

@@ -38,8 +38,8 @@ class Operator:
     ) -> tuple[Self, pl.DataFrame]:
         """The operator after all events up to `until`, and the rows that are complete since `after`.
 
-        `close_at`: where what is open ends, once there are no more events. `EvaluationError` TG304 for events of which nothing
-        says which comes first, TG301 for a sum that does not fit.
+        `close_at`: where what is open ends, once there are no more events. `EvaluationError` TG304 for events of which
+        nothing says which comes first, TG301 for a sum that does not fit.
         """
         raise NotImplementedError
 

@@ -129,8 +129,8 @@ class PartitionStore(Generic[C]):
         self.last, self.version = cut, self.version + 1
 
     def settle(self, before: C, after: C) -> None:
-        """What an increment has made of `before` is what is held from now on. `InternalError` where another increment has been
-        settled meanwhile.
+        """What an increment has made of `before` is what is held from now on. `InternalError` where another increment
+        has been settled meanwhile.
         """
         if self.last is after:
             return

@@ -13,7 +13,8 @@ from tidegate.runtime.state.manifest import KernelState
 OPEN: Final = "open"
 CLOSED: Final = "closed"
 SITUATIONS: Final = frozenset((OPEN, CLOSED))
-#: What the names of rows begin with that go with others, such as aggregates of situations: they are not counted by themselves.
+#: What the names of rows begin with that go with others, such as aggregates of situations: they are not counted by
+#: themselves.
 VALUES: Final = "values "
 #: Their instants.
 START: Final = "start"
@@ -21,7 +22,9 @@ END: Final = "end"
 
 
 def situation_rows(plan: Plan, kernel: Mapping[str, KernelState]) -> dict[str, int]:
-    """The rows of kept situations, open ones and those that may still be matched, by the name under which they count."""
+    """The rows of kept situations, open ones and those that may still be matched, by the name under which they
+    count.
+    """
     return _summed(plan, kernel, lambda state: sum(one.rows for one in state.kept if not one.holds.startswith(VALUES)))
 
 

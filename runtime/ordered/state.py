@@ -1,7 +1,7 @@
 """The state of ordered operators as files: the tables of one operator, or of several that share its partitions.
 
-Tables are written whole as long as they are small. Else a layer of what a batch has changed is added to those before; a few
-small layers become one, and all become one once most of what they hold is out of date (`keep_part`).
+Tables are written whole as long as they are small. Else a layer of what a batch has changed is added to those before; a
+few small layers become one, and all become one once most of what they hold is out of date (`keep_part`).
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ def keep_part(
 def to_merge(rows: Sequence[int]) -> int:
     """How many of the last deltas become one, given the rows of all. With 1 the last stays by itself.
 
-    Layers get smaller from the first on: those of a smaller tier than a later one go into it, and `FANOUT` of one tier become
-    one. So layers are few, and a row is written again a few times only.
+    Layers get smaller from the first on: those of a smaller tier than a later one go into it, and `FANOUT` of one tier
+    become one. So layers are few, and a row is written again a few times only.
     """
     count = 1
     while True:
@@ -165,8 +165,8 @@ def part_of(query: str, state: KernelState, share: Share | None = None) -> Part 
 def read_state(
     store: Store, query: str, state: KernelState, described: StateTables, share: Share | None = None
 ) -> dict[str, pl.DataFrame]:
-    """The tables of an operator, or of its share, from whatever parts they were written in; `StateError` TG504 for others
-    than it writes.
+    """The tables of an operator, or of its share, from whatever parts they were written in; `StateError` TG504 for
+    others than it writes.
     """
     found = _parts(query, state)
 

@@ -21,14 +21,15 @@ _LAYER: Final = "\0layer"
 
 @dataclass(frozen=True, slots=True)
 class StateTable:
-    """A table that an operator keeps. Its first columns are the keys of the partition, where it has `keys`; else rows belong
-    to those of a table with keys that have the same `id`.
+    """A table that an operator keeps. Its first columns are the keys of the partition, where it has `keys`; else rows
+    belong to those of a table with keys that have the same `id`.
 
-    `merge` is what a change does to the rows before. `partition`: it replaces all rows of each partition that it has, save for
-    those that are `lasting`, which are never replaced; a row that is `empty` says that nothing else is left. `id`: a row replaces
-    the one with its id. `append`: rows are added.
+    `merge` is what a change does to the rows before. `partition`: it replaces all rows of each partition that it has,
+    save for those that are `lasting`, which are never replaced; a row that is `empty` says that nothing else is left.
+    `id`: a row replaces the one with its id. `append`: rows are added.
 
-    `possible` holds of every row that can have been written; `needed` columns have no NULL, `unique` ones differ from row to row.
+    `possible` holds of every row that can have been written; `needed` columns have no NULL, `unique` ones differ from
+    row to row.
     """
 
     columns: pl.Schema

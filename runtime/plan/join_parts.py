@@ -144,7 +144,9 @@ def _range(part: Term, left: Schema, right: Schema, both: Schema) -> Range | Non
 def _isolated(
     one: Term, op: str, other: Term, left: Schema, right: Schema, both: Schema
 ) -> tuple[Term, str, Term] | None:
-    """A comparison with one side of the join on each side: as written, or `later - earlier op c` as `later op earlier + c`."""
+    """A comparison with one side of the join on each side: as written, or `later - earlier op c` as `later op earlier +
+    c`.
+    """
     if {_side(one, left, right), _side(other, left, right)} == {0, 1}:
         return one, op, other
     for difference, limit, relation in ((one, other, op), (other, one, _MIRROR[op])):

@@ -44,7 +44,8 @@ class Reader:
 class BufferContents:
     """The contents of a buffer: its stream, its instants, and its readers.
 
-    `tables` says of each static table that a row meets how its matches count. With `key`, rows that no other may repeat there, until they are late; no query reads them.
+    `tables` says of each static table that a row meets how its matches count. With `key`, rows that no other may repeat
+    there, until they are late; no query reads them.
     """
 
     buffer: str

@@ -3,8 +3,8 @@
 Each maximal row-wise part above a scan (selections, projections, new attributes, joins with static tables) becomes a
 buffer and runs once, before a row is stored; what stays above runs in increments. Parts that differ in names and kept
 attributes only share a buffer. A grouping that stands directly above
-one such part stores partial aggregates instead of rows, where all promised attributes are grouping keys, or such a key and a constant.
-An operator of which only the conditions of its situations matter stores event runs.
+one such part stores partial aggregates instead of rows, where all promised attributes are grouping keys, or such a key
+and a constant. An operator of which only the conditions of its situations matter stores event runs.
 """
 
 from __future__ import annotations
@@ -83,7 +83,8 @@ def lower(
     """Lowers a program to its physical plan. `optimise` rewrites its trees, keeping meaning, schema and the order of
     scans.
 
-    `multiplies`: whether a row of a stream has several matches in the static side of a join, so that it is stored before.
+    `multiplies`: whether a row of a stream has several matches in the static side of a join, so that it is stored
+    before.
     """
     layout = _Layout(multiplies)
     trees = optimise([query.query.node for query in facts.queries])
@@ -259,7 +260,8 @@ def _draft(facts: QueryFacts, node: Node, layout: _Layout) -> _QueryDraft:
     return _QueryDraft(facts, tree, tuple(leaves))
 
 
-#: What several inputs of an operator read together: a row-wise part, and the place of the one that alone reads its rows.
+#: What several inputs of an operator read together: a row-wise part, and the place of the one that alone reads its
+#: rows.
 _Part = tuple[Node, int | None]
 
 
@@ -349,8 +351,8 @@ def _cut(
 ) -> Node:
     """Replaces row-wise parts of a tree by scans of buffers; `first` is the occurrence number of the first scan.
 
-    A row-wise part ends below a join with a static table that has several matches for a row. Of an inner one only the rows
-    that have any are stored. `later` are the tables of such joins above.
+    A row-wise part ends below a join with a static table that has several matches for a row. Of an inner one only the
+    rows that have any are stored. `later` are the tables of such joins above.
     """
     streams = occurrences(node)
     if all(stream.static for stream in streams):
@@ -431,7 +433,9 @@ def _bare(node: Node) -> tuple[Node, dict[str, str]]:
 
 
 def _bare_sides(left: Node, right: Node) -> tuple[Node, Node, dict[str, str]]:
-    """Both sides of a join with a static one: the stream's side bare, the static side renamed where names would clash."""
+    """Both sides of a join with a static one: the stream's side bare, the static side renamed where names would
+    clash.
+    """
     stream_first = not is_static(left)
     part, names = _bare(left if stream_first else right)
     static = right if stream_first else left
@@ -475,7 +479,9 @@ def _stored(name: str, schema: Schema) -> Scan:
 def _partial_grouping(
     node: Node, facts: QueryFacts
 ) -> tuple[Group, Callable[[Node], Node], tuple[tuple[str, str, int], ...]] | None:
-    """The grouping whose partials are stored, the operators above it, and the key and shift of each promised attribute."""
+    """The grouping whose partials are stored, the operators above it, and the key and shift of each promised
+    attribute.
+    """
     above: list[Node] = []
     current = node
     while isinstance(current, Select | Project | Rename | Imbed):

@@ -70,7 +70,9 @@ class ProgressState:
 
 
 def reach(plan: Plan, queries: Sequence[QueryPlan], progress: ProgressState) -> dict[str, dict[str, Extended]]:
-    """How far queries of one level may progress now: `max(p, f)`, of a recursive component by its fixpoint (R11, R20)."""
+    """How far queries of one level may progress now: `max(p, f)`, of a recursive component by its fixpoint (R11,
+    R20).
+    """
     b = progress.bounds(plan)
     recursion = plan.recursion(queries)
     if recursion is None:

@@ -28,9 +28,10 @@ class Schedule:
     """When queries are evaluated. Results lag meanwhile, and are the same in the end.
 
     `every` per result: every so many batches (10), or at most every so much of the clock that batches record ("10s").
-    `budget`: once a batch has spent that long on its increments, queries that have not begun wait for the next one. Those
-    of higher `priority` (0 where none is given) come first, and those that have waited rise by one with every batch. All
-    queries of a recursive component are evaluated together. Where inputs have ended, everything is evaluated.
+    `budget`: once a batch has spent that long on its increments, queries that have not begun wait for the next one.
+    Those of higher `priority` (0 where none is given) come first, and those that have waited rise by one with every
+    batch. All queries of a recursive component are evaluated together. Where inputs have ended, everything is
+    evaluated.
 
     Examples:
         >>> tg.schedule(every={"Unpaid": "10s"}, budget="200ms")
@@ -75,8 +76,8 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class Timetable:
-    """A schedule that fits its program, per result stream: `batches` and `spans` (microseconds of the clock) between two
-    turns, the `priority` of what is not 0, and the `budget` of a batch in microseconds."""
+    """A schedule that fits its program, per result stream: `batches` and `spans` (microseconds of the clock) between
+    two turns, the `priority` of what is not 0, and the `budget` of a batch in microseconds."""
 
     batches: Mapping[str, int] = field(default_factory=dict)
     spans: Mapping[str, int] = field(default_factory=dict)

@@ -34,7 +34,8 @@ DRIVER_BYTES = 64 << 20
 #: Up to so much relevant data a task, an increment with a key to shard by is cheaper as one stage of embedded steps.
 SHARD_BYTES = 128 << 20
 
-#: By attribute of a result: for each leaf the column whose value is that attribute's in all rows made of the leaf's row.
+#: By attribute of a result: for each leaf the column whose value is that attribute's in all rows made of the leaf's
+#: row.
 _Keys = dict[str, dict[int, str]]
 
 

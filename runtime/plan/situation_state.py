@@ -18,8 +18,9 @@ _INSIDE = "~"
 class Situations:
     """The situations that a query's operator keeps. It has read its events up to the query's progress p at `time`.
 
-    `kind` is that of its instants. Situations that are over may be matched until p reaches, for some entry of `ahead`, their
-    `start` or `end` plus so many ticks; none are kept where nothing is matched. `bounds` is the bound of what is kept.
+    `kind` is that of its instants. Situations that are over may be matched until p reaches, for some entry of `ahead`,
+    their `start` or `end` plus so many ticks; none are kept where nothing is matched. `bounds` is the bound of what is
+    kept.
     """
 
     query: str
@@ -31,12 +32,16 @@ class Situations:
 
 
 def state_name(query: str, what: str = "situations") -> str:
-    """The name of what a query's operator keeps, beside those of buffers; a query inside another one counts as that one."""
+    """The name of what a query's operator keeps, beside those of buffers; a query inside another one counts as that
+    one.
+    """
     return f"{query.partition(_INSIDE)[0]}: {what}"
 
 
 def deriving(plan: Plan) -> list[QueryPlan]:
-    """The queries whose operators keep something of the events that they have read, and whose situations can be closed."""
+    """The queries whose operators keep something of the events that they have read, and whose situations can be
+    closed.
+    """
     return [query for query in plan.queries if query.ordered is not None and query.ordered.reads_events]
 
 

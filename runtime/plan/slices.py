@@ -23,7 +23,7 @@ class Slice:
     def of(cls, earliest: int, latest: int, delay: int) -> Slice:
         """The slice of successive events from `earliest` to `latest`, each at most `delay` late.
 
-        Progress will be beyond `high`, so that all events there are final with this batch; before `low` the end of another
-        slice may reach, as both overlap by no more than the delay.
+        Progress will be beyond `high`, so that all events there are final with this batch; before `low` the end of
+        another slice may reach, as both overlap by no more than the delay.
         """
         return cls(earliest + delay, latest - delay - 1)

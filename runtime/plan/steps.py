@@ -29,7 +29,8 @@ class RunEncoding:
     """How a buffer encodes events as runs: by partition and time, with the conditions that are true.
 
     A stored row is an event run: events of the partition `keys` from the instant `time` to `until` that agree in all
-    `conditions`; bit j of `holds` is the j-th. Attributes are those of the chain's rows, `until` and `holds` none of them.
+    `conditions`; bit j of `holds` is the j-th. Attributes are those of the chain's rows, `until` and `holds` none of
+    them.
     """
 
     keys: tuple[str, ...]
@@ -94,9 +95,10 @@ def one_of(holds: str) -> str:
 class Leaf:
     """An input of a query's tree: a buffer, with the occurrence whose keep and relevance it obeys, or a static table.
 
-    `columns` are the stored columns that the tree reads (of partials and event runs: all); `outputs`, of partials, each promised
-    attribute with the grouping key and the constant whose sum it is. `partner` and `kill`: whether these rules free rows.
-    `later` names the static tables that are joined to its rows when they are read, as a row has several matches there.
+    `columns` are the stored columns that the tree reads (of partials and event runs: all); `outputs`, of partials, each
+    promised attribute with the grouping key and the constant whose sum it is. `partner` and `kill`: whether these rules
+    free rows. `later` names the static tables that are joined to its rows when they are read, as a row has several
+    matches there.
     """
 
     buffer: Buffer | None
@@ -183,10 +185,10 @@ PurgeMode = Literal["planned", "always", "off"]
 class OrderedStep:
     """An operator that gathers events in order, below the tree of its query.
 
-    Its inputs are stored rows of the leaves that `leaves` names for each. `time` is the attribute of the result that holds
-    the instant at which a row is complete: how far the query has come there is how far the operator has read its events.
-    With `encoded` it reads event runs instead of rows; they are then all of the same events. `purging`: where it frees
-    what it keeps sooner than it has to.
+    Its inputs are stored rows of the leaves that `leaves` names for each. `time` is the attribute of the result that
+    holds the instant at which a row is complete: how far the query has come there is how far the operator has read its
+    events. With `encoded` it reads event runs instead of rows; they are then all of the same events. `purging`: where
+    it frees what it keeps sooner than it has to.
     """
 
     node: OrderedNode
@@ -197,7 +199,9 @@ class OrderedStep:
 
     @property
     def sharded_by(self) -> int | None:
-        """The position of the key whose hash shards the partitions. No double: equal doubles may have different hashes."""
+        """The position of the key whose hash shards the partitions. No double: equal doubles may have different
+        hashes.
+        """
         one = self.node.readings[0]
         exact = (place for place, key in enumerate(one.keys) if one.input.schema[key].type != DOUBLE)
         return next(exact, None)
@@ -212,10 +216,10 @@ class OrderedStep:
 class QueryPlan:
     """How one query runs: its tree over leaves, and below it perhaps a grouping of partials.
 
-    `common` are the parts of the tree, inner ones first, that other queries compute too. `shard_key` names for each leaf
-    the column by which the increment can be evaluated shard by shard (None: a static table), where there is one. `purge`
-    are the rules that free rows of some leaves before keep does, None where there are none. With `ordered`, the tree's one
-    occurrence are the rows of that operator, which reads the leaves.
+    `common` are the parts of the tree, inner ones first, that other queries compute too. `shard_key` names for each
+    leaf the column by which the increment can be evaluated shard by shard (None: a static table), where there is one.
+    `purge` are the rules that free rows of some leaves before keep does, None where there are none. With `ordered`, the
+    tree's one occurrence are the rows of that operator, which reads the leaves.
     """
 
     facts: QueryFacts

@@ -42,8 +42,8 @@ _MANY: Final = 1 << 16
 class Batch:
     """One attempt at batch `seq`, from its intent to `commit`. Made by `Checkpoint.begin`.
 
-    `intent` says what to read; when `replayed` is true it is the recorded one and holds instead of what was offered. Workers
-    get `seq` and `attempt` for `write_segment_file`.
+    `intent` says what to read; when `replayed` is true it is the recorded one and holds instead of what was offered.
+    Workers get `seq` and `attempt` for `write_segment_file`.
     """
 
     def __init__(
@@ -92,7 +92,8 @@ class Batch:
         return segment
 
     def pack_segment(self, table: Any, described: Segment) -> Segment | None:
-        """Write few rows as a new segment, a part of the batch's pack, which can be read after the commit; None for many rows.
+        """Write few rows as a new segment, a part of the batch's pack, which can be read after the commit; None for
+        many rows.
 
         `described` says what there is to say of the rows: their bounds and their columns.
         """
@@ -114,7 +115,9 @@ class Batch:
         *,
         shard: int = 0,
     ) -> tuple[Segment, ...]:
-        """The buffer's segments after adding the rows of `table` and compacting; rows that are merged at once are written once."""
+        """The buffer's segments after adding the rows of `table` and compacting; rows that are merged at once are
+        written once.
+        """
         live = append_segment(
             self._store, buffer_id, segments, table, temporal_columns, self.seq, self.attempt, shard=shard
         )
@@ -199,7 +202,9 @@ class Batch:
         return self._stage(query, file, rows)
 
     def quarantine(self, table: Any) -> None:
-        """Set rejected rows aside: they count when the batch is committed. Many are written now, few with the commit."""
+        """Set rejected rows aside: they count when the batch is committed. Many are written now, few with the
+        commit.
+        """
         import pyarrow as pa
 
         self._rejected.append(table)
@@ -211,7 +216,9 @@ class Batch:
         self._store.failpoints.hit("batch-after-stage")
 
     def adopt_quarantine(self, segment: Segment) -> None:
-        """Set aside a durable file of rejected rows that a worker wrote with `write_segment`, in the area of the quarantine."""
+        """Set aside a durable file of rejected rows that a worker wrote with `write_segment`, in the area of the
+        quarantine.
+        """
         check_size(self._store, segment.file)
         clock = self.intent.clock
         self._set_aside.append(replace(segment, bounds={CLOCK: (clock, clock)}))
@@ -241,8 +248,9 @@ class Batch:
     ) -> Manifest:
         """Make this batch the state, publish what it staged, and collect garbage.
 
-        `segments`, `progress`, `kernel` and `extra` are the whole new state, `counts` those of this batch. When it returns,
-        the batch is durable and published. When it raises, the checkpoint must be opened again to learn whether it counts.
+        `segments`, `progress`, `kernel` and `extra` are the whole new state, `counts` those of this batch. When it
+        returns, the batch is durable and published. When it raises, the checkpoint must be opened again to learn
+        whether it counts.
         """
         store, previous, offer = self._store, self._previous, self.intent.offer
         self._check_known(segments, kernel or {})

@@ -66,7 +66,8 @@ class Admission:
 class Checkpoint:
     """The state of one run of one program, with the right to write it. Use as a context manager, or `close` it.
 
-    `manifest` is the last commit, None before the first; `pending` the intent of a batch that was begun and not committed.
+    `manifest` is the last commit, None before the first; `pending` the intent of a batch that was begun and not
+    committed.
     """
 
     def __init__(self, store: Store, meta: Meta, sinks: Mapping[str, Sink], keep: Retention, lock: Lock) -> None:
@@ -101,9 +102,9 @@ class Checkpoint:
     ) -> Checkpoint:
         """Open or make the checkpoint in `store`, and bring it to the state after its last commit.
 
-        `description` says in readable form what `fingerprint` stands for: schemas, program text, number of shards; `layout`
-        is kept for tools. `sinks` has an absolute output directory or a function per query, `quarantine_keep` says which rejected
-        rows are kept (all, unless it is given). `check` is how far state files
+        `description` says in readable form what `fingerprint` stands for: schemas, program text, number of shards;
+        `layout` is kept for tools. `sinks` has an absolute output directory or a function per query, `quarantine_keep`
+        says which rejected rows are kept (all, unless it is given). `check` is how far state files
         are compared with the manifest: byte for byte, or by size. `putting_away` says per source what becomes of
         its files once they were read. Refuses with TG501 (another program), TG502 (format), TG503 (another writer),
         TG504 (damaged manifest), TG505 (damaged state), TG507 (damaged intent), TG508 (output lost).
@@ -134,9 +135,9 @@ class Checkpoint:
     def admit(self, offer: Offer) -> Admission:
         """Decide what of `offer` is still to be read; `StateError` TG506 if it does not continue this checkpoint.
 
-        A Spark batch is skipped only if it is the last that its query committed here and offers the same. A later one must be
-        the next; the first one of a query new to this checkpoint must be number 0. Files consumed before are taken out; sources
-        without files must go on with their reader.
+        A Spark batch is skipped only if it is the last that its query committed here and offers the same. A later one
+        must be the next; the first one of a query new to this checkpoint must be number 0. Files consumed before are
+        taken out; sources without files must go on with their reader.
         """
         self._check_usable()
         spark = offer.spark
@@ -164,13 +165,16 @@ class Checkpoint:
         return Admission(False, replace(offer, files=files), tuple(changed))
 
     def clock(self, now: int, spark: SparkBatch) -> int:
-        """The clock of the batch that a Spark batch becomes: as it was recorded, or now, and never before the last one."""
+        """The clock of the batch that a Spark batch becomes: as it was recorded, or now, and never before the last
+        one.
+        """
         if self.pending is not None and self.pending.offer.spark == spark:
             return self.pending.clock
         return now if self.manifest is None else max(now, self.manifest.clock)
 
     def begin(self, clock: int, offer: Offer, *, engine: Engine, mode: str = "batch") -> Batch:
-        """Start the next batch on an admitted offer, or the recorded one again if this is its replay (see `Batch.intent`).
+        """Start the next batch on an admitted offer, or the recorded one again if this is its replay (see
+        `Batch.intent`).
 
         The clock never goes back from one batch to the next.
         """
@@ -351,7 +355,9 @@ class Checkpoint:
 
 
 def retained_manifests(store: Store) -> list[Manifest]:
-    """The newest manifest, and the one before if it can be read; `StateError` TG504 if there is reason to doubt the newest."""
+    """The newest manifest, and the one before if it can be read; `StateError` TG504 if there is reason to doubt the
+    newest.
+    """
     with storage_errors(f"listing {store.where}"):
         found = _sequences(store, "manifests")
         later = max([0, *_sequences(store, "published"), *(seq - 1 for seq in _sequences(store, "intents"))])

@@ -118,10 +118,11 @@ class Intent:
 class Manifest:
     """The complete state of a run after batch `seq`.
 
-    `segments` per buffer id; `kernel` per operator id; `outputs` of this batch only; `gathered` per query results without a
-    sink that are still too few for a file of their own; `quarantine` all rejected rows that are kept; `results` the directories per query; `progress` per source or
-    query and attribute; `counts` per source since the beginning, `batch_counts` of this batch; `clock` in ticks; `spark` the
-    last batch per Spark query id; `extra` small values of the run, opaque here.
+    `segments` per buffer id; `kernel` per operator id; `outputs` of this batch only; `gathered` per query results
+    without a sink that are still too few for a file of their own; `quarantine` all rejected rows that are kept;
+    `results` the directories per query; `progress` per source or query and attribute; `counts` per source since the
+    beginning, `batch_counts` of this batch; `clock` in ticks; `spark` the last batch per Spark query id; `extra` small
+    values of the run, opaque here.
     """
 
     seq: int

@@ -137,7 +137,8 @@ def appended(
     seq: int,
     attempt: str,
 ) -> Quarantine:
-    """The quarantine after adding files that were `written` already and the rows of `tables`, merged and cut to what is kept.
+    """The quarantine after adding files that were `written` already and the rows of `tables`, merged and cut to what is
+    kept.
 
     Rows that are merged at once are written once.
     """
@@ -191,7 +192,9 @@ def _is_there(store: Store, segment: Segment) -> bool:
 
 
 def _rows(store: Store, segment: Segment) -> Any | None:
-    """The rows of a file; None if it is damaged: no result depends on it, so the run goes on, and whoever reads it is told."""
+    """The rows of a file; None if it is damaged: no result depends on it, so the run goes on, and whoever reads it is
+    told.
+    """
     try:
         return read_segments(store, [segment])
     except StateError as error:

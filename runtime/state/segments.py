@@ -24,8 +24,8 @@ FANOUT = 4
 class Segment:
     """An immutable file of rows of one buffer.
 
-    `bounds` has min and max of those int64 attributes that are never null in it; an attribute without bounds can be anything.
-    `batch` is the sequence number of the batch that wrote the file, `schema` identifies names and types.
+    `bounds` has min and max of those int64 attributes that are never null in it; an attribute without bounds can be
+    anything. `batch` is the sequence number of the batch that wrote the file, `schema` identifies names and types.
     """
 
     path: str
@@ -131,8 +131,8 @@ def read_segments(
 ) -> Any:
     """The rows of all `segments` as one table.
 
-    `schema` (of the columns asked for) is needed only for what no segments yield. Sizes are checked here, page checksums by
-    the reader, and whole files by `verify` when a checkpoint is opened.
+    `schema` (of the columns asked for) is needed only for what no segments yield. Sizes are checked here, page
+    checksums by the reader, and whole files by `verify` when a checkpoint is opened.
     """
     import pyarrow as pa
 
@@ -183,8 +183,8 @@ def _plain(table: Any) -> Any:
 def _reading(store: Store, path: str, file: FileRef | None = None, rows: int | None = None) -> Iterator[None]:
     """Turns failures to read a file into `StateError`.
 
-    Memory that is refused says nothing of the file (TG510), unless it is not as it was written: what is damaged can ask for
-    any amount.
+    Memory that is refused says nothing of the file (TG510), unless it is not as it was written: what is damaged can ask
+    for any amount.
     """
     import pyarrow as pa
 
@@ -257,10 +257,11 @@ P = TypeVar("P", bound=Piece)
 def plan_compaction(segments: Sequence[P], *, fanout: int = FANOUT, max_rows: int = 1 << 22) -> list[list[P]]:
     """Groups of a buffer's segments to rewrite as one segment each, so that many small batches do not mean many files.
 
-    Tier k holds the segments with `fanout`^k ≤ rows < `fanout`^(k+1). A tier with `fanout` members is merged into a higher
-    one, so of n rows no more than (fanout-1)·log n segments stay, and each row is rewritten at most log n times (logarithms
-    to the base `fanout`). Segments of `max_rows` or more stay as they are, and a group ends where it has as many, so it has
-    less than twice as many. Only segments of one shard and schema are merged, and the order within a group is the order given.
+    Tier k holds the segments with `fanout`^k ≤ rows < `fanout`^(k+1). A tier with `fanout` members is merged into a
+    higher one, so of n rows no more than (fanout-1)·log n segments stay, and each row is rewritten at most log n times
+    (logarithms to the base `fanout`). Segments of `max_rows` or more stay as they are, and a group ends where it has as
+    many, so it has less than twice as many. Only segments of one shard and schema are merged, and the order within a
+    group is the order given.
     """
     tiers: dict[tuple[int, str], dict[int, list[list[P]]]] = {}
     for segment in segments:

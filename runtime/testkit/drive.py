@@ -278,8 +278,8 @@ class Drive:
     def kill(self, place: str = "commit-before-manifest", *, skip: int = 0) -> None:
         """The next step dies at a failpoint, at its `skip`+1-th passing; the program is then started again.
 
-        What was added is given again if the batch did not count. `PLACES_TO_DIE` lists the failpoints; `QueryError` TG401
-        for another.
+        What was added is given again if the batch did not count. `PLACES_TO_DIE` lists the failpoints; `QueryError`
+        TG401 for another.
 
         Examples:
             >>> from tidegate import testing

@@ -1,4 +1,6 @@
-"""The Spark engine as the test kit drives it: each step is a batch of a streaming query, which lasts until it is to die."""
+"""The Spark engine as the test kit drives it: each step is a batch of a streaming query, which lasts until it is to
+die.
+"""
 
 from __future__ import annotations
 
@@ -82,13 +84,15 @@ class OnSpark:
         self._reports.clear()
         if self._store.failpoints.armed or (self._query is None and is_planned(self._store.where)):
             self._give(waiting)
-            # After a kill Spark may begin with a batch that is committed: that run brings nothing but Spark's own note of it.
+            # After a kill Spark may begin with a batch that is committed: that run brings nothing but Spark's own note
+            # of it.
             self._run(waiting)
             if not self._reports:
                 self._run(waiting)
         else:
             self._run_on(waiting)
-        # A look at the directories while the step was given may have had Spark plan one more batch, which finds nothing.
+        # A look at the directories while the step was given may have had Spark plan one more batch, which finds
+        # nothing.
         report, *others = self._reports
         assert not any(counts.rows_in for other in others for counts in other.counts.values())
         return report
@@ -110,7 +114,9 @@ class OnSpark:
         pq.write_table(table, self._root / "in" / stream / f"{self._files:06d}.parquet")
 
     def _run(self, waiting: PendingStep) -> None:
-        """One batch of a streaming query: the one that Spark had planned before, or one over all that it has not read."""
+        """One batch of a streaming query: the one that Spark had planned before, or one over all that it has not
+        read.
+        """
         self._stop()
         before_the_end = _before_the_end(waiting)
         if before_the_end:  # a start says the greatest only

@@ -1,4 +1,6 @@
-"""Arrivals that keep a declared delay: what is promised of them, and whether events were joined into event runs for it."""
+"""Arrivals that keep a declared delay: what is promised of them, and whether events were joined into event runs for
+it.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ Delays = dict[str, dict[str, int]]
 
 
 def delayed(case: Case, script: Script, rng: random.Random) -> tuple[Script, Delays]:
-    """The same arrivals in fewer batches, and per stream and attribute a delay that they keep: the least, or a bit more."""
+    """The same arrivals in fewer batches, and per stream and attribute a delay that they keep: the least, or a bit
+    more.
+    """
     fewer: list[Step] = []
     for step in script:
         if fewer and rng.random() < 0.8:

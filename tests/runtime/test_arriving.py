@@ -1,4 +1,6 @@
-"""Rows of a batch that are taken in some at a time: the same as all at once, and files that are read when it is their turn."""
+"""Rows of a batch that are taken in some at a time: the same as all at once, and files that are read when it is their
+turn.
+"""
 
 from __future__ import annotations
 

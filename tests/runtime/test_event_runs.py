@@ -194,7 +194,9 @@ def test_queries_share_event_runs_by_the_conditions_of_all(seed: int) -> None:
 
 @pytest.mark.parametrize("keyed", [True, False])
 def test_slices_that_interleave_are_read_again(keyed: bool, tmp_path: Path) -> None:
-    """Even and odd instants in files of their own, two a batch and each of them a thread's, against one file in order."""
+    """Even and odd instants in files of their own, two a batch and each of them a thread's, against one file in
+    order.
+    """
     keys: list[int | None] = [1, 2, None] if keyed else [1]
     rows = random_readings(random.Random(3), keys, 80)
     parts = readings.partition_by("key") if keyed else readings.partition_by()

@@ -1,4 +1,6 @@
-"""What of the state a batch drops, rewrites and looks through: a bounded number of rows, whatever the state; and still few segments."""
+"""What of the state a batch drops, rewrites and looks through: a bounded number of rows, whatever the state; and still
+few segments.
+"""
 
 from __future__ import annotations
 
@@ -193,7 +195,9 @@ class Engine:
 
 
 def made(mode: Any, *names: str, groups: Any = None, memory: str | None = None) -> Garbage:
-    """Buffers of rows that are needed while t is at least the progress; with `memory` of a key, in the buffer of this name."""
+    """Buffers of rows that are needed while t is at least the progress; with `memory` of a key, in the buffer of this
+    name.
+    """
     buffers = {name: SimpleNamespace(id=name, stream=SimpleNamespace(name=name)) for name in names}
 
     def keeps(buffer: Any, bounds: Any, progress: Any) -> bool:

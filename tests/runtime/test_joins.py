@@ -1,7 +1,8 @@
-"""Joins of two tables by random conditions, in each of the ways that joins take: all pairs that satisfy the condition, once.
+"""Joins of two tables by random conditions, in each of the ways that joins take: all pairs that satisfy the condition,
+once.
 
-Tables are small and boundary-biased, and ways that many rows take are reached by the sizes at which joins choose, each set
-to small by itself too.
+Tables are small and boundary-biased, and ways that many rows take are reached by the sizes at which joins choose, each
+set to small by itself too.
 """
 
 from __future__ import annotations
@@ -282,7 +283,9 @@ def test_a_column_that_is_always_null_is_no_key() -> None:
 
 
 def test_bounds_of_a_difference_are_ranges_where_nothing_can_overflow() -> None:
-    """`y - x <= 5` is `y <= x + 5`, and `y - x > 5` is `x + 5 < y`, either way round; of plain integers it stays as it is."""
+    """`y - x <= 5` is `y <= x + 5`, and `y - x > 5` is `x + 5 < y`, either way round; of plain integers it stays as it
+    is.
+    """
     x, y = Attr("x"), Attr("y")
     for temporal in (True, False):
         left, right = (Schema((Attribute(name, TIMESTAMP, nullable=not temporal, temporal=temporal),)) for name in "xy")

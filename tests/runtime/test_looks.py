@@ -1,4 +1,6 @@
-"""Looks of partner and kill rule in small steps: bounded in every batch, rarer where they free nothing, and complete in the end."""
+"""Looks of partner and kill rule in small steps: bounded in every batch, rarer where they free nothing, and complete in
+the end.
+"""
 
 from __future__ import annotations
 

@@ -78,7 +78,8 @@ def test_an_order_names_every_symbol_once(order: object) -> None:
         tg.match(*PATTERN, within=20, order=order)  # type: ignore[arg-type]  # that is the point
 
 
-# --- chosen by what is seen --------------------------------------------------------------------------------------------
+# --- chosen by what is seen
+# --------------------------------------------------------------------------------------------
 
 
 def related(one: str, relation: Allen, other: str) -> Term:

@@ -1,4 +1,6 @@
-"""What runs show of themselves: results as tables, rows by their fate, reports, sessions; nothing of it is markup of a user."""
+"""What runs show of themselves: results as tables, rows by their fate, reports, sessions; nothing of it is markup of a
+user.
+"""
 
 from __future__ import annotations
 

@@ -53,7 +53,8 @@ def test_what_is_over_without_a_partner_goes_at_once(purging: PurgeMode, left: i
 
 
 def test_an_open_partner_keeps_it() -> None:
-    # A ends while B is open: both wait for a C from then on. That C begins makes the match; C itself is of no later use.
+    # A ends while B is open: both wait for a C from then on. That C begins makes the match; C itself is of no later
+    # use.
     assert counts(chain(), ["a", "ab", "b", "", "c", ""]) == [0, 0, 1, 2, 2, 2]
 
 

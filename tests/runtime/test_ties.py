@@ -1,4 +1,6 @@
-"""Events of one partition and instant that nothing orders: one of equal ones stays, others are set aside, whatever the batching."""
+"""Events of one partition and instant that nothing orders: one of equal ones stays, others are set aside, whatever the
+batching.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Random programs that derive situations and match patterns of them, and events with ties and gaps at the boundaries."""
+"""Random programs that derive situations and match patterns of them, and events with ties and gaps at the
+boundaries.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,9 @@ class _Situations:
         return StreamDef(name, Schema(attributes), progress=("t",))
 
     def interval_stream(self, name: str) -> StreamDef:
-        """Rows that are periods, as streams may declare them: long or short, perhaps points, in progress on either end."""
+        """Rows that are periods, as streams may declare them: long or short, perhaps points, in progress on either
+        end.
+        """
         ts, te = (
             Attribute("a", BIGINT, nullable=False, temporal=True),
             Attribute("z", BIGINT, nullable=False, temporal=True),
@@ -232,7 +236,9 @@ class _Situations:
         return RowIntervals(Rename(source, (("a", "ts"), ("z", "te"))), keys, points)
 
     def witness(self, roles: Mapping[str, Derive | RowIntervals]) -> dict[str, tuple[int, int]]:
-        """Some situations of one partition, a start and an end for each role, as the rows have them; none where some lacks."""
+        """Some situations of one partition, a start and an end for each role, as the rows have them; none where some
+        lacks.
+        """
         found = {symbol: self.periods(node) for symbol, node in roles.items()}
         common = set.intersection(*({key for key, *_ in periods} for periods in found.values()))
         if not common:
@@ -294,7 +300,9 @@ class _Situations:
         return tuple(found)
 
     def ties(self, count: int) -> list[int | None]:
-        """What orders the events of a key, all different: as they come, or, where it breaks ties, in any order and one NULL."""
+        """What orders the events of a key, all different: as they come, or, where it breaks ties, in any order and one
+        NULL.
+        """
         numbers: list[int | None] = [*range(count)]
         if self.tied and self.values.random() < 0.75:
             self.values.shuffle(numbers)

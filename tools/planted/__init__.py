@@ -1,4 +1,6 @@
-"""The bugs that `planted_bugs.py` plants: each a plausible slip in a rule of the analysis or in how an engine obeys it."""
+"""The bugs that `planted_bugs.py` plants: each a plausible slip in a rule of the analysis or in how an engine obeys
+it.
+"""
 
 from __future__ import annotations
 

@@ -25,10 +25,11 @@ class SituationBound:
 
 
 def situation_bounds(node: Match) -> list[SituationBound]:
-    """The bound of every derivation of a pattern, in the order of its symbols; given situations are bounded as rows are.
+    """The bound of every derivation of a pattern, in the order of its symbols; given situations are bounded as rows
+    are.
 
-    The situations of a partition follow each other: from one start to the next it takes the least duration, and a tick for
-    the event between them, unless that may be of the same instant.
+    The situations of a partition follow each other: from one start to the next it takes the least duration, and a tick
+    for the event between them, unless that may be of the same instant.
     """
     by_derivation: dict[Derive, list[int]] = {}
     for place, one in enumerate(node.situations):

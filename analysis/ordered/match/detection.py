@@ -25,13 +25,14 @@ class Detection:
 
     Endpoint 2i is the start of the i-th symbol, 2i + 1 its end.
 
-    - `masks[i, j]`: relations allowed from i to j, bit r for the r-th of `RELATIONS`; `ANY` where there is no constraint.
+    - `masks[i, j]`: relations allowed from i to j, bit r for the r-th of `RELATIONS`; `ANY` where there is no
+      constraint.
     - `groups[i, j]`: three bits, which prefix groups are allowed as a whole.
     - `zones[z, w, v]`: bound on `v - w` in the z-th zone of the negations of general constraints, closed, `NONE` where
       there is none.
     - `at_least[i]`, `at_most[i]`: limits of durations, 0 and the largest int64 where there are none.
-    - `start_offsets[i]`, `end_offsets[i]`: a match is detected at `ts + o` or `te + o` of one of its intervals, for one of
-      these o, in order, 0 among them.
+    - `start_offsets[i]`, `end_offsets[i]`: a match is detected at `ts + o` or `te + o` of one of its intervals, for
+      one of these o, in order, 0 among them.
     """
 
     pattern: Pattern

@@ -27,7 +27,8 @@ from tidegate.analysis.zones.zone import Layout, Zone
 
 #: The time of the event that completes a match, while its zones are built; no attribute of a user has such a name.
 _COMPLETING = "\0completing"
-#: Situations that `explain` counts: where they may be a microsecond apart, a window has room for more than any stream brings.
+#: Situations that `explain` counts: where they may be a microsecond apart, a window has room for more than any stream
+#: brings.
 _COUNTED = 1_000_000
 
 

@@ -133,8 +133,8 @@ def matching(detection: Detection, conflicts: list[Conflict]) -> list[Zone]:
     """Zones that have in them all that satisfies `relations`, over the endpoints and `detected`; what contradicts is
     appended to `conflicts`.
 
-    These are exactly its zones where `is_exact`. Alternatives multiply, so that patterns of many have more cases than can
-    be looked at: before there are too many, those so far are taken for the smallest zone around them.
+    These are exactly its zones where `is_exact`. Alternatives multiply, so that patterns of many have more cases than
+    can be looked at: before there are too many, those so far are taken for the smallest zone around them.
     """
     zones, contradictions, _ = _matching(detection)
     conflicts += contradictions
@@ -159,8 +159,8 @@ def _matching(detection: Detection) -> tuple[tuple[Zone, ...], tuple[Conflict, .
 
 
 def match_zones(detection: Detection) -> list[Zone]:
-    """The zones of all matches, over the endpoints and `detected`, the very instant of the detection; or of more, where the
-    pattern has too many cases (`is_exact`)."""
+    """The zones of all matches, over the endpoints and `detected`, the very instant of the detection; or of more, where
+    the pattern has too many cases (`is_exact`)."""
     cases = matching(detection, [])
     layout = named_layout([*detection.pattern.base.layout.attributes, DETECTED])
     wide = named_layout([*layout.attributes, *(other_end(symbol) for symbol in detection.symbols)])

@@ -1,9 +1,9 @@
 """The search order of a match's situations: the cost model of TPStream §5.4, solved exactly for few symbols.
 
-A search starts from the situation that brings the match about, the trigger, and binds one symbol after the other. By the model
-the intermediate results after binding a set of symbols are as many as the product of their buffers' sizes and of
-the selectivities of all constraints between them, whatever the order. So the cheapest order is found by sets. There are
-2ⁿ sets: of more than ten symbols, each next one is the cheapest of those that are left.
+A search starts from the situation that brings the match about, the trigger, and binds one symbol after the other. By
+the model the intermediate results after binding a set of symbols are as many as the product of their buffers' sizes and
+of the selectivities of all constraints between them, whatever the order. So the cheapest order is found by sets. There
+are 2ⁿ sets: of more than ten symbols, each next one is the cheapest of those that are left.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ MOST_EXACT: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """What orders are chosen by: per symbol how many situations a partition holds, per constraint (i, j), i < j, the share
-    of pairs that satisfy it."""
+    """What orders are chosen by: per symbol how many situations a partition holds, per constraint (i, j), i < j, the
+    share of pairs that satisfy it."""
 
     sizes: tuple[float, ...]
     selectivities: Mapping[Pair, float]
@@ -81,7 +81,9 @@ class Order:
 
 
 def best_order(trigger: int, statistics: Statistics) -> Order:
-    """The cheapest order from a trigger; symbols without a constraint to those before come only where all that is left have none."""
+    """The cheapest order from a trigger; symbols without a constraint to those before come only where all that is left
+    have none.
+    """
     count = len(statistics.sizes)
     if count > MOST_EXACT:
         return _by_steps(trigger, statistics)
@@ -98,7 +100,9 @@ def best_order(trigger: int, statistics: Statistics) -> Order:
 
 @dataclass(slots=True)
 class _Steps:
-    """Symbols bound so far, with what that costs; `shares` are what of a symbol's situations fits those that are bound."""
+    """Symbols bound so far, with what that costs; `shares` are what of a symbol's situations fits those that are
+    bound.
+    """
 
     statistics: Statistics
     related: dict[int, dict[int, float]]
@@ -166,7 +170,9 @@ def _related(symbol: int, symbols: frozenset[int], statistics: Statistics) -> bo
 
 
 def results(bound: frozenset[int], trigger: int, statistics: Statistics) -> float:
-    """Expected combinations of one trigger with the others that satisfy the constraints between them (TPStream, Eq. 3, 4)."""
+    """Expected combinations of one trigger with the others that satisfy the constraints between them (TPStream, Eq. 3,
+    4).
+    """
     sizes = prod(statistics.sizes[symbol] for symbol in bound if symbol != trigger)
     return sizes * prod(share for (i, j), share in statistics.selectivities.items() if i in bound and j in bound)
 

@@ -28,8 +28,8 @@ class PartnerRule:
 class SituationPartners:
     """The relations between the situations of every match, and the rules that free some sooner.
 
-    `bounds[v][u]` is the most that endpoint u - endpoint v is in any match, None where it has no bound; endpoint 2i is the
-    start of the i-th symbol, 2i + 1 its end.
+    `bounds[v][u]` is the most that endpoint u - endpoint v is in any match, None where it has no bound; endpoint 2i is
+    the start of the i-th symbol, 2i + 1 its end.
     """
 
     bounds: tuple[tuple[int | None, ...], ...]
@@ -37,7 +37,9 @@ class SituationPartners:
 
 
 def situation_partners(node: Match, *, always: bool) -> SituationPartners | None:
-    """The rules that free derived situations sooner. None where none does or, unless `always`, where they hardly pay."""
+    """The rules that free derived situations sooner. None where none does or, unless `always`, where they hardly
+    pay.
+    """
     found = detection_of(node)
     zones = matching(found, [])
     if not zones:

@@ -106,8 +106,8 @@ def pattern(symbols: Sequence[Symbol], condition: Term, time: DataType) -> Patte
     """The pattern of a condition over the endpoints of the symbols, of type `time`.
 
     A conjunct that only compares the endpoints of two symbols, neither of which may be a point, is a set of Allen's
-    relations, exactly, since ts < te. `QueryError` TG153 for a condition that is not about endpoints alone, TG150 for one
-    with too many cases.
+    relations, exactly, since ts < te. `QueryError` TG153 for a condition that is not about endpoints alone, TG150 for
+    one with too many cases.
     """
     reader = _Reader(tuple(symbols), endpoint_attributes(symbols, time))
     base = base_zone(symbols)

@@ -39,14 +39,18 @@ class Calls:
 
 @dataclass(frozen=True, slots=True)
 class CallSnapshot:
-    """What calls say at one moment: all that wait, and those among them that were made before Spark planned the batch."""
+    """What calls say at one moment: all that wait, and those among them that were made before Spark planned the
+    batch.
+    """
 
     waiting: Advances
     before: Advances
 
     def due(self, *, read: frozenset[str], offered: frozenset[str]) -> Advances:
-        """What a batch is to take up: of streams whose files are all `read` everything; of streams that Spark reads itself
-        (`offered`) what was called before Spark planned the batch, since rows may have come before a later call."""
+        """What a batch is to take up: of streams whose files are all `read` everything; of streams that Spark reads
+        itself (`offered`) what was called before Spark planned the batch, since rows may have come before a later
+        call.
+        """
         waiting = {key: value for key, value in self.waiting.items() if key[0] in read - offered}
         return waiting | {key: value for key, value in self.before.items() if key[0] in offered}
 

@@ -1,4 +1,6 @@
-"""How the Spark engine does the steps of a batch: ingest in workers, increments as DataFrames or, small ones, in the driver."""
+"""How the Spark engine does the steps of a batch: ingest in workers, increments as DataFrames or, small ones, in the
+driver.
+"""
 
 from __future__ import annotations
 
@@ -188,7 +190,9 @@ class SparkExecutor:
         return self.local.settle(batch, queries, done)
 
     def place_of(self, job: Job) -> str:
-        """Where an increment is evaluated: what a task can hold of it decides, by the bytes of its relevant segments."""
+        """Where an increment is evaluated: what a task can hold of it decides, by the bytes of its relevant
+        segments.
+        """
         return self.limits.place(job.query, job.bytes + job.state_bytes, self.parallelism)
 
     def _on_spark(self, batch: Batch, jobs: Sequence[Job]) -> dict[int, Increment]:
@@ -226,7 +230,9 @@ class SparkExecutor:
     def _write(
         self, batch: Batch, jobs: Sequence[Job], results: Sequence[DataFrame], sharded: Sequence[Job] = ()
     ) -> list[Increment]:
-        """New rows of all the queries, written by workers in one Spark job; of the jobs in order, then of the sharded."""
+        """New rows of all the queries, written by workers in one Spark job; of the jobs in order, then of the
+        sharded.
+        """
         stored = [self._stored(batch, job, rows) for job, rows in zip(jobs, results, strict=True)]
         ordered = [job for job in sharded if job.query.ordered is not None]
         relational = [job for job in sharded if job.query.ordered is None]

@@ -98,8 +98,8 @@ class SparkRun:
             self._closing_recorded()
 
     def begin(self, *, planned: bool, wakes: bool) -> None:
-        """Spark starts after this, with the batch that it has `planned` before if there is one. It is to run one more if there
-        is something to do and this `wakes` it."""
+        """Spark starts after this, with the batch that it has `planned` before if there is one. It is to run one more
+        if there is something to do and this `wakes` it."""
         due = self.by_clock or not self.setup.streams
         if not planned:  # else that batch may do it, and what is left then is seen after it
             self.calls.plan(frozenset(self.columns))

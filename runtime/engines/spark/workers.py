@@ -194,7 +194,8 @@ def store_results(
 
 
 def store_segments(place: Place, buffer: Buffer, number: int, least: int = 0) -> Callable[[Batches], Batches]:
-    """For `mapInArrow` over rows of a buffer as they are stored: writes them as segments, for the rewrite of that number.
+    """For `mapInArrow` over rows of a buffer as they are stored: writes them as segments, for the rewrite of that
+    number.
 
     Segments but the last of a task have at least `least` rows. The rows' columns come in the order of the buffer's,
     whatever their names.
@@ -229,7 +230,9 @@ def _gathering(schema: Schema, store: Callable[[pl.DataFrame], str], least: int 
 def store_rows(
     place: Place, query: str, schema: Schema, feeds: Sequence[tuple[Buffer, Term]], rows: pl.DataFrame, *, written: bool
 ) -> str:
-    """Writes new rows of a query as a result file and as segments of the buffers that store them; the summary as JSON."""
+    """Writes new rows of a query as a result file and as segments of the buffers that store them; the summary as
+    JSON.
+    """
     files = LocalStore(place.root)
     output = None
     if written:

@@ -65,7 +65,8 @@ def merge_states(group: Group, rows: pl.DataFrame, *, single: bool = False) -> p
 
 def _moderate(column: pl.Series) -> bool:
     greatest = column.abs().max()
-    # Of NaN alone the greatest is NaN, which is not; beside numbers it is passed over, and sums to NaN in the kernels too.
+    # Of NaN alone the greatest is NaN, which is not; beside numbers it is passed over, and sums to NaN in the kernels
+    # too.
     return not isinstance(greatest, float) or greatest <= _LARGE
 
 

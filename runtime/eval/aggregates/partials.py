@@ -39,7 +39,8 @@ def aggregate(group: Group, frame: pl.DataFrame) -> pl.DataFrame:
 def partial(group: Group, frame: pl.DataFrame, *, ordered_by: Term | None = None) -> pl.DataFrame:
     """The partial results, one per group, of the rows of the grouping's input in `frame`.
 
-    The rows of each group are in the order of `ordered_by`, if it is given: of ties the one that comes first or last counts.
+    The rows of each group are in the order of `ordered_by`, if it is given: of ties the one that comes first or last
+    counts.
     """
     require_partials(group)
     return _merged(group, _lifted(group, frame), rows=True, ordered_by=ordered_by)

@@ -1,7 +1,7 @@
 """Terms as expressions of an engine: the walk over a typed term, which is the same whatever the expressions are.
 
-A term compiles to a value and, where it can fail at all, an error: the number of the first failure, else NULL. What cannot
-fail by its static ranges stays a plain expression. Errors follow the short circuits of and, or, if and coalesce.
+A term compiles to a value and, where it can fail at all, an error: the number of the first failure, else NULL. What
+cannot fail by its static ranges stays a plain expression. Errors follow the short circuits of and, or, if and coalesce.
 """
 
 from __future__ import annotations
@@ -45,10 +45,11 @@ class CompiledTerm(Generic[E]):
 class Form(Generic[E]):
     """How an engine expresses a kernel.
 
-    `value`: over the operands, then the constants, where the kernel does not fail; NULL where an operand is. With `typed` it
-    takes the typed term first. `fails`: where no operand is NULL, whether the kernel fails, besides overflow; with `null_fails`
-    where the value is NULL then. `beyond`: over term, operands and value, whether an integer is out of the limits of its type; None
-    where the engine can tell by the value. `once`: it mentions each operand once, whatever the kernel does elsewhere.
+    `value`: over the operands, then the constants, where the kernel does not fail; NULL where an operand is. With
+    `typed` it takes the typed term first. `fails`: where no operand is NULL, whether the kernel fails, besides
+    overflow; with `null_fails` where the value is NULL then. `beyond`: over term, operands and value, whether an
+    integer is out of the limits of its type; None where the engine can tell by the value. `once`: it mentions each
+    operand once, whatever the kernel does elsewhere.
     """
 
     value: Callable[..., E]

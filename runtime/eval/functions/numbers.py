@@ -18,8 +18,9 @@ from tidegate.runtime.eval.functions.frame import Form
 def by_rows(a: pl.Expr, b: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
     """Both operands as columns with one value per row, as fields of a struct are.
 
-    Of what is one value for all rows Polars computes some functions in another way: division multiplies by its reciprocal,
-    a third power is a product. The last bit differs then, and a result would depend on the batch it is computed in.
+    Of what is one value for all rows Polars computes some functions in another way: division multiplies by its
+    reciprocal, a third power is a product. The last bit differs then, and a result would depend on the batch it is
+    computed in.
     """
     both = pl.struct(a.alias("a"), b.alias("b"))
     return both.struct.field("a"), both.struct.field("b")

@@ -28,7 +28,8 @@ _Bools = np.ndarray[Any, np.dtype[np.bool_]]
 CHUNK = 1 << 21
 #: Pairs of rows, of both sides, up to which a join lists all pairs with equal keys.
 SMALL_PRODUCT = 1 << 16
-#: Pairs with equal keys per row up to which they are listed (200,000 rows a side, 100,000 keys: 85 ms, 530 ms by search).
+#: Pairs with equal keys per row up to which they are listed (200,000 rows a side, 100,000 keys: 85 ms, 530 ms by
+#: search).
 PAIRS_PER_ROW = 4
 
 
@@ -131,7 +132,9 @@ class _Pairs:
 
 
 def _expanded(band: Band) -> Iterator[tuple[_Ints, _Ints]]:
-    """The row numbers (outer, inner) of a band's candidates: at most CHUNK pairs at a time, or those of one outer row."""
+    """The row numbers (outer, inner) of a band's candidates: at most CHUNK pairs at a time, or those of one outer
+    row.
+    """
     counts = np.maximum(band.stop - band.start, 0)
     rows = np.flatnonzero(counts)
     ends = np.cumsum(counts[rows])

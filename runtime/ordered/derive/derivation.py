@@ -51,8 +51,8 @@ class Derivation:
     ) -> tuple[Derivation, tuple[Runs, ...], list[SourceIncrement]]:
         """The state after an increment's events, the runs by source, and the effects of the events.
 
-        `before` has the runs of the partitions that are looked at. `close_at` is where all ends that is open then: after
-        every event.
+        `before` has the runs of the partitions that are looked at. `close_at` is where all ends that is open then:
+        after every event.
         """
         done: list[SourceIncrement] = []
         runs, values, numbers = list[Runs](), dict(self.values), self.numbers

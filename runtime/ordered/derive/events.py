@@ -1,4 +1,6 @@
-"""The events of an increment in the order in which operators read them: by partition and time, with conditions as bits."""
+"""The events of an increment in the order in which operators read them: by partition and time, with conditions as
+bits.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +87,9 @@ class PartitionedEvents:
 def advance(
     source: Source, situations: Sequence[Derive], placed: PartitionedEvents, runs: Runs, numbers: int
 ) -> tuple[EventIncrement, Runs]:
-    """Reads the events of an increment, all later than those before. Returns what they close and the state after them."""
+    """Reads the events of an increment, all later than those before. Returns what they close and the state after
+    them.
+    """
     events, partition, tie = placed.events, placed.partition, source.situation.tie
     tracked = [place for place, number in enumerate(source.definitions) if situations[number].aggregates]
     for attempt in range(2):

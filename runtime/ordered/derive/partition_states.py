@@ -23,7 +23,8 @@ class StateExtract:
     """The state of some partitions, renumbered from 0 on. `partitions` has their numbers in ascending order.
 
     `runs` are those of each source of events, `kept` situations that are over, `number` their runs, `look` is when each
-    partition has to be looked at although nothing new comes for it. `version` is that of the states of which it was cut.
+    partition has to be looked at although nothing new comes for it. `version` is that of the states of which it was
+    cut.
     """
 
     partitions: Ints
@@ -112,12 +113,16 @@ def located_in(
 
 @dataclass(frozen=True, slots=True)
 class StateChange:
-    """The change of an increment to the partitions that it read. `is_new` marks the kept situations that ended since."""
+    """The change of an increment to the partitions that it read. `is_new` marks the kept situations that ended
+    since.
+    """
 
     before: StateExtract
     after: StateExtract
     is_new: Bools
 
     def settle(self, states: PartitionStates) -> None:
-        """It is what is held of them from now on. `InternalError` where another increment has been settled meanwhile."""
+        """It is what is held of them from now on. `InternalError` where another increment has been settled
+        meanwhile.
+        """
         states.settle(self.before, self.after)

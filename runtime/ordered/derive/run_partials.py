@@ -1,4 +1,6 @@
-"""The state of the aggregates of runs: partial results that merge, and the distinct values that count_distinct counts."""
+"""The state of the aggregates of runs: partial results that merge, and the distinct values that count_distinct
+counts.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +90,9 @@ class RunAggregates:
 
     @property
     def requested(self) -> tuple[str, str]:
-        """Columns beside it and those of events, of requests for values: the instant up to which events count, the number."""
+        """Columns beside it and those of events, of requests for values: the instant up to which events count, the
+        number.
+        """
         return _requested(self.run)
 
     @property

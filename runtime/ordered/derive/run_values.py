@@ -72,7 +72,9 @@ class RunValues:
         return self.aggregates.final(run, self.partials)
 
     def at(self, asked: ValueRequests, before: RunPartials, events: pl.DataFrame) -> pl.DataFrame:
-        """The aggregates asked for, in order: of `before`, the partial results before `events`, and those of its events in time."""
+        """The aggregates asked for, in order: of `before`, the partial results before `events`, and those of its events
+        in time.
+        """
         until, request = self.aggregates.requested
         requests = pl.DataFrame({self.run: asked.run, until: asked.until}).with_row_index(request)
         number = pl.col(request).cast(pl.Int64).alias(self.run)

@@ -26,8 +26,8 @@ from tidegate.runtime.ordered.state_tables import StateTable
 
 
 class Situations(Operator):
-    """An operator that derives situations: `states` are what is held of its partitions, `change` what its last increment has
-    made of some, which counts once it is settled.
+    """An operator that derives situations: `states` are what is held of its partitions, `change` what its last
+    increment has made of some, which counts once it is settled.
     """
 
     __slots__ = ()

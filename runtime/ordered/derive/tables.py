@@ -1,4 +1,6 @@
-"""The state of an operator as tables: situations by the keys of their partitions, and the values of their aggregates."""
+"""The state of an operator as tables: situations by the keys of their partitions, and the values of their
+aggregates.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,8 @@ from tidegate.runtime.ordered.partitions import Partitions, key_columns
 from tidegate.runtime.ordered.sizes import CLOSED, END, OPEN, START, VALUES
 from tidegate.runtime.ordered.state_tables import KEY, NO_ID, StateTable
 
-#: The table of situations: columns beside the keys, which are named by their places. Of an open one, END is the time of the
-#: last event of its partition. Where DEFINITION is NOTHING, the partition is one of which none is open any more.
+#: The table of situations: columns beside the keys, which are named by their places. Of an open one, END is the time of
+#: the last event of its partition. Where DEFINITION is NOTHING, the partition is one of which none is open any more.
 SITUATIONS: Final = "situations"
 IS_OPEN: Final = "open"
 DEFINITION: Final = "definition"
@@ -47,8 +49,8 @@ def everything(derivation: Derivation, states: PartitionStates) -> dict[str, pa.
 def changes(
     derivation: Derivation, partitions: Partitions, before: StateExtract, after: StateExtract, new: Bools
 ) -> dict[str, pa.Table]:
-    """What an increment has changed: of the partitions that it looked at all that is open, situations that are over since,
-    those `new` in what is kept, and the values of runs that had events.
+    """What an increment has changed: of the partitions that it looked at all that is open, situations that are over
+    since, those `new` in what is kept, and the values of runs that had events.
     """
     was_open = before.open & ~after.open
     closed = after.partitions[was_open]
@@ -73,7 +75,9 @@ def values_of(definition: int) -> str:
 
 
 def named_values(definition: int, partials: RunPartials) -> dict[str, pl.DataFrame]:
-    """The tables of the values of a definition by name: partial results, then the different values of each count_distinct."""
+    """The tables of the values of a definition by name: partial results, then the different values of each
+    count_distinct.
+    """
     different = {f"{DIFFERENT}{definition}.{place}": rows for place, rows in enumerate(partials.different)}
     return {values_of(definition): partials.merged} | different
 

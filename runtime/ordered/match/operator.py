@@ -201,9 +201,9 @@ def _offsets(by_role: Sequence[Sequence[int]], definition: Sequence[int], lasts:
 class MatchOperator(SituationsOperator):
     """The matches of a pattern, reported as they are detected.
 
-    `states` are what is held of the partitions; an increment changes them only once it is settled, by the `change` that it made of
-    some. `order` is what the search for matches goes by, `steps` the pattern in that order. Neither has a part in what is
-    found.
+    `states` are what is held of the partitions; an increment changes them only once it is settled, by the `change` that
+    it made of some. `order` is what the search for matches goes by, `steps` the pattern in that order. Neither has a
+    part in what is found.
     """
 
     matching: CompiledPattern

@@ -1,4 +1,6 @@
-"""The evaluation orders of a pattern at run time. The cost model chooses them, again when its statistics have changed."""
+"""The evaluation orders of a pattern at run time. The cost model chooses them, again when its statistics have
+changed.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,8 @@ class MatchOrder:
     """The current orders, `order[i]` for trigger i, the statistics that chose them, and the counts since.
 
     `counted` has, for each trigger and each step but the first, the intermediate results, the candidates that the model
-    expects for them and those that passed, as long as they are too few to tell a share: increments may be small. None: no
-    counts.
+    expects for them and those that passed, as long as they are too few to tell a share: increments may be small. None:
+    no counts.
     """
 
     order: Ints

@@ -29,8 +29,8 @@ class PathStatus:
 class ConsumedFiles:
     """Paths of one source with the size and time of what was read there.
 
-    A path is known by two 64-bit hashes. Their seeds are random in every process, so nobody can choose names that collide,
-    and two of a million names do with a probability of 10^-27.
+    A path is known by two 64-bit hashes. Their seeds are random in every process, so nobody can choose names that
+    collide, and two of a million names do with a probability of 10^-27.
     """
 
     def __init__(self) -> None:

@@ -1,9 +1,9 @@
 """Compaction of directories of results: it merges small files. A reader of the directory sees each row exactly once.
 
-A list of names can be changed at once in one way only: by exchanging the directory with another (`renameat2`). So the other
-one is made beside it, with the merged files and with links to those that stay, and then takes its place. A program that reads
-the directory as a stream goes by the names of files, and would take a merged file for new rows: it holds a shared lock,
-and compaction keeps away. Decision 25 has the reasons.
+A list of names can be changed at once in one way only: by exchanging the directory with another (`renameat2`). So the
+other one is made beside it, with the merged files and with links to those that stay, and then takes its place. A
+program that reads the directory as a stream goes by the names of files, and would take a merged file for new rows: it
+holds a shared lock, and compaction keeps away. Decision 25 has the reasons.
 """
 
 from __future__ import annotations
@@ -87,8 +87,9 @@ def compact(
 ) -> CompactionResult:
     """Merge the small files of each query in a directory of results, but those of the newest batch there.
 
-    `StateError` TG526 where the directory is none, holds anything else or can not be exchanged, TG527 while a program reads it as a
-    stream, or another compaction goes on. A crash leaves the directory as it was or compacted, nothing between.
+    `StateError` TG526 where the directory is none, holds anything else or can not be exchanged, TG527 while a program
+    reads it as a stream, or another compaction goes on. A crash leaves the directory as it was or compacted, nothing
+    between.
     """
     points = Failpoints() if failpoints is None else failpoints
     top = Path(os.path.realpath(directory))
@@ -133,7 +134,9 @@ def shared(directory: str) -> Iterator[None]:
 
 
 def hold(directory: str) -> int | None:
-    """A descriptor that keeps compaction away from a directory until it is closed; None where there are no locks, or no directory."""
+    """A descriptor that keeps compaction away from a directory until it is closed; None where there are no locks, or no
+    directory.
+    """
     while True:
         try:
             descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -198,7 +201,9 @@ def _lock(descriptor: int, directory: Path, top: Path) -> None:
 
 @contextmanager
 def _beside(top: Path) -> Iterator[Path]:
-    """An empty directory beside the other, for one compaction at a time. After the exchange it holds what was there before."""
+    """An empty directory beside the other, for one compaction at a time. After the exchange it holds what was there
+    before.
+    """
     other = top.with_name(f".{top.name}.compacted")
     with suppress(FileExistsError):
         os.mkdir(other, 0o700)
@@ -249,8 +254,8 @@ def _file(top: Path, result: Result) -> _File:
 def _plan(files: Sequence[_File], fanout: int) -> list[list[_File]]:
     """The groups to merge: neighbours in the order of batches, of one query and schema.
 
-    Tier by tier, from the small to the large: `fanout` files of a tier become one with what lies between them, so a row is
-    written again once a tier. A file of the newest batch may have to be published again after a crash, and stays.
+    Tier by tier, from the small to the large: `fanout` files of a tier become one with what lies between them, so a row
+    is written again once a tier. A file of the newest batch may have to be published again after a crash, and stays.
     """
     newest = max((one.result.last for one in files), default=0)
     plan = []

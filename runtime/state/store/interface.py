@@ -34,10 +34,11 @@ class Lock(Protocol):
 class Store(Protocol):
     """Files of one checkpoint under relative POSIX paths.
 
-    Files are written once under a new name and never changed. A write returns only when the file and its directory entry are
-    durable, unless it is said to be `hasty`. Where a file is read, the path may name a part of a pack (`packs.py`). Tables are `pyarrow.Table`. A missing file is a `FileNotFoundError`, other failures are `OSError` or Arrow's
-    errors; the callers in this package turn them into `StateError`. A link in the place of a file, or of a directory that
-    leads to it, is never followed: every operation refuses it (TG511).
+    Files are written once under a new name and never changed. A write returns only when the file and its directory
+    entry are durable, unless it is said to be `hasty`. Where a file is read, the path may name a part of a pack
+    (`packs.py`). Tables are `pyarrow.Table`. A missing file is a `FileNotFoundError`, other failures are `OSError` or
+    Arrow's errors; the callers in this package turn them into `StateError`. A link in the place of a file, or of a
+    directory that leads to it, is never followed: every operation refuses it (TG511).
     """
 
     failpoints: Failpoints
@@ -100,7 +101,8 @@ class Store(Protocol):
         """Make files durable, with their directory entries, side by side."""
 
     def publish(self, moves: Sequence[tuple[str, str]]) -> None:
-        """Move each file to its target, an absolute path outside or a relative one inside, where it appears at once and complete.
+        """Move each file to its target, an absolute path outside or a relative one inside, where it appears at once and
+        complete.
 
         Repeating it is harmless. A target that exists with other content is left alone and refused (TG508).
         """

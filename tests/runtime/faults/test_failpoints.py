@@ -1,4 +1,6 @@
-"""A crash at every step of the commit protocol, in programs of every kind: a restart ends as if nothing had happened."""
+"""A crash at every step of the commit protocol, in programs of every kind: a restart ends as if nothing had
+happened.
+"""
 
 from __future__ import annotations
 

@@ -57,7 +57,9 @@ def random_increments(rng: random.Random, length: int) -> list[int]:
 
 
 def batches(rng: random.Random, events: Sequence[Event], length: int) -> list[tuple[int, int, list[Event]]]:
-    """Random increments (after, until], with their events: in the order of time over all partitions, or partition by partition."""
+    """Random increments (after, until], with their events: in the order of time over all partitions, or partition by
+    partition.
+    """
     made = []
     for after, until in itertools.pairwise(random_increments(rng, length)):
         batch = [event for event in events if after < event.time <= until]

@@ -1,4 +1,6 @@
-"""Run-length encoding of events against doing it one event after the other, and conditions as bits against each by itself."""
+"""Run-length encoding of events against doing it one event after the other, and conditions as bits against each by
+itself.
+"""
 
 from __future__ import annotations
 

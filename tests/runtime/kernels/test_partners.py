@@ -62,7 +62,9 @@ def waits_until(rule: Partners, useful: set[One], one: One, role: int, until: in
 
 
 def fit(bounds: Ints, one: One, role: int, partner: One, other: int, until: int) -> bool:
-    """Whether each bound between the two, and on the end of a partner that is open, is met by some ends after `until`."""
+    """Whether each bound between the two, and on the end of a partner that is open, is met by some ends after
+    `until`.
+    """
     ends = {2 * role: (one[1], one[1]), 2 * role + 1: range_of(one, until)}
     others = {2 * other: (partner[1], partner[1]), 2 * other + 1: range_of(partner, until)}
     both = ends | others

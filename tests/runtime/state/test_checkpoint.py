@@ -253,7 +253,9 @@ def test_second_writer_without_locks(place: Place) -> None:
 
 
 def test_without_locks_nothing_is_swept(local: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What looks like a leftover may belong to a run elsewhere; which is noticed as a takeover by the one that came first."""
+    """What looks like a leftover may belong to a run elsewhere; which is noticed as a takeover by the one that came
+    first.
+    """
 
     def no_locks(*_: object) -> None:
         raise OSError(errno.ENOLCK, "no locks available")

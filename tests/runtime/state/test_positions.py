@@ -1,4 +1,6 @@
-"""Consumed files against a dictionary: over batches that read some, files that are put away, and a log that is read again."""
+"""Consumed files against a dictionary: over batches that read some, files that are put away, and a log that is read
+again.
+"""
 
 from __future__ import annotations
 

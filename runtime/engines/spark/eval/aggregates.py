@@ -293,7 +293,9 @@ def _value(state: State) -> Column:
 
 
 def _total(high: Column, low: Column, state: State) -> Column:
-    """An integer sum as one number; out of range it is NULL for try_sum, else the job fails with an `EvaluationError`'s text."""
+    """An integer sum as one number; out of range it is NULL for try_sum, else the job fails with an `EvaluationError`'s
+    text.
+    """
     limits = type_range(state.result)
     assert limits is not None
     least, most = (divmod(limit, 2**32) for limit in limits)

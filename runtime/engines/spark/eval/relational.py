@@ -130,7 +130,8 @@ class _Evaluation:
         return NamedFrame(joined, columns if node.kind in ("inner", "left") else left.columns)
 
     def _join_by_pairs(self, node: Join, left: NamedFrame, right: NamedFrame, condition: Column) -> NamedFrame:
-        """A left, semi- or anti-join by the pairs of the inner join: Spark takes no Python over both sides in other conditions.
+        """A left, semi- or anti-join by the pairs of the inner join: Spark takes no Python over both sides in other
+        conditions.
 
         Equal rows of the left have the same partners, so the rows that have one are told by their values.
         """

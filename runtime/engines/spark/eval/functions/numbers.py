@@ -126,6 +126,8 @@ FORMS: Final[Mapping[str, Form[Column]]] = {
 
 
 def beyond(value: Column, low: int, high: int) -> Column:
-    """Whether a result is beyond the limits: every kernel that can leave int64 yields NULL there; decimals end earlier."""
+    """Whether a result is beyond the limits: every kernel that can leave int64 yields NULL there; decimals end
+    earlier.
+    """
     lost = value.isNull()
     return lost if (low, high) == (INT64_MIN, INT64_MAX) else lost | (value < low) | (value > high)
