@@ -38,9 +38,9 @@ NONE_REFUSED = pl.DataFrame(schema={POSITION: pl.Int64, REASON: pl.String, ATTRI
 class Intake:
     """What admission of one stream's rows needs in one batch; plain data, so that workers can have it.
 
-    `progress` holds b of every progressing attribute before the batch; `door` the keep condition per buffer; `limits`
-    the greatest instant that is not ahead, of the progressing attributes that have a skew guard; `remembered` the
-    accepted rows that others must not repeat; `arrival` is the instant at which the batch receives rows. `joining`:
+    `progress` holds b of every progressing attribute before the batch; `filters` the keep condition per buffer;
+    `limits` the greatest instant that is not ahead, of the progressing attributes that have a skew guard; `remembered`
+    the accepted rows that others must not repeat; `arrival` is the instant at which the batch receives rows. `joining`:
     events may be joined into event runs where the stream's delay says which of them are final. `terms` are the row-wise
     parts of the queries that hold terms which can fail on a row.
     """
@@ -48,7 +48,7 @@ class Intake:
     stream: StreamDef
     progress: Mapping[str, Extended]
     buffers: tuple[Buffer, ...]
-    door: Mapping[str, Term]
+    filters: Mapping[str, Term]
     limits: Mapping[str, int] = field(default_factory=dict)
     remembered: tuple[Segment, ...] = ()
     arrival: int = 0

@@ -1,4 +1,6 @@
-"""What a buffer stores of accepted rows: its chain, the admission filter, partial results, event runs."""
+"""The rows that a buffer stores: accepted rows, after its chain, the admission filter, and partial grouping or
+encoding.
+"""
 
 from __future__ import annotations
 
@@ -28,21 +30,25 @@ def as_small(rows: pl.DataFrame) -> HeldRows:
 
 
 def absorbed(
-    rows: HeldRows, buffer: Buffer, door: Term, statics: Mapping[str, pl.DataFrame], slice_: Slice | None = None
+    rows: HeldRows, buffer: Buffer, admission: Term, statics: Mapping[str, pl.DataFrame], slice_: Slice | None = None
 ) -> HeldRows:
     """`absorb`, which NumPy does where the rows are arrays."""
     if isinstance(rows, SmallRows):
         try:
-            return small_absorbed(rows, buffer, door, slice_)
+            return small_absorbed(rows, buffer, admission, slice_)
         except Unsupported:
             rows = rows.frame()
-    return absorb(rows, buffer, door, statics, slice_)
+    return absorb(rows, buffer, admission, statics, slice_)
 
 
 def absorb(
-    rows: pl.DataFrame, buffer: Buffer, door: Term, statics: Mapping[str, pl.DataFrame], slice_: Slice | None = None
+    rows: pl.DataFrame,
+    buffer: Buffer,
+    admission: Term,
+    statics: Mapping[str, pl.DataFrame],
+    slice_: Slice | None = None,
 ) -> pl.DataFrame:
-    """What a buffer stores of accepted rows: the chain applied, rows that nobody needs any more dropped at the door.
+    """The rows that a buffer stores: the chain is applied, and the admission filter drops rows that nobody needs.
 
     A buffer of event runs joins the events in the slice into runs.
     """
@@ -50,8 +56,8 @@ def absorb(
     leaves = {buffer.scan: only(rows, names)}
     leaves |= {index: statics[name] for index, name in buffer.statics}
     stored = evaluate(buffer.chain, leaves)
-    if door != TRUE and not holds_throughout(door, stored):
-        stored = kept(stored, compile_term(door, buffer.schema))
+    if admission != TRUE and not holds_throughout(admission, stored):
+        stored = kept(stored, compile_term(admission, buffer.schema))
     if buffer.partial is not None:
         from tidegate.runtime.eval.aggregates.partials import partial
 

@@ -266,7 +266,7 @@ class _Ingest:
         held = as_small(rows)
         for buffer in self.intake.buffers:
             slice_ = _slice(rows, buffer, self.options, latest) if self.intake.joining else None
-            part = absorbed(held, buffer, self.intake.door[buffer.id], self.statics, slice_)
+            part = absorbed(held, buffer, self.intake.filters[buffer.id], self.statics, slice_)
             self.parts.setdefault(buffer.id, []).append(part)
         self.waiting.clear()
 

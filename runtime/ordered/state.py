@@ -1,7 +1,7 @@
 """The state of ordered operators as files: the tables of one operator, or of several that share its partitions.
 
-Tables are written whole as long as they are small. Else a layer of what a batch has changed is added to those before; a
-few small layers become one, and all become one once most of what they hold is out of date (`keep_part`).
+Tables are written whole as long as they are small. Else a delta of what a batch has changed is added to those before; a
+few small deltas become one, and all become one once most of what they hold is out of date (`keep_part`).
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from tidegate.runtime.state.store.interface import FileRef, Store
 
 #: The layout of what an operator keeps.
 VERSION: Final = 2
-#: So many rows are written whole in every batch: a layer would cost as much.
+#: So many rows are written whole in every batch: a delta would cost as much.
 SMALL: Final = 1024
 
 Tables = Mapping[str, pl.DataFrame]
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class Delta:
     """A delta: tables that were written together, their rows, and the bounds of their instants by kind and column."""
 
     tables: tuple[str, ...]
@@ -40,8 +40,8 @@ class Layer:
     bounds: Mapping[str, Bounds] = field(default_factory=dict)
 
 
-#: The layers of an operator, or of one share of its partitions, from the first on.
-Part = tuple[Layer, ...]
+#: The deltas of an operator, or of one share of its partitions, from the first on.
+Part = tuple[Delta, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,34 +67,34 @@ def keep_part(
 ) -> tuple[tuple[KeptRows, ...], Part]:
     """Writes the state of an operator after an increment. Returns its size and its deltas, with those of `before`.
 
-    `before` are the layers that say what it kept before the increment; None where there are none, or in other parts.
+    `before` are the deltas that say what it kept before the increment; None where there are none, or in other parts.
     """
     counts = operator.counts()
     live = sum(counts.values())
     changed = operator.changes() if before and live > SMALL else None
     if before and changed is not None:
-        rows = [*(layer.rows for layer in before), sum(table.num_rows for table in changed.values())]
+        rows = [*(delta.rows for delta in before), sum(table.num_rows for table in changed.values())]
         if not rows[-1]:
             return _kept(counts, before), before
         count = to_merge(rows)
         if sum(rows) <= 2 * live + SMALL and count < len(rows):
             older, merged = before[: len(before) - count + 1], before[len(before) - count + 1 :]
-            layers = [*({n: _frame(read(f.path)) for n, f in _named(layer)} for layer in merged), _frames(changed)]
+            deltas = [*({n: _frame(read(f.path)) for n, f in _named(delta)} for delta in merged), _frames(changed)]
             part = (
                 *older,
-                _layer(operator, folded(layers, operator.described(), whole=False) if merged else changed, write),
+                _delta(operator, folded(deltas, operator.described(), whole=False) if merged else changed, write),
             )
             return _kept(counts, part), part
     tables = operator.tables()
-    part = (_layer(operator, tables, write),) if tables else ()
+    part = (_delta(operator, tables, write),) if tables else ()
     return _kept(counts, part), part
 
 
 def to_merge(rows: Sequence[int]) -> int:
     """How many of the last deltas become one, given the rows of all. With 1 the last stays by itself.
 
-    Layers get smaller from the first on: those of a smaller tier than a later one go into it, and `FANOUT` of one tier
-    become one. So layers are few, and a row is written again a few times only.
+    Deltas get smaller from the first on: those of a smaller tier than a later one go into it, and `FANOUT` of one tier
+    become one. So deltas are few, and a row is written again a few times only.
     """
     count = 1
     while True:
@@ -111,16 +111,16 @@ def to_merge(rows: Sequence[int]) -> int:
         count = merged
 
 
-def _layer(operator: Operator, tables: Mapping[str, Any], write: Callable[[pa.Table], FileRef]) -> Layer:
+def _delta(operator: Operator, tables: Mapping[str, Any], write: Callable[[pa.Table], FileRef]) -> Delta:
     arrow = {name: rows if isinstance(rows, pa.Table) else rows.to_arrow() for name, rows in tables.items()}
     files = tuple(map(write, arrow.values()))
-    return Layer(tuple(arrow), files, sum(rows.num_rows for rows in arrow.values()), operator.bounds(arrow))
+    return Delta(tuple(arrow), files, sum(rows.num_rows for rows in arrow.values()), operator.bounds(arrow))
 
 
 def _kept(counts: Mapping[str, int], part: Part) -> tuple[KeptRows, ...]:
     """The rows in the deltas, with the bounds of their instants."""
     return tuple(
-        KeptRows(holds, rows, covering([layer.bounds[holds] for layer in part if holds in layer.bounds]))
+        KeptRows(holds, rows, covering([delta.bounds[holds] for delta in part if holds in delta.bounds]))
         for holds, rows in counts.items()
         if rows
     )
@@ -137,9 +137,9 @@ def shared_state(parts: Sequence[tuple[Sequence[KeptRows], Part]]) -> KernelStat
 
 
 def _state(hash_: str, parts: Sequence[tuple[Sequence[KeptRows], Part]]) -> KernelState:
-    layers = _Parts(hash_, tuple(part for _, part in parts))
+    deltas = _Parts(hash_, tuple(part for _, part in parts))
     kept = tuple(one for some, _ in parts for one in some)
-    return KernelState(VERSION, layers.files, plain(layers), kept)
+    return KernelState(VERSION, deltas.files, plain(deltas), kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ class _Parts:
 
     @property
     def files(self) -> tuple[FileRef, ...]:
-        return tuple(file for part in self.parts for layer in part for file in layer.files)
+        return tuple(file for part in self.parts for delta in part for file in delta.files)
 
 
 def part_of(query: str, state: KernelState, share: Share | None = None) -> Part | None:
@@ -171,10 +171,10 @@ def read_state(
     found = _parts(query, state)
 
     def read(part: Part) -> dict[str, pl.DataFrame]:
-        layers = (
+        deltas = (
             {n: checked(described, query, n, _frame(store.read_table(f.path))) for n, f in _named(one)} for one in part
         )
-        return folded(layers, described, whole=True)
+        return folded(deltas, described, whole=True)
 
     with storage_errors(f"reading the state of {query!r}"):
         if share is not None and _are(found, share):
@@ -188,8 +188,8 @@ def _are(parts: _Parts, share: Share) -> bool:
     return parts.hash == _hash() and len(parts.parts) == share.shards
 
 
-def _named(layer: Layer) -> list[tuple[str, FileRef]]:
-    return list(zip(layer.tables, layer.files, strict=True))
+def _named(delta: Delta) -> list[tuple[str, FileRef]]:
+    return list(zip(delta.tables, delta.files, strict=True))
 
 
 def _frame(table: pa.Table) -> pl.DataFrame:
@@ -206,7 +206,7 @@ def _parts(query: str, state: KernelState) -> _Parts:
     if state.version != VERSION:
         raise not_of_this_program(where)
     found = parse_plain(_Parts, state.values, code=MANIFEST, where=where)
-    told = all(len(layer.tables) == len(layer.files) for part in found.parts for layer in part)
+    told = all(len(delta.tables) == len(delta.files) for part in found.parts for delta in part)
     if not told or found.files != state.files or not found.parts or (not found.hash and len(found.parts) > 1):
         raise not_of_this_program(where)
     return found

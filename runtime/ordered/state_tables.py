@@ -80,14 +80,14 @@ StateTables = Mapping[str, StateTable]
 
 
 def folded(
-    layers: Iterable[Mapping[str, pl.DataFrame]], tables: StateTables, *, whole: bool
+    deltas: Iterable[Mapping[str, pl.DataFrame]], tables: StateTables, *, whole: bool
 ) -> dict[str, pl.DataFrame]:
     """Merges a base with its deltas: per partition the latest open rows win, per run the latest values. `whole`: it has
     no base.
     """
     found: dict[str, list[pl.DataFrame]] = {}
-    for layer in layers:
-        for name, rows in layer.items():
+    for delta in deltas:
+        for name, rows in delta.items():
             found.setdefault(name, []).append(rows)
     joined = {name: tables[name].merged(parts) for name, parts in found.items()}
     if whole:

@@ -131,11 +131,11 @@ def test_values_of_what_has_gone_go_with_it() -> None:
 
 
 def test_what_has_gone_is_gone_after_a_restart_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Layers say nothing of what has gone: it is found again."""
+    """Deltas say nothing of what has gone: it is found again."""
     monkeypatch.setattr(operator_state, "SMALL", 0)
     program = tg.program(M=tg.match(on.A.overlaps(on.B), on.B.overlaps(on.C), within=1000))
     with Session(program.facts, LocalStore(tmp_path)) as run:
-        for key in range(2, 12):  # so much is kept that a layer is added for key 1
+        for key in range(2, 12):  # so much is kept that a delta is added for key 1
             push(run, key, "a", key)
         assert [push(run, 30 + t, true) for t, true in enumerate(["a", "ab", "b"])][-1] == 1
         assert push(run, 33, "") == 0

@@ -16,7 +16,7 @@ GROUP = Group(
         "tests/runtime/test_event_runs.py",
         "tests/runtime/test_operator_state.py",
         "tests/properties/test_situations.py",
-        "tests/runtime/test_arriving.py",
+        "tests/runtime/test_slices.py",
         "tests/runtime/kernels/test_event_runs.py",
     ),
     (

@@ -21,7 +21,7 @@ GROUP = Group(
         "tests/runtime/test_situation_ties.py",
         "tests/runtime/kernels/test_situations.py",
         "tests/runtime/kernels/test_search.py",
-        "tests/runtime/test_given.py",
+        "tests/runtime/test_intervals.py",
         "tests/runtime/test_operator_state.py",
         "tests/properties/test_situations.py",
     ),

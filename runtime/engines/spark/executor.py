@@ -47,7 +47,7 @@ from tidegate.runtime.eval.columns import spark_schema
 from tidegate.runtime.eval.job import Job
 from tidegate.runtime.eval.purging import Look, LookStep, Sweep
 from tidegate.runtime.ingest.admission import Intake
-from tidegate.runtime.ordered.state import Layer, Part, shared_state
+from tidegate.runtime.ordered.state import Delta, Part, shared_state
 from tidegate.runtime.plan.placement import Limits
 from tidegate.runtime.plan.sharding import DRIVER_BYTES, SHARD_BYTES
 from tidegate.runtime.plan.shared_parts import Demand
@@ -386,7 +386,7 @@ def _gathered(batch: Batch, query: str, summaries: Sequence[Mapping[str, Any]], 
         if "shard" in summary:
             where = f"the state of {query}"
             rows = [parse_plain(KeptRows, one, code=MANIFEST, where=where) for one in summary["kept"]]
-            part = tuple(parse_plain(Layer, one, code=MANIFEST, where=where) for one in summary["part"])
+            part = tuple(parse_plain(Delta, one, code=MANIFEST, where=where) for one in summary["part"])
             kept[summary["shard"]] = rows, part
             continue
         total += summary["rows"]

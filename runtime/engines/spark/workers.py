@@ -240,7 +240,7 @@ def store_rows(
         with storage_errors(f"writing results of {query!r}"):
             output = astuple(files.write_table(path, to_user_table(as_table(rows), schema)))
     statics = place.load_statics(name for buffer, _ in feeds for _, name in buffer.statics)
-    stored = {buffer: absorb(rows, buffer, door, statics) for buffer, door in feeds}
+    stored = {buffer: absorb(rows, buffer, admission, statics) for buffer, admission in feeds}
     segments = {b.id: _segment(files, place, b, part) for b, part in stored.items() if part.height}
     return json.dumps({"query": query, "rows": rows.height, "output": output, "segments": segments})
 

@@ -39,11 +39,11 @@ def size_of(rows: Rows) -> int:
     return rows.bytes if isinstance(rows, SmallRows) else int(rows.estimated_size())
 
 
-def small_absorbed(rows: SmallRows, buffer: Buffer, door: Term, slice_: Slice | None = None) -> SmallRows:
+def small_absorbed(rows: SmallRows, buffer: Buffer, admission: Term, slice_: Slice | None = None) -> SmallRows:
     """The rows that a buffer stores: the chain is applied, and the admission filter drops rows that nobody needs."""
     if buffer.statics:
         raise Unsupported
-    stored = _true(_evaluated(buffer.chain, Run({buffer.scan: rows})), door)
+    stored = _true(_evaluated(buffer.chain, Run({buffer.scan: rows})), admission)
     if buffer.encoding is not None:
         from tidegate.runtime.eval.small.event_runs import encode_small_events
 

@@ -84,7 +84,7 @@ def _evaluate(place: Place, one: OrderedJob, shard: int, shards: int) -> list[st
                 "query": query.name,
                 "shard": shard,
                 "kept": [plain(one) for one in kept],
-                "part": [plain(layer) for layer in part],
+                "part": [plain(delta) for delta in part],
             }
         )
     ]

@@ -18,7 +18,7 @@ CLOSING = "runtime/batch/end_of_input.py"
 GROUP = Group(
     "given",
     (
-        "tests/runtime/test_given.py",
+        "tests/runtime/test_intervals.py",
         "tests/runtime/test_closing.py",
         "tests/runtime/test_closing_cuts.py",
         "tests/runtime/test_match_order.py",

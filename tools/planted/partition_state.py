@@ -18,7 +18,7 @@ GROUP = Group(
         "tests/runtime/kernels/test_pool.py",
         "tests/runtime/kernels/test_partition_numbers.py",
         "tests/runtime/test_partition_states.py",
-        "tests/runtime/test_kept_layers.py",
+        "tests/runtime/test_state_deltas.py",
         "tests/runtime/faults/test_poison.py::test_poisoned_state_of_a_pattern",
     ),
     (

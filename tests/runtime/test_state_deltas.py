@@ -1,4 +1,4 @@
-"""What operators keep, once it is more than a little: layers of what changed, and partitions that come and go."""
+"""What operators keep, once it is more than a little: deltas of what changed, and partitions that come and go."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_partitions_are_looked_at_when_they_are_due_although_nothing_comes() -> 
 def test_a_run_that_starts_again_goes_on_the_same(
     key: str, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With layers of what changed from the first row on, and some values of aggregates; against one run without any."""
+    """With deltas of what changed from the first row on, and some values of aggregates; against one run without any."""
     rng = random.Random(f"{seed} {key}")
     keys: dict[str, list[object]] = {
         "bigint": [1, 2, 3, None],
@@ -161,15 +161,15 @@ def test_a_run_that_starts_again_goes_on_the_same(
 def test_layers_are_few_and_rows_are_seldom_written_again() -> None:
     rng = random.Random(1)
     for spread in (1, 20, 3_000):
-        layers, written, new = [10**6], 0, 0
+        deltas, written, new = [10**6], 0, 0
         for _ in range(3_000):
             rows = rng.randint(1, spread)
-            count = to_merge([*layers, rows])
-            layers = [*[*layers, rows][:-count], sum([*layers, rows][-count:])]
-            written, new = written + layers[-1], new + rows
-            if len(layers) == 1:
+            count = to_merge([*deltas, rows])
+            deltas = [*[*deltas, rows][:-count], sum([*deltas, rows][-count:])]
+            written, new = written + deltas[-1], new + rows
+            if len(deltas) == 1:
                 written -= 10**6
-            assert len(layers) <= 1 + (FANOUT - 1) * (tier_of(10**6) + 1)
-            tiers = list(map(tier_of, layers))
+            assert len(deltas) <= 1 + (FANOUT - 1) * (tier_of(10**6) + 1)
+            tiers = list(map(tier_of, deltas))
             assert tiers == sorted(tiers, reverse=True)
         assert written < 8 * new
